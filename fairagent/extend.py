@@ -83,6 +83,8 @@ HOMES = {
     "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
+    "collection.target_choice": "judged_by",
+    "collection.targets": "TARGET",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
     "collection.table_buffer": "Labels",
     "retrieve.ann": "AnnManifest DEPTH",
@@ -138,7 +140,7 @@ HOMES = {
     "evaluate.experiment": "build_indexes",
     "evaluate.fields": "FileSection Name",
     "evaluate.fingerprint": "changes file_hash of_model price_of",
-    "evaluate.judging": "Judge JudgedBy JudgedKind TARGET judged_value",
+    "evaluate.judging": "Judge JudgedBy JudgedKind judged_value",
     "evaluate.kind": """
         Checking Chosen ExperimentKind JsonObject MeasureInfo Opened Subject Systems choose_topics
     """,

@@ -10,7 +10,7 @@ import typer
 from fairagent.cli import options
 from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.options import console, echo, status
-from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
+from fairagent.cli.search import Dimensions, Topic, check_query, query_of
 from fairagent.cli.search_options import ListOptions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def answer(
     *,
     listed: ListOptions,
     dimension: Dimensions = None,
-    target: Target = None,
+    target: options.Target = None,
     beside: Annotated[
         bool, typer.Option("--beside", help="Also show the documents and the answer of the engine alone, side by side.")
     ] = False,

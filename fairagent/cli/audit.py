@@ -27,6 +27,7 @@ def audit(
     collection: options.CollectionFile = None,
     index: options.IndexFolder = None,
     settings: options.SettingsFile = None,
+    target: options.Target = None,
     assignments: options.Assignments = None,
     as_json: AsJson = False,
 ) -> None:
@@ -34,8 +35,9 @@ def audit(
 
     A table has columns for query and document, and may have rank, time and request; JSON lines have `query` and `ids`,
     or `hits`, and may have `time`. The collection says which documents are of which groups, and the target what these
-    are due: its population, else its own shares, unless --set target=... says otherwise. An account holds shares and
-    dues itself, and needs no collection. Ids that the collection lacks are counted; none there is an error.
+    are due: --target, else the collection's own where that holds for every query, else its population, else its own
+    shares. An account holds shares and dues itself, and needs no collection. Ids that the collection lacks are counted;
+    none there is an error.
     """
     from fairagent.collection import load_collection
     from fairagent.evaluate.audit import audit_account, audit_requests, is_account, read_log
@@ -49,7 +51,9 @@ def audit(
         if is_account(log):
             found = audit_account(Account(log))
         else:
-            chosen = options.settings_of(settings, assignments, collection=collection, index=index)
+            chosen = options.settings_of(
+                settings, assignments, collection=collection, index=index, target=options.target_of(target)
+            )
             if not chosen.collection:
                 raise UsageError("whose documents are these? Name the collection's settings file (--collection FILE)")
             loaded = load_collection(Path(chosen.collection), chosen.index)

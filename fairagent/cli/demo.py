@@ -1,13 +1,13 @@
 """`fairagent demo`: generate a collection, compare systems on it, and show one search and answer, without a key."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, console, echo
-from fairagent.settings import Settings
+from fairagent.cli.options import AsJson, Target, console, echo, target_of
+from fairagent.settings import Settings, load_settings
 
 
 def demo(
@@ -15,6 +15,7 @@ def demo(
         "fairagent-demo"
     ),
     people: Annotated[int, typer.Option("--people", metavar="N", help="How many people, up to 3000.")] = 3000,
+    target: Target = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare engines, simple baselines and the agent on a made-up collection.
@@ -29,13 +30,16 @@ def demo(
     from fairagent.report.answer import answer_body, sources_table
     from fairagent.report.record import to_json
     from fairagent.report.story import story
-    from fairagent.report.text import verdict_text
+    from fairagent.report.text import TARGETS, targets_text, verdict_text
     from fairagent.search.pipeline import build, open_site
 
     settings = Settings()
     n = settings.n
     file = write_demo(folder, people=people)
     site = open_site(file, folder / "index", settings)
+    if target is not None:
+        chosen = load_settings(overrides={"target": target_of(target)}, environ={}).target
+        site = replace(site, collection=replace(site.collection, target=chosen))
     collection, indexed = site.collection, ensure_indexes(site)
     rows = list(compare(site))
     if as_json:
@@ -53,6 +57,8 @@ def demo(
     out = console()
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
     engine, changes = verdicts(rows)
+    judged_by = dict.fromkeys(one.target for one in rows[-1].fairness.values())
+    meant = [f"{name} ({TARGETS[name]})" if name in TARGETS else name for name in judged_by]
     out.print(f"\nMeans over the topics, {rows[-1].system} instead of {engine}", style="bold")
     out.print(verdict_text(changes))
     out.print()
@@ -63,8 +69,8 @@ def demo(
             out.print(str(row.equal), style="dim")
     out.print(LEGEND, style="dim")
     out.print(
-        "Means over the topics, judged against half the relevant documents' shares and half the world's; documents "
-        f"without a label are left out. Inside the loop the target is {result.trace.targets[0]}: it sees no judgments.",
+        f"Means over the topics; documents without a label are left out. Judged by {', '.join(meant)}; inside the loop "
+        f"the target is {targets_text(result.trace)}: it sees no judgments.",
         style="dim",
     )
     for dimension in collection.groups.dimensions:

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fairagent.cli.evaluate import ExperimentFile, LimitTopics, dollars
+from fairagent.cli.evaluate import ExperimentFile, LimitTopics
 from fairagent.cli.options import AsJson, echo, terminal_width
+from fairagent.types.common import dollars
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import Estimate
@@ -65,13 +66,13 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
     echo("Corrections of invalid replies and repeated attempts come on top.")
 
 
-def check_only(file: Path, limit: int | None, as_json: bool) -> None:
+def check_only(file: Path, limit: int | None, as_json: bool, given: Mapping[str, Any]) -> None:
     """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
     from fairagent.evaluate.check import readiness
     from fairagent.evaluate.layout import aligned
     from fairagent.report.record import to_json
 
-    ready = readiness(file, limit)
+    ready = readiness(file, limit, given=given)
     lacks = {name: [number + 1 for number in lacking] for name, lacking in ready.systems.items()}
     if as_json:
         record = {

@@ -15,6 +15,7 @@ from fairagent.cli.options import (
     AsJson,
     Details,
     LogPrompts,
+    Target,
     announce_calls,
     build_progress,
     console,
@@ -24,10 +25,11 @@ from fairagent.cli.options import (
     logged,
     print_page,
     progress_bar,
+    target_of,
     terminal_width,
 )
 from fairagent.errors import UsageError
-from fairagent.types.common import counted
+from fairagent.types.common import counted, dollars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,6 +124,7 @@ def evaluate(
         typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster; `local` starts one of --workers here."),
     ] = None,
     run: RunFolder = None,
+    target: Target = None,
     new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
     limit_topics: LimitTopics = None,
     check_only: Annotated[
@@ -138,24 +141,26 @@ def evaluate(
     Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
     where it was and comes to the same results, and no call of a language model that was answered is paid for again.
     A budget that is used up ends it too (exit code 6): what is done stays. Printed are a verdict for each dimension
-    and the means; --details adds intervals and tests. The folder gets the tables (text, CSV,
-    LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
-    a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
-    of these is printed last, and the exit code is 8.
+    and the means; --details adds intervals and tests. The folder gets the tables (text, CSV, LaTeX), the rankings as
+    TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and a page to look at
+    (report.html). All of these name the target that rankings are judged by: --target, else `target` of the file, else
+    the collection's own, else `trec`. Where the numbers of a finished run miss what the file asserts (`assert`), a
+    table of these is printed last, and the exit code is 8.
     With --check-only nothing is run, built or fetched: every system is listed with what it lacks on this machine
     (models, data, packages, a key) and how to get it, with which of the shared settings its profile overrides, and with
     `estimate`'s upper bounds; the exit code is 0 where all can run, else that with which running it would end now.
     """
+    given = {} if target is None else {"target": target_of(target)}
     if check_only:
         from fairagent.cli.estimate import check_only as check
 
-        check(file, limit_topics, as_json)
+        check(file, limit_topics, as_json, given)
         return
     from fairagent.evaluate.check import check_experiment, estimate
     from fairagent.evaluate.workers import LOCAL
     from fairagent.storage.packages import expect_installed
 
-    checked = check_experiment(file, limit_topics, environment(log_prompts))
+    checked = check_experiment(file, limit_topics, environment(log_prompts), given=given)
     if dask is not None:
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
@@ -233,8 +238,10 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None, detai
     """Print the results of a run, and what was paid for them now."""
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.run import TRANSCRIPT
+    from fairagent.report.record import usage_record
+    from fairagent.types import Usage
 
-    now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
+    now = {} if paid is None else {"paid": usage_record(paid), "saved": usage_record(paid.saved or Usage())}
     print_results(run, as_json, {"folder": str(folder)}, now, details)
     if as_json:
         return
@@ -267,7 +274,7 @@ def print_results(
 ) -> None:
     """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
     from fairagent.evaluate.findings import verdict_lines
-    from fairagent.evaluate.results import alarms_of, results_text
+    from fairagent.evaluate.results import alarms_of, exposure_table, results_text
     from fairagent.evaluate.thresholds import verdicts
     from fairagent.report.record import to_json
 
@@ -280,10 +287,17 @@ def print_results(
         "baseline": run.baseline,
         "systems": list(run.systems),
         "oracles": list(run.oracle_systems),
+        "targets": dict(run.targets),
+        "steered_otherwise": list(run.steered_otherwise),
         "equal": [asdict(one) for one in run.equal],
         "excluded": dict(run.excluded),
         "verdict": list(verdict_lines(run)),
         "comparisons": [asdict(row) for row in run.comparisons],
+        "exposures": [
+            {"dimension": name, **dict(zip(("system", "group", "exposure", "target"), row, strict=True))}
+            for name in run.dimensions
+            for row in exposure_table(run, name).rows
+        ],
         "alarms": alarms_of(run),
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
         **run.kind.records(run),
@@ -313,16 +327,6 @@ def account(paid: Usage) -> str:
 def _amount(usage: Usage) -> str:
     tokens = usage.input_tokens + usage.output_tokens
     return f"{counted(usage.calls, 'call')}, {tokens:,} tokens, {dollars(usage.cost)}"
-
-
-def dollars(value: float | None) -> str:
-    """An amount of money as it is printed."""
-    return "price unknown" if value is None else f"${value:.4f}"
-
-
-def _spent(usage: Usage | None) -> dict[str, Any]:
-    names = "calls", "input_tokens", "output_tokens", "cost"
-    return {name: getattr(usage, name) for name in names} if usage else {**dict.fromkeys(names, 0), "cost": 0.0}
 
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fairagent.cli.evaluate import PARTIAL, WORKERS, print_results, show
-from fairagent.cli.options import AsJson, Details, echo, progress_bar
+from fairagent.cli.evaluate import PARTIAL, carried_out, has_failures, print_results, show
+from fairagent.cli.options import AsJson, Details, Target, echo, progress_bar, target_of
 from fairagent.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from fairagent.evaluate.check import CheckedExperiment
     from fairagent.measures.trec_fair import Evaluation, Task, Year
 
 Track = Literal["trec-fair-2022", "trec-fair-2021"]
@@ -24,7 +25,7 @@ TOPICS_NAMED = 20
 
 def evaluate_run(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="The run files, gzipped or not.", show_default=False)
+        list[Path], typer.Argument(metavar="RUN", help="The run files, packed or not.", show_default=False)
     ],
     collection: Annotated[
         Path | None,
@@ -74,6 +75,7 @@ def evaluate_run(
         str | None,
         typer.Option("--baseline", metavar="NAME", help="The run that others are tested against. (default: the first)"),
     ] = None,
+    target: Target = None,
     run: Annotated[
         Path | None, typer.Option("--run", metavar="DIR", help="Keep tables, values by topic and a page here.")
     ] = None,
@@ -82,8 +84,8 @@ def evaluate_run(
 ) -> None:
     """Judge run files: on a collection, or as the TREC Fair Ranking track does.
 
-    A run file has TREC's six columns (topic, Q0, document, rank, score, tag; ordered by score), or topic and document
-    alone, best first; tabs, commas or spaces separate them, and a header line may come first.
+    A run file has TREC's six columns (topic, Q0, document, rank, score, tag; ordered by score), or fewer; or columns
+    that a header names, as PyTerrier writes them; or JSON, as ranx does (docs/experiments.md).
 
     With --collection: an experiment of which the runs are the systems, under the names of their files, with the same
     measures, tests and page as `fairagent evaluate`. A topic that a run lacks has an empty ranking there.
@@ -95,7 +97,7 @@ def evaluate_run(
     """
     from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
     from fairagent.collection.trec_fair.topics import find_track_files
-    from fairagent.evaluate.layout import aligned
+    from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json
 
@@ -103,13 +105,16 @@ def evaluate_run(
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        _compare(runs, collection, dimensions, n, measure or (), baseline or "", run, as_json, details)
+        from fairagent.evaluate.ranking.kind import check_runs
+
+        checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", target_of(target))
+        _compare(checked, run, as_json, details)
         return
     if data is None or task is None:
         raise UsageError(
             "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
         )
-    _refuse({"--measure": measure, "--baseline": baseline, "--run": run}, "--data")
+    _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
     year: Year = 2021 if track == "trec-fair-2021" else 2022
     of_task: Task = 1 if task == 1 else 2
     chosen = _chosen(year, dimensions, subset)
@@ -152,8 +157,8 @@ def evaluate_run(
         title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"
         lines += [*([""] if lines else []), *_text(title, of_task, evaluations)]
         for name, evaluation in evaluations.items() if per_topic else ():
-            rows = [[row.topic, *(f"{getattr(row, one):.4f}" for one in MEASURES[of_task])] for row in evaluation.rows]
-            lines += ["", name, *aligned([["topic", *MEASURES[of_task].values()], *rows])]
+            rows = [[row.topic, *(getattr(row, one) for one in MEASURES[of_task])] for row in evaluation.rows]
+            lines += ["", Table.of(["topic", *MEASURES[of_task].values()], rows, name).text()]
     if as_json:
         echo(to_json({**(records[0] if len(records) == 1 else {"runs": records}), "notes": notes}))
     else:
@@ -188,13 +193,14 @@ def _chosen(year: Year, dimensions: tuple[str, ...], subset: str | None) -> dict
 
 def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterator[str]:
     from fairagent.collection.records import listed
-    from fairagent.evaluate.layout import aligned
+    from fairagent.evaluate.tables import Table
 
-    rows = [["dimensions", *MEASURES[task].values()]]
-    for name, one in evaluations.items():
-        rows.append([name, *(f"{one.mean(measure):.4f}" if one.rows else "-" for measure in MEASURES[task])])
+    means = (
+        [name, *(one.mean(of) if one.rows else None for of in MEASURES[task])] for name, one in evaluations.items()
+    )
     first = next(iter(evaluations.values()))
-    yield from (f"{title}; topics in the means: {len(first.rows)}", "", *aligned(rows), "")
+    table = Table.of(["dimensions", *MEASURES[task].values()], means)
+    yield from (f"{title}; topics in the means: {len(first.rows)}", "", table.text(), "")
     if first.missing:
         named = listed(first.missing, TOPICS_NAMED)
         yield f"topics that the run lacks, which no mean counts: {len(first.missing)} ({named})"
@@ -205,36 +211,13 @@ def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterato
         yield f"listed pages without metadata, which take a rank and count for no group: {unknown}"
 
 
-def _compare(
-    runs: Sequence[Path],
-    collection: Path,
-    dimensions: Sequence[str],
-    n: int | None,
-    measures: Sequence[str],
-    baseline: str,
-    folder: Path | None,
-    as_json: bool,
-    details: bool,
-) -> None:
+def _compare(checked: CheckedExperiment, folder: Path | None, as_json: bool, details: bool) -> None:
     """Print the tables of the runs, and keep them with all else in `folder` if there is one."""
-    from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking.kind import check_runs
-    from fairagent.evaluate.results import PAGE
-    from fairagent.evaluate.workers import threads
-    from fairagent.report.page import write_page
-
-    checked = check_runs(runs, collection, dimensions, measures, n, baseline)
-    with tempfile.TemporaryDirectory() as passing, threads(WORKERS) as workers, progress_bar() as bar:
-        task = bar.add_task("judging runs", total=None)
-
-        def progress(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        finished = run_experiment(checked, folder or Path(passing), workers, progress=progress)
-    if folder is None:
-        print_results(finished, as_json, details=details)
-    else:
-        show(finished, folder, as_json, details=details)
-        write_page(finished, folder / PAGE)
-    if any(outcome.failed for outcome in finished.outcomes):
+    with tempfile.TemporaryDirectory() as passing:
+        finished, _ = carried_out(checked, folder or Path(passing))
+        if folder is None:
+            print_results(finished, as_json, details=details)
+        else:
+            show(finished, folder, as_json, details=details)
+    if has_failures(finished):
         raise typer.Exit(PARTIAL)

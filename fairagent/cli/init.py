@@ -53,10 +53,13 @@ def init(
     ] = "",
     topics: Annotated[
         Path | None,
-        typer.Option("--topics", metavar="FILE", help="Topics: TREC's <top>, XML, JSON lines, TSV or CSV."),
+        typer.Option(
+            "--topics", metavar="FILE", help="Topics: TREC's <top>, XML, SMART's .I/.W, JSON lines, TSV or CSV."
+        ),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option("--qrels", metavar="FILE", help="Judgments of these topics, in TREC's form.")
+        Path | None,
+        typer.Option("--qrels", metavar="FILE", help="Judgments of these topics: TREC's or BEIR's columns."),
     ] = None,
     target: Annotated[
         str | None,
@@ -69,10 +72,11 @@ def init(
     Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
     is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed, and rare
     labels to `other` where there are many. The file stays the only source: another encoding, or ids that a few rows
-    lack or share, are mended whenever it is read. TREC's topics and a data set by its name are copied.
+    lack or share, are mended whenever it is read. A data set by its name is copied. With topics and judgments there is
+    also an experiment that runs as it is.
     """
     from fairagent.collection.look import look_at
-    from fairagent.collection.prepared import prepare
+    from fairagent.collection.prepared import add_experiment, match_judged, prepare
 
     _check_free(output)
     with TemporaryDirectory() as passing, _named_without(passing):
@@ -80,11 +84,14 @@ def init(
         look = look_at(ready.documents, format, id, text or (), title, group or (), ready.encoding)
         if copy := next((name for name, path in ready.copies.items() if path == ready.documents), None):
             look = replace(look, path=output.parent / copy)
+        match_judged(ready, look)
         _print(look)
         for note in (*ready.notes, *look.notes()):
             console().print(f"note: {in_line(note)}", soft_wrap=True)
         ready.check_free(output.parent)
-        proposed = look.file(output, _target(look, target, not yes and sys.stdin.isatty()), ready.more)
+        chosen = _target(look, target, not yes and sys.stdin.isatty())
+        proposed, experiment = look.file(output, chosen, ready.more), add_experiment(ready, look, output, chosen)
+        ready.check_free(output.parent)
         echo(f"\n{proposed}")
         if not yes and not _agreed(output):
             echo("Nothing was written.")
@@ -94,6 +101,8 @@ def init(
     written = " and ".join(map(str, [output, *(output.parent / name for name in ready.copies)]))
     echo(f"Wrote {written}. What comes next:\n")
     echo(f"  fairagent index -c {output}")
+    if experiment:
+        echo(f"  fairagent evaluate {experiment}")
     words = shlex.quote(ready.example or look.words or "your words")
     words = words if words.startswith("'") else f'"{words}"'
     echo(f"  fairagent search {words} -c {output}{'' if look.groups else ' --set profile=engine'}")

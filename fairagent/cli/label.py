@@ -162,10 +162,9 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     for one in made.bins:
         echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {counted(one.documents, 'example')}")
     if awrf:
-        echo(
-            f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}: {awrf.value:.3f} "
-            f"[{awrf.low:.3f}, {awrf.high:.3f}] under label error ({awrf.certain:.3f} were the chances exact)"
-        )
+        about = f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}, target {awrf.target}"
+        certain = f"({awrf.certain:.3f} were the chances exact)"
+        echo(f"{about}: {awrf.value:.3f} [{awrf.low:.3f}, {awrf.high:.3f}] under label error {certain}")
 
 
 def settings_lines(site: Site, path: Path, errors: Path, dimension: str, typed: bool) -> str:

@@ -61,6 +61,15 @@ Assignments = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. rerank.kind=fused; may be repeated."),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="KIND",
+        help="What each group should get: uniform, corpus, estimated ..., or shares, '{gender: {a: 0.5, b: 0.5}}'. "
+        "(default: the collection's)",
+    ),
+]
 LogPrompts = Annotated[
     bool, typer.Option("--log-prompts", help="Log to standard error, including the prompts sent (never the key).")
 ]

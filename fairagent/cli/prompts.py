@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fairagent.cli import options
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, settings_of
-from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
+from fairagent.cli.search import Dimensions, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
 from fairagent.settings.section import nearest
 from fairagent.storage.files import explained
@@ -43,7 +43,7 @@ def try_prompt(
         str, typer.Option(metavar="LABEL", help="Group to refine for. (default: the most under-exposed)")
     ] = "",
     dimension: Dimensions = None,
-    target: Target = None,
+    target: options.Target = None,
     documents: Annotated[
         int,
         typer.Option("--documents", min=1, metavar="N", help="How many documents to show, if the template shows any."),

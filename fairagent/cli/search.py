@@ -27,15 +27,6 @@ Dimensions = Annotated[
     typer.Option("--dimension", metavar="NAME", help="A dimension to be fair in; may be repeated. (default: all)"),
 ]
 
-Target = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        metavar="KIND",
-        help="What each group should get: uniform, corpus, estimated ..., or shares, '{gender: {a: 0.5, b: 0.5}}'. "
-        "(default: the collection's)",
-    ),
-]
 Stochastic = Annotated[
     float | None,
     typer.Option(
@@ -53,7 +44,7 @@ def search(
     *,
     listed: ListOptions,
     dimension: Dimensions = None,
-    target: Target = None,
+    target: options.Target = None,
     stochastic: Stochastic = None,
     of: options.SiteOptions,
     as_json: options.AsJson = False,

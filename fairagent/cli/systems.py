@@ -8,9 +8,11 @@ import numpy as np
 
 from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
+from fairagent.collection.target_choice import judged_by
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import FUSED, SYSTEMS, TARGET, Judge, judged_topics, mean_over_topics, standard_measures
+from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, judged_value, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
+from fairagent.measures import Measure
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
@@ -25,12 +27,14 @@ BEST = "*"
 class Fairness:
     """Means over the topics that count for one dimension; the product is taken topic by topic.
 
-    `groups` has each group's mean exposure and its target in the judgment, last the documents without a label.
+    `groups` has each group's mean exposure and its target in the judgment, last the documents without a label;
+    `target` names that.
     """
 
     awrf: float
     product: float
     groups: tuple[ExposureRow, ...] = ()
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ def verdicts(rows: Sequence[SystemMeans]) -> tuple[str, list[ExposureChange]]:
     """The engine that the last row, the agent, is compared with, and what this changes in each dimension."""
     engine = next((row for row in rows if row.system == FUSED), rows[0])
     changes = [
-        exposure_change(dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE)
+        exposure_change(
+            dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE, one.target
+        )
         for dimension, one in rows[-1].fairness.items()
         if one.groups and (was := engine.fairness[dimension].awrf)
     ]
@@ -109,19 +115,29 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
             calls += result.trace.usage.calls
     seconds = perf_counter() - started
     relevance, fairness, product = standard_measures(n)
-    (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
+    ndcg = _mean(relevance, collection, rankings)
     by_dimension = {
-        dimension: Fairness(awrf, both, _groups(collection, dimension, rankings, n))
+        dimension: Fairness(
+            _mean(fairness, collection, rankings, dimension),
+            _mean(product, collection, rankings, dimension),
+            _groups(collection, dimension, rankings, n),
+            judged_by(dimension, collection).name,
+        )
         for dimension in collection.groups.dimensions
-        for awrf, both in [mean_over_topics(collection, dimension, rankings, [fairness, product])]
     }
     return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings
+
+
+def _mean(measure: Measure, collection: Collection, rankings: Mapping[str, Ranking], dimension: str = "") -> float:
+    """The mean over the topics that count."""
+    values = [judged_value(measure, collection, topic, one.ids, dimension) for topic, one in rankings.items()]
+    return float(np.mean([value for value in values if value is not None]))
 
 
 def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranking], n: int) -> tuple[ExposureRow, ...]:
     """Each group's mean exposure and target over the topics that count for the dimension; () where none does."""
     counted = frozenset(judged_topics(collection, dimension).counted) & rankings.keys()
-    judge = Judge(collection, {}, {dimension: counted}, TARGET, False, n)
+    judge = Judge(collection, {}, {dimension: counted}, None, False, n)
     shown = [exposure_rows(*judge.exposures(topic, rankings[topic])) for topic in sorted(counted)]
     return tuple(
         ExposureRow(

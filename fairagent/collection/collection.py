@@ -47,7 +47,8 @@ class Collection(Summarized):
     `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
     a grade > 0 is relevant and 0 is judged and not relevant; it is empty where there are no judgments.
     `population` maps dimension -> label -> world share. `target` is what its groups should get where a search says
-    nothing else: one target, or one for some of the dimensions. `notes` say what was left out or is worth knowing,
+    nothing else: one target, or one for some of the dimensions. A track judges by its own target, `judged`, whatever
+    that is. `notes` say what was left out or is worth knowing,
     though it is no error. With `chunks` an index of the collection holds passages of its documents; everything
     else is about documents. `origin` is what it was loaded from. Where the documents have changed since they were
     indexed, and the collection is as it was then, `behind` says so. `label_errors` says of predicted dimensions how far
@@ -63,6 +64,7 @@ class Collection(Summarized):
     source: Source
     chunks: Chunks | None = None
     target: Part | Mapping[str, Part] | None = None
+    judged: str = ""
     origin: Origin | None = None
     behind: str = ""
     label_errors: Mapping[str, LabelErrors] = field(default_factory=dict)

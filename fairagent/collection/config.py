@@ -178,7 +178,8 @@ class TopicsFile(RecordsFile):
     """The information needs."""
 
     path: str
-    """The file, with one topic in each record."""
+    """The file, with one topic in each record; or TREC's topics (<top>, XML) or SMART's (.I/.W), with the fields id,
+    query (the title or .W), description and narrative."""
     query: str = "query"
     """The field that is searched; the others stay with the topic as `extra`."""
     dimensions: str | None = None
@@ -259,9 +260,13 @@ class QrelsFile(Section):
     path: str
     """The file."""
     format: Literal["trec", "jsonl"] = "trec"
-    """`trec`: topic, iteration, document, grade; `jsonl`: one judgment a line."""
+    """`trec`: topic, iteration, document, grade, or topic, document, grade (BEIR), with or without a header that names
+    them; `jsonl`: one judgment a line."""
     header: bool = False
     """`trec` only: the first line names the columns (separated by tabs); there may be more than four."""
+    digits: int | None = Field(default=None, ge=0, le=64)
+    """Ids of documents that are whole numbers get zeros before them to so many digits, as the documents' own have, and
+    lose `.0` at their end; 0: they lose all zeros. Not set: as they are."""
     relevant: int = Field(default=1, ge=1)
     """The smallest grade that counts as relevant; smaller ones count as 0."""
     topic: FieldName = "topic"

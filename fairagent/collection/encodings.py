@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import re
-import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairagent.collection.records import decode, listed
 from fairagent.errors import DataError, UsageError
-from fairagent.storage.readers import GZIP_MAGIC, Malformed, file_bytes
+from fairagent.storage.readers import Malformed, file_bytes, unpacked
 from fairagent.storage.regular import PIPES, open_to_read
 
 LARGEST = 1 << 30
@@ -59,21 +57,20 @@ class Decoded:
 
 
 def is_utf8(path: Path) -> bool:
-    """Whether a file, gzipped or not, is UTF-8, or cannot be read at all, which whoever reads it says."""
+    """Whether a file, packed or not, is UTF-8, or cannot be read at all, which whoever reads it says."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         if path.parent in PIPES:
             return True  # it can be read but once
         with open_to_read(path) as file:
-            zipped = file.peek(2)[:2] == GZIP_MAGIC
-            stream = gzip.GzipFile(fileobj=file) if zipped else file
+            stream = unpacked(file)
             for _ in range(LARGEST // PIECE):
                 piece = stream.read(PIECE)
                 decoder.decode(piece, final=not piece)
                 # In UTF-16 Western text is ASCII and bytes of zero, and so is valid UTF-8.
                 if not piece or _zeros(piece):
                     return not piece
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+    except (OSError, ValueError) as error:
         return not isinstance(error, UnicodeDecodeError)
     return True
 

@@ -98,9 +98,9 @@ def _spellings(known: KnownIds) -> Iterable[tuple[str, Callable[[str], str]]]:
     yield "without white space, quotes and invisible characters", lambda id: id.strip().strip(invisible + "\"'").strip()
     yield "in lower case", str.lower
     yield "in capitals", str.upper
-    yield "without zeros before them", lambda id: id.lstrip("0") or "0"
+    yield "without zeros before them (of judgments: `digits: 0`)", lambda id: id.lstrip("0") or "0"
     for width in sorted({len(id) for id in known.some if id.isdecimal()}):
-        yield f"with zeros before them ({width} digits)", lambda id, width=width: id.zfill(width)  # type: ignore[misc]
+        yield f"with zeros before them (of judgments: `digits: {width}`)", lambda id, width=width: id.zfill(width)  # type: ignore[misc]
     yield "without the number of a passage (#1)", lambda id: id.rpartition("#")[0]
     yield "without what stands before their last /", lambda id: id.rpartition("/")[2]
 

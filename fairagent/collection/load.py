@@ -85,8 +85,8 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         from fairagent.collection.trec_fair.load import load_track
 
         of = settings.track
-        words = root / of.keywords if of.keywords else None
-        track = load_track(root / of.folder, of.year, of.split, of.dimensions, of.query, words, settings.name)
+        about = of.year, of.split, of.dimensions, of.query, root / of.keywords if of.keywords else None
+        track = load_track(root / of.folder, *about, settings.name)
         track = replace(track, chunks=settings.chunks, origin=Origin(path, states))
         if as_indexed and (state := as_indexed(settings.name, track.source, settings.chunks, {})):
             track = replace(track, source=state.source, behind=state.behind)

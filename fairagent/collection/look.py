@@ -222,6 +222,11 @@ class Look:
     mended: tuple[str, ...] = ()
     words: str = ""
 
+    @property
+    def name(self) -> str:
+        """What the collection is called, after its file."""
+        return re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection"
+
     def file(self, output: Path, target: Any = None, more: Mapping[str, Any] = NOTHING) -> str:
         """The collection file, to be written to `output`; without a `target` its line is one to be filled in.
 
@@ -239,7 +244,7 @@ class Look:
         text = self.text[0] if len(self.text) == 1 else list(self.text)
         title = {"title": self.title} if self.title else {}
         content: dict[str, Any] = {
-            "name": re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection",
+            "name": self.name,
             "documents": {"path": path, **form, **ids, **title, "text": text, "seen": seen},
             **more,
         }

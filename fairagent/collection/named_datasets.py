@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,8 @@ PREFIX = "irds:"
 """What a name begins with, as in `irds:vaswani`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetFiles:
-    """The files that were written; None where the data set has no such thing."""
-
-    documents: Path
-    topics: Path | None
-    qrels: Path | None
-
-
-def write_dataset(name: str, folder: Path) -> DatasetFiles:
-    """Write documents.jsonl, topics.jsonl and qrels.txt of the data set to `folder`.
+def write_dataset(name: str, folder: Path) -> tuple[Path, Path | None, Path | None]:
+    """Write documents.jsonl, topics.jsonl and qrels.txt of the data set to `folder`; None for what it does not have.
 
     The package fetches what it does not have. Raises BackendUnavailable without the package, or where it could not
     fetch; UsageError for a name that it does not know, and a data set without documents.
@@ -56,7 +46,7 @@ def write_dataset(name: str, folder: Path) -> DatasetFiles:
             f"{PREFIX}{name}: ir-datasets could not fetch it ({reason}); without a network only those work whose files "
             f"are in {home} already"
         ) from error
-    return DatasetFiles(documents, topics, qrels)
+    return documents, topics, qrels
 
 
 def _write(path: Path, rows: Iterator[dict[str, Any]]) -> Path:

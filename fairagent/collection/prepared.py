@@ -1,7 +1,7 @@
 """What `init` looks at: the documents' file as it is, and topics and judgments beside it.
 
-Of documents there is one file, the user's own, but of a data set of ir-datasets. Topics may get a copy that fairagent
-can read, made in a folder that passes, and kept where the user agrees.
+All are the user's own files, but of a data set of ir-datasets: this is copied, in a folder that passes, and kept where
+the user agrees, as is an experiment.
 """
 
 from __future__ import annotations
@@ -9,25 +9,30 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fairagent.collection.config import RecordsFile
+from fairagent.collection.config import QrelsFile, RecordsFile, TopicsFile
 from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.forms import form_of, records
-from fairagent.collection.look import ID
+from fairagent.collection.look import ID, Look
 from fairagent.collection.named_datasets import PREFIX, write_dataset
-from fairagent.collection.records import UTF8, Faults, lines, listed
-from fairagent.collection.topic_texts import are_topics, read_topics, topics_text
+from fairagent.collection.qrels import read_qrels, read_topics
+from fairagent.collection.records import UTF8, Faults, lines, listed, plain_number
+from fairagent.collection.row_ids import ROW
+from fairagent.collection.topic_texts import has_topics
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.storage.files import file_name, whole_file
+from fairagent.storage.readers import parse_json
+from fairagent.types import Topic
 
 QUERIES = ("query", "title", "question", "text", "topic")
 """What the field that is searched is called in files of topics, the likeliest first."""
+MOST_DIGITS = 13
+"""Fewer digits are tried of ids of documents."""
 
 
 @dataclass(slots=True)
@@ -44,12 +49,8 @@ class Prepared:
     notes: list[str] = field(default_factory=list)
     more: dict[str, Any] = field(default_factory=dict)
     example: str = ""
-
-    def copy(self, name: str) -> Path:
-        """The place of a new copy; raises UsageError for a name that is one already."""
-        path = self.passing / name
-        self.copies[name] = path
-        return path
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    judged: tuple[str, ...] = ()
 
     def check_free(self, folder: Path) -> None:
         """Raise UsageError where a copy would take the place of a file."""
@@ -80,94 +81,138 @@ def prepare(
         return _dataset(source.removeprefix(PREFIX), passing)
     path = Path(source)
     ready = Prepared(passing, path)
-    if path.is_file() and form_of(path, format) in ("jsonl", "tsv", "csv"):
-        if encoding or not is_utf8(path):
-            read = decoded(path, encoding)
-            ready.encoding = read.encodings
-            if ready.encoding:
-                ready.notes.append(f"{path.name}: {read}; it is read so each time (`encoding`)")
-        if are_topics("\n".join(_first(path, ready.encoding))):
-            raise UsageError(f"{path} holds topics, no documents: fairagent init DOCUMENTS --topics {path}")
+    ready.encoding = _encodings(ready, path, encoding, format)
+    if has_topics(path, ready.encoding or UTF8):
+        raise UsageError(f"{path} is in a form of topics, and not of documents: init DOCUMENTS --topics {path}")
     if topics:
-        ready.more["topics"] = _topics(ready, topics, encoding, qrels, output)
+        ready.more["topics"] = _topics(ready, topics, encoding, output)
     if qrels:
         if not topics:
             raise UsageError("--qrels needs --topics: judgments are of topics")
-        if not qrels.is_file():
-            raise UsageError(f"--qrels {qrels}: no such file")
-        ready.more["qrels"] = {"path": os.path.relpath(qrels, output.parent)}
+        ready.more["qrels"] = _qrels(ready, qrels, output)
     return ready
 
 
+def _encodings(ready: Prepared, path: Path, encoding: str, format: str | None = None) -> tuple[str, ...]:
+    """What a text file is in, named or guessed, which is noted; () for UTF-8 and what is no text."""
+    if (
+        not path.is_file()
+        or form_of(path, format) not in ("jsonl", "tsv", "csv")
+        or not (encoding or not is_utf8(path))
+    ):
+        return ()
+    read = decoded(path, encoding)
+    if read.encodings:
+        ready.notes.append(f"{path.name}: {read}; it is read so each time (`encoding`)")
+    return read.encodings
+
+
 def _dataset(name: str, passing: Path) -> Prepared:
-    files = write_dataset(name, passing)
-    ready, stem = Prepared(passing, files.documents), file_name(name)
-    for path in (files.documents, files.topics, files.qrels):
-        if path:
-            ready.copies[f"{stem}.{path.name}"] = path
-    if files.topics:
-        ready.more["topics"] = {"path": f"{stem}.{files.topics.name}", "query": "query"}
-        ready.example = next((str(record["query"]) for record in _records(files.topics, {})), "")
-    if files.topics and files.qrels:
-        ready.more["qrels"] = {"path": f"{stem}.{files.qrels.name}"}
+    documents, topics, qrels = write_dataset(name, passing)
+    ready, stem = Prepared(passing, documents), file_name(name)
+    ready.copies = {f"{stem}.{path.name}": path for path in (documents, topics, qrels) if path}
+    if topics:
+        ready.more["topics"] = {"path": f"{stem}.{topics.name}", "query": "query"}
+        ready.example = next((parse_json(text)["query"] for _, text in lines(topics, Faults())), "")
+        if qrels:
+            ready.more["qrels"] = {"path": f"{stem}.{qrels.name}"}
     ready.notes.append(
         f"{PREFIX}{name}: documents, topics and judgments are copied from ir-datasets; from now on "
-        f"{stem}.{files.documents.name} is the source: what is deleted there, `fairagent index` takes out of the index"
+        f"{stem}.{documents.name} is the source: what is deleted there, `fairagent index` takes out of the index"
     )
     return ready
 
 
-def _topics(ready: Prepared, path: Path, encoding: str, qrels: Path | None, output: Path) -> dict[str, Any]:
-    """The `topics` of the collection file; those of TREC are copied as JSON lines."""
-    text = topics_text(path, encoding) if form_of(path) == "jsonl" else ""
-    if not are_topics(text):
-        return _plain_topics(ready, path, output)
-    topics = read_topics(path, text)
-    judged = _judged(qrels) if qrels else set()
-    ids = {topic["id"] for topic in topics}
-    if judged and not judged & ids and judged & {id.lstrip("0") for id in ids}:
-        topics = [{**topic, "id": topic["id"].lstrip("0") or "0"} for topic in topics]
-        ready.notes.append(f"topics are numbered as in {qrels}: without zeros at the beginning")
-    name = f"{path.name.split('.')[0]}.topics.jsonl"
-    made = "".join(json.dumps(topic, ensure_ascii=False) + "\n" for topic in topics)
-    ready.copy(name).write_text(made, encoding="utf-8")
-    ready.example = topics[0]["query"]
-    ready.notes.append(f"{path.name}: {len(topics):,} topics; {name} is a copy as JSON lines, titles are searched")
-    return {"path": name, "query": "query"}
-
-
-def _plain_topics(ready: Prepared, path: Path, output: Path) -> dict[str, Any]:
-    """Topics in lines or columns: which column is the id, and which is searched."""
-    head = next(iter(_first(path)), "")
+def _topics(ready: Prepared, path: Path, encoding: str, output: Path) -> dict[str, Any]:
+    """The `topics` of the collection file: which column is the id, and which is searched."""
     keys: dict[str, Any] = {"path": os.path.relpath(path, output.parent)}
+    if encodings := _encodings(ready, path, encoding):
+        keys["encoding"] = encodings[0] if len(encodings) == 1 else list(encodings)
+    if not has_topics(path, encodings or UTF8):
+        keys |= _columns(path, keys, encodings or UTF8)
+    faults = Faults()
+    ready.topics = read_topics(path, validate(TopicsFile, keys, "--topics"), faults)
+    faults.check(f"--topics {path}")
+    ready.example = next(iter(ready.topics.values())).query
+    ready.notes.append(f"{len(ready.topics):,} topics; the first one: {ready.example}")
+    return keys
+
+
+def _columns(path: Path, keys: dict[str, Any], encodings: Sequence[str]) -> dict[str, Any]:
+    """The keys of topics in lines or columns."""
+    head = next((text for _, text in lines(path, Faults(), encodings=encodings)), "")
     cells = head.split("\t")
-    if form_of(path) == "tsv" and len(cells) == 2 and not ID.fullmatch(cells[0].strip()):
-        keys["columns"] = ["id", "query"]
-    first = next(_records(path, keys), None)
+    if form_of(path) == "jsonl" and len(cells) > 1 and not head.startswith("{"):
+        keys = {**keys, "format": "tsv"}
+    if (keys.get("format") or form_of(path)) == "tsv" and len(cells) == 2 and not ID.fullmatch(cells[0].strip()):
+        keys = {**keys, "columns": ["id", "query"]}
+    faults = Faults()
+    fields = validate(RecordsFile, {name: value for name, value in keys.items() if name != "path"}, "init")
+    first = next((record for _, record in records(path, fields, faults)), None)
+    faults.check(f"--topics {path}")
     if first is None:
-        raise UsageError(f"--topics {path}: there are no topics in it")
+        return keys
     id = next((name for name in first if ID.fullmatch(name)), None)
     query = next((name for name in QUERIES if name in first), None)
     if id is None or query is None:
-        raise UsageError(
-            f"--topics {path}: {'no column with ids' if id is None else 'none of ' + ', '.join(QUERIES)} in it; there "
-            f"are: {listed(list(first))}"
-        )
-    ready.example = str(first[query])
+        lacking = "no column with ids" if id is None else f"none of {', '.join(QUERIES)}"
+        raise UsageError(f"--topics {path}: {lacking} in it; there are: {listed(list(first))}")
     return {**keys, **({} if id == "id" else {"id": id}), **({} if query == "query" else {"query": query})}
 
 
-def _records(path: Path, keys: dict[str, Any]) -> Iterator[Any]:
+def _qrels(ready: Prepared, path: Path, output: Path) -> dict[str, Any]:
+    """The `qrels` of the collection file, once they can be read."""
     faults = Faults()
-    fields = validate(RecordsFile, {"columns": keys.get("columns", [])}, "init")
-    yield from (record for _, record in records(path, fields, faults))
-    faults.check(str(path))
+    read = read_qrels(path, QrelsFile(path=str(path)), ready.topics, faults)
+    faults.check(f"--qrels {path}")
+    ready.judged = tuple(dict.fromkeys(id for grades in read.grades.values() for id in grades))
+    ready.notes += read.notes
+    return {"path": os.path.relpath(path, output.parent)}
 
 
-def _first(path: Path, encodings: tuple[str, ...] = ()) -> list[str]:
-    """The first lines of a text, whatever is wrong with them."""
-    return [text for _, text in islice(lines(path, Faults(), encodings=encodings or UTF8), 50)]
+def match_judged(ready: Prepared, look: Look) -> None:
+    """Note which judged documents the rows of the look lack, and where zeros before ids are why, set `digits`."""
+    column, numbers = look.columns.get(look.id), range(1, look.rows + 1 if look.id == ROW else 1)
+    ids = column.ids if column else {hash(str(row)) for row in numbers}
+    if not ready.judged or not ids or not look.whole:
+        return
+
+    def found(digits: int | None) -> int:
+        return sum(hash(id if digits is None else plain_number(id, digits)) in ids for id in ready.judged)
+
+    there, many = found(None), len(ready.judged)
+    best = max(range(MOST_DIGITS), key=found)
+    if (mended := found(best)) > there:
+        ready.more["qrels"]["digits"] = best
+        zeros = f"with zeros to {best} digits" if best else "without zeros before them"
+        ready.notes.append(
+            f"{there:,} of {many:,} judged documents are among the documents, and {mended:,} {zeros}: the qrels have "
+            f"`digits: {best}`"
+        )
+        there = mended
+    if there < many:
+        ready.notes.append(f"{many - there:,} of {many:,} judged documents are not among the documents")
 
 
-def _judged(path: Path) -> set[str]:
-    return {text.split()[0] for _, text in lines(path, Faults()) if text.split()}
+def add_experiment(ready: Prepared, look: Look, output: Path, target: Any) -> str:
+    """Add a copy: an experiment file that compares the engine and the agent on the topics; "" where nothing can be.
+
+    Without a `target` it has one of its own, until the collection names one.
+    """
+    if "topics" not in ready.more or not (look.groups or "qrels" in ready.more):
+        return ""
+    name = "experiment.yaml" if output.stem == "collection" else f"{output.stem}.experiment.yaml"
+    lines = [
+        f"# Compares systems on the topics of {output.name}; `fairagent evaluate --template ranking` has all keys.",
+        f"name: {json.dumps(look.name)}",
+        f"collection: {json.dumps(output.name)}",
+    ]
+    if look.groups:
+        if target is None:
+            lines += ["# Until the collection names a target; then take it away.", "settings: {target: uniform}"]
+        lines += ["systems:", "  engine: {profile: engine}", "  agent: {}"]
+    else:
+        lines += ["measures: [nDCG@20]", "systems:", "  engine: {profile: engine}"]
+    ready.copies[name] = ready.passing / name
+    ready.copies[name].write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return str(output.parent / name)

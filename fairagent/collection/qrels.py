@@ -1,7 +1,7 @@
-"""Relevance judgments (TREC qrels, JSON lines, or a list of relevant documents per topic), and topics."""
+"""Relevance judgments (TREC qrels, BEIR's, or JSON lines), and topics."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,23 +10,33 @@ from fairagent.collection.forms import records
 from fairagent.collection.groups import TopicGroups
 from fairagent.collection.labels import LabelReader
 from fairagent.collection.records import (
+    UTF8,
     Faults,
     Record,
     checked_id,
     field_reader,
     json_records,
-    lines,
     listed,
+    plain_number,
     read_text,
+    same_ids,
     shown,
     template_fields,
     tsv_records,
 )
+from fairagent.collection.run_lines import DOCUMENT, TOPIC, rows_of
 from fairagent.collection.table_buffer import Labels
+from fairagent.collection.topic_texts import has_topics, topic_records
 from fairagent.types import Topic
+from fairagent.types.common import counted
 
-TREC_COLUMNS = ("topic", "iteration", "document", "grade")
-_GRADE = re.compile(r"[+-]?[0-9]{1,9}")
+GRADE = ("relevance", "grade", "score", "rel", "label", "relevant")
+"""What the column is called in a header, in capitals or not."""
+FORMS = (
+    "judgments have TREC's four columns (topic, iteration, document, grade), or BEIR's three (topic, document, grade), "
+    "with or without a header that names them, or are JSON lines (`format: jsonl`)"
+)
+_GRADE = re.compile(r"[+-]?[0-9]{1,9}(\.0+)?", re.ASCII)
 _Row = tuple[int, tuple[str, str, str], Record]
 """A line; topic, document and grade in it; and all that it holds."""
 
@@ -43,7 +53,8 @@ class Qrels:
 def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults: Faults) -> Qrels:
     """The judgments of `topics`, each of which gets an entry; what is wrong is added to `faults`.
 
-    Judgments of other topics are left out and named in the notes, as are topics without a relevant
+    Topics whose ids differ from those of the judgments by zeros before them, or `.0` at their end, are joined and named
+    in the notes (`same_ids`). So are the judgments of other topics, which are left out, topics without a relevant
     document and judgments that are repeated. Repeated ones that differ are errors.
     """
     reader = LabelReader(settings.dimensions)
@@ -52,12 +63,17 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
     strangers: dict[str, dict[str, int]] = {}
     labels_of: dict[str, dict[str, Labels]] = {}
     repeated, before = 0, faults.count
-    for line, (topic, document, text), record in _rows(path, settings, faults):
+    rows = list(_rows(path, settings, topics, faults))
+    named, joined = same_ids(topics, (topic for _, (topic, _, _), _ in rows))
+    own = {there: topic for topic, there in named.items()}
+    for line, (topic, document, text), record in rows:
+        topic = own.get(topic, topic)
+        document = document if settings.digits is None else plain_number(document, settings.digits)
         try:
             if not _GRADE.fullmatch(text):
                 raise ValueError(f"the grade {shown(text)} is no whole number")
             pair = TopicGroups.pair(checked_id(topic, "topic"), checked_id(document, "document"))
-            grade = int(text) if int(text) >= settings.relevant else 0
+            grade = int(float(text)) if float(text) >= settings.relevant else 0
             grades = qrels.grades[topic] if topic in qrels.grades else strangers.setdefault(topic, {})
             labels, types = reader.read(record), reader.read_types(record)
             if document in grades:
@@ -80,6 +96,7 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
     if settings.dimensions and topics and faults.count == before:
         buffer.check(path, faults)
         qrels.groups = TopicGroups(*buffer.finish()) if faults.count == before else None
+    qrels.notes += [joined] if joined else []
     if strangers:
         qrels.notes.append(f"{len(strangers)} qrels topics are not in the topics file: {listed(strangers)}")
     if without := [topic for topic, judged in qrels.grades.items() if not any(judged.values())]:
@@ -90,26 +107,45 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
     return qrels
 
 
-def _rows(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
+def _rows(path: Path, settings: QrelsFile, topics: Collection[str], faults: Faults) -> Iterator[_Row]:
     if settings.format != "trec":
         yield from _json_rows(path, settings, faults)
     elif settings.header:
         for number, record in tsv_records(path, faults):
             cells = list(record.values())
-            if len(cells) < len(TREC_COLUMNS):
-                expected = f"expected at least 4 columns ({', '.join(TREC_COLUMNS)})"
-                faults.add(path, 1, f"{expected}, got: {listed(list(record))}")
+            if len(cells) < 4:
+                faults.add(path, 1, f"expected at least topic, iteration, document, grade, got: {listed(list(record))}")
                 return
             yield number, (cells[0], cells[2], cells[3]), record
     else:
-        for number, line in lines(path, faults):
-            cells = line.split()
-            if len(cells) == len(TREC_COLUMNS):
-                yield number, (cells[0], cells[2], cells[3]), {}
+        names, rows = rows_of(path, faults, topics)
+        places = _places(names)
+        width, first = len(names) if places else 0, True
+        for number, cells in rows:
+            width = width or len(cells)
+            places = places or {4: (0, 2, 3), 3: (0, 1, 2)}.get(width, ())
+            if not places:
+                hint = "; is this a run file?" if width in (5, 6) else ""
+                faults.add(path, number, f"no judgment: {shown(' '.join(cells))}{hint}; {FORMS}")
+                return  # every further line would say the same
+            if len(cells) != width:
+                faults.add(
+                    path, number, f"{counted(len(cells), 'column')}, and {width} above: {shown(' '.join(cells))}"
+                )
                 continue
-            hint = {6: "; is this a run file?", 2: "; is this a list of relevant documents?"}.get(len(cells), "")
-            expected = f"expected 4 columns ({' '.join(TREC_COLUMNS)})"
-            faults.add(path, number, f"{expected}, got {len(cells)}: {shown(line)}{hint}")
+            topic, document, grade = (cells[place] for place in places)
+            if first and not _GRADE.fullmatch(grade):
+                faults.add(path, number, f"the grade {shown(grade)} is no whole number; {FORMS}")
+                return
+            first = False
+            yield number, (topic, document, grade), {}
+
+
+def _places(names: Sequence[str]) -> tuple[int, ...]:
+    """Where topic, document and grade stand by the names of a header; () where it does not name all of them."""
+    known = (TOPIC, DOCUMENT, GRADE)
+    places = tuple(next((names.index(name) for name in of_one if name in names), -1) for of_one in known)
+    return () if -1 in places else places
 
 
 def _json_rows(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
@@ -129,7 +165,10 @@ def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Top
     lines: dict[str, int] = {}
     there: tuple[str, ...] = ()
     read_id, before = field_reader(fields.id), faults.count
-    for number, record in records(path, fields, faults):
+    encodings, found = fields.encoding or UTF8, records(path, fields, faults)
+    if fields.format is None and has_topics(path, encodings):
+        found = topic_records(path, faults, encodings)
+    for number, record in found:
         try:
             id = checked_id(read_id(record), "topic")
             topic = _topic_of(id, record, fields)

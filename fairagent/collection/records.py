@@ -1,4 +1,4 @@
-"""Lines and records of JSON-lines, tab- and comma-separated files, gzipped or not; and the errors in them.
+"""Lines and records of JSON-lines, tab- and comma-separated files, packed or not; and the errors in them.
 
 A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be read becomes an error with its line in
 `Faults`, and the reading goes on where it can, so that all are reported at once.
@@ -6,20 +6,20 @@ A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be re
 
 import codecs
 import csv
-import gzip
-import io
 import json
 import re
 import string
-import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from fairagent.errors import DataError, Fault
-from fairagent.storage.readers import GZIP_MAGIC, MOST_COLUMNS, Malformed, Unpacked, parse_json, too_many_columns
+from fairagent.storage.readers import MOST_COLUMNS, Malformed, parse_json, too_many_columns, unpacked
 from fairagent.storage.regular import open_to_read
 from fairagent.types.common import counted
 
@@ -30,9 +30,15 @@ LONGEST_LINE = 1 << 24
 LONGEST_ID = 255
 """Bytes of UTF-8 that an id may have."""
 UTF8 = ("utf-8",)
+FORMS = (
+    "what can be read: JSON lines, TSV, CSV (with names of columns), Parquet, a folder of Hugging Face's datasets; of "
+    "topics also TREC's <top>, XML and SMART's .I/.W; of judgments TREC's four columns"
+)
 Record = Mapping[str, Any]
 
 _NOT_IN_IDS = re.compile(r"[\s\x00]")
+_OBJECT = re.compile(r'\s*\{\s*"')
+_NUMBER = re.compile(r"0*([0-9]+?)(\.0+)?", re.ASCII)
 
 
 class Faults:
@@ -96,9 +102,7 @@ def lines(
     number = 0
     try:
         with open_to_read(path, pipes=True) as file:
-            zipped = file.peek(2)[:2] == GZIP_MAGIC
-            stream = io.BufferedReader(gzip.GzipFile(fileobj=file)) if zipped else file
-            unpacked = Unpacked(path.stat().st_size)
+            stream = unpacked(file)
             if is_wide(encodings[0]):
                 # Their line ends are no single bytes.
                 read, encodings = _as_utf8(stream, encodings[0]), UTF8
@@ -108,8 +112,6 @@ def lines(
                 if len(raw) == LONGEST_LINE:
                     faults.add(path, number, f"longer than {LONGEST_LINE:,} bytes; from here on nothing is read")
                     return
-                if zipped:
-                    unpacked.add(len(raw))
                 try:
                     text = decode(raw, encodings).rstrip("\r\n")
                 except UnicodeDecodeError as error:
@@ -124,9 +126,7 @@ def lines(
     except FileNotFoundError:
         faults.add(path, None, "no such file")
     except Malformed as error:
-        faults.add(path, number, f"{error}; from here on nothing is read")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        faults.add(path, number + 1, f"the gzip data break off or are damaged here ({error}); fetch it again")
+        faults.add(path, number + 1, f"{error}; from here on nothing is read")
     except OSError as error:
         faults.add(path, None, f"cannot be read ({error.strerror or error})")
     except UnicodeError as error:
@@ -144,7 +144,7 @@ def is_wide(encoding: str) -> bool:
     return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
 
 
-def _as_utf8(stream: io.BufferedIOBase, encoding: str) -> Iterator[bytes]:
+def _as_utf8(stream: BufferedReader, encoding: str) -> Iterator[bytes]:
     decoder, rest = codecs.getincrementaldecoder(encoding)(), ""
     while len(rest) < LONGEST_LINE:
         piece = stream.read(1 << 16)
@@ -165,14 +165,16 @@ def decode(raw: bytes, encodings: Sequence[str]) -> str:
 
 
 def json_records(path: Path, faults: Faults, encodings: Sequence[str] = UTF8) -> Iterator[tuple[int, Record]]:
-    """Every JSON object of a file with one object a line, with its line number."""
+    """Every JSON object of a file with one object a line, with its line number; of a file in another form one error."""
     first = True
     for number, line in lines(path, faults, encodings=encodings):
         try:
             record = parse_json(line)
         except Malformed as error:
-            if first and (form := _other_form(line)):
-                faults.add(path, number, f"{form}, and JSON is expected, one object a line: {shown(line)}")
+            if first and not _OBJECT.match(line):
+                faults.add(
+                    path, number, f"{_other_form(line)}JSON is expected, one object a line: {shown(line)}; {FORMS}"
+                )
                 return  # every further line would say the same
             faults.add(path, number, f"not JSON ({error}): {shown(line)}; one object a line is expected")
             continue
@@ -230,18 +232,23 @@ def csv_records(
     As RFC 4180 and spreadsheets have it: cells may be quoted, and then hold line ends. The separator is whichever of
     comma, semicolon and tab the first line has most of. The first row names the columns, unless `columns` does.
     """
-    rows = _csv_rows(path, faults, encodings)
+    numbered = lines(path, faults, blank=True, encodings=encodings)
+    head = next(((number, text) for number, text in numbered if text.strip(" ")), (0, ""))
+    rows = csv_rows(chain([head], numbered), max(",;\t", key=head[1].count), path, faults)
     return _named_cells(rows, path, faults, columns, "; a cell that holds a separator is quoted")
 
 
-def _csv_rows(path: Path, faults: Faults, encodings: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(
+    numbered: Iterable[tuple[int, str]], separator: str, path: Path, faults: Faults
+) -> Iterator[tuple[int, list[str]]]:
+    """The cells of every row that is not empty, as RFC 4180 has them, with the number of the line it begins on."""
     # The limit is the process's own; as it is, a text of more than 128 kB is an error.
     csv.field_size_limit(LONGEST_LINE)
     read, size = list[int](), 0
 
     def texts() -> Iterator[str]:
         nonlocal size
-        for number, text in lines(path, faults, blank=True, encodings=encodings):
+        for number, text in numbered:
             read.append(number)
             size += len(text)
             if size > LONGEST_LINE:
@@ -250,8 +257,7 @@ def _csv_rows(path: Path, faults: Faults, encodings: Sequence[str]) -> Iterator[
                 return
             yield f"{text}\n"
 
-    head = next((text for _, text in lines(path, Faults(), encodings=encodings)), "")
-    reader = csv.reader(texts(), delimiter=max(",;\t", key=head.count), strict=True)
+    reader = csv.reader(texts(), delimiter=separator, strict=True)
     while True:
         read.clear()
         size = 0
@@ -317,10 +323,42 @@ def checked_id(id: str, what: str) -> str:
     return id
 
 
+def plain_number(id: str, digits: int = 0) -> str:
+    """A whole number without `.0` at its end, and with zeros before it to so many `digits`; anything else as it is.
+
+    >>> plain_number("007"), plain_number("7.0", 3), plain_number("000"), plain_number("d07", 9)
+    ('7', '007', '0', 'd07')
+    """
+    match = _NUMBER.fullmatch(id)
+    return match[1].zfill(digits) if match else id
+
+
+def same_ids(ids: Collection[str], others: Iterable[str]) -> tuple[dict[str, str], str]:
+    """Those of `ids` that are among `others`, each with what it is called there; and a note on those that differ.
+
+    An id of which there is none is joined with the one that is the same whole number but for zeros before it or `.0` at
+    its end, where on both sides there is one such id alone.
+
+    >>> same_ids(["1", "2", "x"], ["01", "2", "3"])
+    ({'1': '01', '2': '2'}, '1 topic joined with ids that differ by zeros before them or `.0`: 1 (there 01)')
+    """
+    there, alike = dict.fromkeys(others), dict[str, list[str]]()
+    for other in there:
+        alike.setdefault(plain_number(other), []).append(other)
+    counts = Counter(map(plain_number, ids))
+    joined = {
+        id: same[0]
+        for id in ids
+        if id not in there and counts[plain := plain_number(id)] == len(same := alike.get(plain, [])) == 1
+    }
+    named = {id: joined.get(id, id) for id in ids if id in there or id in joined}
+    pairs = listed([f"{id} (there {other})" for id, other in joined.items()], 5)
+    message = f"{counted(len(joined), 'topic')} joined with ids that differ by zeros before them or `.0`: {pairs}"
+    return named, message if joined else ""
+
+
 def _other_form(line: str) -> str:
     """What form a first line that is no JSON seems to have; "" where none is likely."""
-    if line.lstrip()[:1] in ("{", "[", '"', ""):
-        return ""
     forms = {"\t": "tab-separated text (`format: tsv`)", ",": "CSV (`format: csv`)", ";": "CSV (`format: csv`)"}
     sign = max(forms, key=line.count)
-    return f"this looks like {forms[sign]} with {line.count(sign) + 1} columns" if sign in line else ""
+    return f"this looks like {forms[sign]} with {line.count(sign) + 1} columns, and " if sign in line else ""

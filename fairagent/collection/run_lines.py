@@ -1,141 +1,206 @@
-"""Lines of run files in all their forms: TREC's six columns, or topic and document alone, best first.
+"""Run files as the field's tools write them.
 
-    1 Q0 d7 1 2.5 BM25        topic, Q0, document, rank, score, tag
-    101<tab>12                topic, document
-    101<tab>1<tab>12          topic, ranking, document: several rankings of a topic (the Fair Ranking track's Task 2)
+    1 Q0 d7 1 2.5 BM25              TREC's six columns: topic, Q0, document, rank, score, tag (or without the tag)
+    1<tab>d7<tab>1<tab>2.5          topic, document, rank, score (and a tag)
+    1<tab>d7<tab>1                  topic, document, and a rank from 0 or 1 (MS MARCO) or a score
+    1<tab>d7                        topic and document alone, best first
+    qid,docid,docno,rank,score,query    columns of any order by their names (PyTerrier's, ir_measures')
+    {"1": {"d7": 2.5}}              JSON: topic -> document -> score (ranx, BEIR, bm25s)
 
-Cells are separated by tabs, commas or spaces, all lines like the first. A header line may come first: its first cell is
-one of `HEADERS`. What `fairagent.collection.records.lines` accepts (gzip, a byte order mark, CRLF ends, blank lines) is
-accepted.
+Columns are separated by tabs, commas, semicolons or spaces, all lines like the first. What
+`fairagent.collection.records.lines` accepts (packed files, a byte order mark, CRLF ends, blank lines) is accepted.
 """
 
 import math
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from fairagent.collection.records import Faults, lines, listed, shown
+from fairagent.collection.records import Faults, csv_rows, lines, listed, shown
+from fairagent.storage.readers import Malformed, file_text, first_bytes, parse_json
+from fairagent.types.common import counted
 
-TREC = ("topic", "Q0", "document", "rank", "score", "tag")
-PLAIN = ("topic", "document")
-SEQUENCE = ("topic", "ranking", "document")
-HEADERS = ("id", "topic", "topic_id", "query", "query_id", "qid")
-"""How a header line begins, in capitals or not; a topic of such a name is a topic."""
-
-Form = tuple[str, ...]
-
-_SEPARATORS = ("\t", ",", None)
-_RANK = re.compile(r"-?[0-9]{1,9}", re.ASCII)
-_SPACE = re.compile(r"\s")
+TOPIC = ("qid", "query_id", "query-id", "q_id", "topic", "topic_id", "id", "query")
+DOCUMENT = ("docno", "doc_id", "document_id", "corpus_id", "corpus-id", "pid", "page_id", "page", "document", "docid")
+"""What the columns are called in a header, in capitals or not, the likeliest first: PyTerrier's docid is a number of
+its index. A first line is a header where its first cell has a name of a topic and is none itself, or is empty."""
+RANK, SCORE = ("rank", "position"), ("score", "similarity")
+TAG = ("tag", "run", "run_id", "run name", "name", "system")
+FORMS = (
+    "a run has TREC's six columns (topic, Q0, document, rank, score, tag); or topic, document and, where there are "
+    "more, rank, score and tag, or one of both; or a header that names its columns; or JSON, {topic: {document: score}}"
+)
+LARGEST_JSON = 1 << 30
+"""Bytes."""
+_WHOLE = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
 class RunLine(NamedTuple):
-    """Where one line puts a document; where it has no score, by its place in the file."""
+    """Where one line puts a document; `rank` and `score` are None where it does not say."""
 
     topic: str
     document: str
-    rank: int
-    score: float
+    rank: int | None
+    score: float | None
     tag: str
     line: int
 
 
-def run_lines(
-    path: Path, forms: Sequence[Form], faults: Faults, topics: Container[str] = ()
-) -> Iterator[tuple[int, list[str]]]:
-    """The cells of every line, without the header, with the line's number; all have as many as the first.
+Rows = Iterator[tuple[int, list[str]]]
 
-    `forms` are those that are accepted, which differ in their number of columns. Errors: a first line of another form,
-    after which nothing is read; further lines that are not like it; no lines at all. `topics` are names that begin no
-    header.
+
+def rows_of(path: Path, faults: Faults, topics: Container[str] = ()) -> tuple[tuple[str, ...], Rows]:
+    """The names in a file's header, if it has one, and the cells of its rows with the number of their line.
+
+    Adds a fault where there are no lines. `topics` are names that begin no header.
     """
-    separator: str | None = None
-    form: Form = ()
     before = faults.count
-    for place, (number, line) in enumerate(lines(path, faults)):
-        if place == 0:
-            first = re.split(r"[\t, ]", line.strip(" "), maxsplit=1)[0]
-            if first.lower() in HEADERS and first not in topics:
-                continue
-        if not form:
-            separator = _separator(line, forms)
-            form = next((one for one in forms if len(one) == len(_cells(line, separator))), ())
-            if not form:
-                faults.add(path, number, _other_form(line, separator, forms))
-                return  # every further line would say the same
-        cells = _cells(line, separator)
-        if len(cells) == len(form):
-            yield number, cells
-        else:
-            faults.add(path, number, f"expected {_described(form)} as above, got {len(cells)}: {shown(line)}")
-    if not form and faults.count == before:
+    numbered = lines(path, faults, blank=True)
+    filled = ((number, line) for number, line in numbered if line.strip(" "))
+    first = next(filled, None)
+    if first is None:
+        if faults.count == before:
+            faults.add(path, None, "there are no lines")
+        return (), iter(())
+    separator, names = _separator(first[1]), tuple[str, ...]()
+    cells = [cell.strip(' "').lower() for cell in first[1].split(separator)]
+    if (cells[0] in TOPIC or (not cells[0] and {*cells} & {*TOPIC})) and first[1].split(separator)[0] not in topics:
+        names, first = tuple(cells), next(filled, (0, ""))
+        if separator is None or separator not in first[1]:
+            separator = _separator(first[1])
+    rows: Iterable[tuple[int, list[str]]]
+    if separator and separator in ",;":
+        rows = csv_rows(chain([first], numbered), separator, path, faults)
+    else:
+        rows = ((number, line.split(separator)) for number, line in chain([first], filled))
+    return names, ((number, [cell.strip(" ") for cell in cells]) for number, cells in rows if any(cells))
+
+
+def run_lines(path: Path, faults: Faults, topics: Container[str] = ()) -> list[RunLine]:
+    """All lines of a run in the file's order; adds what is wrong to `faults`: of a file in another form one error."""
+    if first_bytes(path).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        return _of_json(path, faults)
+    (names, rows), found = rows_of(path, faults, topics), list[RunLine]()
+    columns, width = _named(names), len(names)
+    for number, cells in rows:
+        if not columns:
+            columns, width = {name: place for place, name in enumerate(_columns(cells))}, len(cells)
+            if not columns:
+                hint = "; are these qrels?" if len(cells) == 4 else ""
+                faults.add(path, number, f"no line of a run: {shown(' '.join(cells))}{hint}; {FORMS}")
+                return []  # every further line would say the same
+        try:
+            if len(cells) != width:
+                raise ValueError(f"{counted(len(cells), 'column')}, and {width} above: {shown(' '.join(cells))}")
+            found.append(_line({name: cells[place] for name, place in columns.items()}, number))
+        except ValueError as error:
+            if len(found) < 2:
+                faults.add(path, number, f"{error}; {FORMS}")
+                return []
+            faults.add(path, number, str(error))
+    if not found and not faults:
         faults.add(path, None, "there are no lines")
+    return _ranked(found) if "number" in columns else found
 
 
-def run_line(number: int, cells: Sequence[str]) -> RunLine:
-    """What the cells of one ranking a topic say; ValueError for a rank or a score that is none."""
-    if len(cells) == len(PLAIN):
-        topic, document = cells
-        return RunLine(topic, document, number, 0.0, "", number)
-    topic, _, document, rank, score, tag = cells
-    if not _RANK.fullmatch(rank):
+def by_score(found: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
+    """A topic's documents by falling score, as trec_eval orders them, and whether ranks contradict that.
+
+    Those of equal scores stand by rank, and then as in the file; so do all where there are no scores.
+
+    >>> one = RunLine("1", "a", 1, 2.0, "", 1)
+    >>> by_score([one, one._replace(document="b", rank=2, score=3.0, line=2)])[0][0].document
+    'b'
+    """
+    ordered = sorted(found, key=lambda one: (-(one.score or 0.0), one.rank or 0, one.line))
+    return ordered, any((below.rank or 0) < (above.rank or 0) for above, below in pairwise(ordered))
+
+
+def order_note(path: Path, contradicting: Sequence[str]) -> str:
+    """What to know of a run in which the scores of these topics rise where their ranks do."""
+    topics = f"{counted(len(contradicting), 'topic')} ({listed(contradicting, 5)})"
+    how = "documents stand by falling score, as trec_eval orders them"
+    return f"{path}: in {topics} a lower rank has a higher score; {how}: if scores are distances, turn their signs"
+
+
+def _separator(line: str) -> str | None:
+    """What separates the columns of a line; None: spaces.
+
+    >>> _separator("q1 Q0 d,7 1 2.5 me") is None, _separator("q1, d7"), _separator(",qid,docno,my query")
+    (True, ',', ',')
+    """
+    if "\t" in line:
+        return "\t"
+    sign = max(",;", key=line.count)
+    cells = [cell.strip(" ") for cell in line.split(sign)]
+    # A comma may stand in an id of a line of TREC's; names of a header may hold spaces.
+    header = len(cells) > 1 and cells[0].strip('"').lower() in ("", *TOPIC)
+    return sign if header or (len(cells) > 1 and all(cell and " " not in cell for cell in cells)) else None
+
+
+def _named(names: Sequence[str]) -> dict[str, int]:
+    """Column -> its place, by the names of a header; nothing where they do not name topic and document."""
+    kinds = {"topic": TOPIC, "document": DOCUMENT, "rank": RANK, "score": SCORE, "tag": TAG}
+    places = {kind: next((names.index(name) for name in known if name in names), None) for kind, known in kinds.items()}
+    named = {kind: place for kind, place in places.items() if place is not None}
+    return named if {"topic", "document"} <= named.keys() else {}
+
+
+def _columns(cells: Sequence[str]) -> tuple[str, ...]:
+    """What the columns of a file without a header are, by its first line; none where it is no run's."""
+    with_iteration = len(cells) > 3 and cells[1] in ("Q0", "q0", "0")
+    if len(cells) == 6 or (len(cells) == 5 and with_iteration):
+        return ("topic", "Q0", "document", "rank", "score", "tag")[: len(cells)]
+    if len(cells) == 3:
+        return "topic", "document", "number"
+    return (
+        ("topic", "document", "rank", "score", "tag")[: len(cells)] if 1 < len(cells) < 6 and not with_iteration else ()
+    )
+
+
+def _line(cells: dict[str, str], number: int) -> RunLine:
+    rank, score = cells.get("rank"), cells.get("score", cells.get("number"))
+    if rank is not None and not _WHOLE.fullmatch(rank):
         raise ValueError(f"the rank {shown(rank)} is no whole number")
     try:
-        value = float(score)
+        value = None if score is None else float(score)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
+    if value is not None and not math.isfinite(value):
         raise ValueError(f"the score {shown(score)} is no finite number")
-    return RunLine(topic, document, int(rank), value, tag, number)
+    return RunLine(
+        cells["topic"], cells["document"], None if rank is None else int(rank), value, cells.get("tag", ""), number
+    )
 
 
-def by_score(path: Path, of_topic: Iterable[RunLine], faults: Faults) -> list[RunLine]:
-    """A topic's documents by falling score; those of equal scores by rank, and then as in the file.
-
-    Programs for evaluation (trec_eval) look at scores alone, so ranks may be all alike. A rank that contradicts the
-    scores is a fault: nobody can tell which was meant.
-    """
-    ordered = sorted(of_topic, key=lambda one: (-one.score, one.rank, one.line))
-    for above, below in pairwise(ordered):
-        if below.rank < above.rank:  # of equal scores the smaller rank is above
-            this = f"rank {above.rank} of topic {above.topic} has the score {above.score:g}"
-            other = f"rank {below.rank} (line {below.line}) the lower one {below.score:g}"
-            faults.add(path, above.line, f"{this}, and {other}; write the ranks in the order of the scores")
-    return ordered
-
-
-def _cells(line: str, separator: str | None) -> list[str]:
-    return line.split() if separator is None else [cell.strip(" ") for cell in line.split(separator)]
+def _ranked(found: list[RunLine]) -> list[RunLine]:
+    """The lines of a file whose third column is a rank or a score: ranks count up from 0 or 1 in every topic."""
+    of_topic: dict[str, list[float]] = {}
+    for one in found:
+        of_topic.setdefault(one.topic, []).append(one.score or 0.0)
+    for numbers in of_topic.values():
+        if sorted(numbers) not in ([*range(len(numbers))], [*range(1, len(numbers) + 1)]):
+            return found
+    # The scores 3, 2, 1 count down.
+    if all(numbers == sorted(numbers, reverse=True) for numbers in of_topic.values()) and len(found) > len(of_topic):
+        return found
+    return [one._replace(rank=int(one.score or 0), score=None) for one in found]
 
 
-def _separator(line: str, forms: Collection[Form]) -> str | None:
-    """What divides a line into the columns of one of the forms, if possible without empty cells and spaces inside.
-
-    >>> _separator("q1 Q0 d,7 1 2.5 me", [TREC, PLAIN]) is None, _separator("q1, d7", [TREC, PLAIN])
-    (True, ',')
-    """
-    numbers = {len(form) for form in forms}
-    fitting = [one for one in _SEPARATORS if len(_cells(line, one)) in numbers]
-    clean = (one for one in fitting if all(cell and not _SPACE.search(cell) for cell in _cells(line, one)))
-    # Where none fits, the first in the line shows best how many columns are meant.
-    present = (one for one in _SEPARATORS if one is None or one in line)
-    return next(clean, fitting[0] if fitting else next(present))
-
-
-def _other_form(line: str, separator: str | None, forms: Sequence[Form]) -> str:
-    """What is wrong with a first line that has none of the forms."""
-    columns = len(_cells(line, separator))
-    hints = {
-        len(SEQUENCE): f"; is this a run of Task 2 ({', '.join(SEQUENCE)}), with several rankings of a topic?",
-        len(PLAIN): f"; is this a run of Task 1 ({', '.join(PLAIN)})?",
-        len(TREC): f"; is this a run of a single ranking of a topic ({', '.join(TREC)})?",
-        4: "; are these qrels?",
-    }
-    expected = f"expected {' or '.join(map(_described, forms))}, separated by tabs, commas or spaces"
-    return f"{expected}, got {columns}: {shown(line)}{hints.get(columns, '')}"
-
-
-def _described(form: Form) -> str:
-    return f"{len(form)} columns ({listed(form)})"
+def _of_json(path: Path, faults: Faults) -> list[RunLine]:
+    try:
+        read = parse_json(file_text(path, LARGEST_JSON, unzipped=True))
+    except (Malformed, OSError) as error:
+        faults.add(path, getattr(error, "line", None), f"no JSON of a run ({error}); {FORMS}")
+        return []
+    found = []
+    for topic, scores in read.items() if isinstance(read, dict) else [("", None)]:
+        if not isinstance(scores, dict) or not all(type(score) in (int, float) for score in scores.values()):
+            faults.add(path, None, f"no JSON of a run: {shown(scores or read)}; {FORMS}")
+            return []
+        found += [RunLine(topic, id, None, float(score), "", place) for place, (id, score) in enumerate(scores.items())]
+    if not found:
+        faults.add(path, None, "there are no documents in it")
+    return found

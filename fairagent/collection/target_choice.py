@@ -1,6 +1,7 @@
-"""Who chooses a target: the call or the settings, the collection, its population; else the error of `open_choice`.
+"""Who chooses what a search steers by (call or settings, the collection, its population), and what judges it.
 
-And the notes on targets that are estimated from the engine's own list: they repeat what it favors.
+Where nobody chose, the error of `open_choice`. And the notes on targets that are estimated from the engine's own list:
+they repeat what it favors.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.records import listed
-from fairagent.collection.targets import Target, make_target
+from fairagent.collection.targets import TARGET, Target, TargetKind, make_target, read_target
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import known_part
 from fairagent.types import FloatArray, Ranking
@@ -21,8 +22,8 @@ from fairagent.types.common import FOLLOWS, Alarm
 
 KINDS = ("uniform", "corpus", "estimated")
 """The kinds that every collection with labels has, and that an open choice is shown with."""
-MOST_GROUPS = 12
-"""Groups of a dimension that are named; the others are counted."""
+MOST_GROUPS = 9
+"""Groups of all dimensions that are named; the others are counted."""
 LONGEST_NAME = 32
 """Characters of a group's name in a line of 80."""
 
@@ -53,24 +54,54 @@ def target_choice(chosen: Any, dimension: str, collection: Collection) -> Any:
     makes `trec-estimated`.
     """
     for targets in (chosen, collection.target):
-        if (kind := targets.get(dimension) if isinstance(targets, Mapping) else targets) is not None:
+        if (kind := _of(targets, dimension)) is not None:
             return kind
     return "trec-estimated" if dimension in collection.population else None
 
 
-def open_choice(dimensions: Sequence[str], collection: Collection, topic: str, ranking: Ranking) -> str:
-    """What has to be chosen: the shares of the groups under each of `KINDS`, and how to say it, in lines of 80."""
+def _of(targets: Any, dimension: str) -> Any:
+    return targets.get(dimension) if isinstance(targets, Mapping) else targets
+
+
+def judged_by(dimension: str, collection: Collection, chosen: Any = None, judged: bool | None = None) -> TargetKind:
+    """The target that rankings are judged by in one dimension; every door asks here.
+
+    What is `chosen` (one target, or one for some of the dimensions) beats the collection's own `target`, and this
+    `trec`. A track judges by its own, whatever the collection's is. An estimate from a ranking is judged by what it
+    estimates. Where nothing is `judged` (None: where the collection has no judgments), the population takes the place
+    of a target that is counted from judgments, or the corpus.
+    """
+    if (own := _of(chosen, dimension)) is not None:
+        return read_target(own)
+    kind = read_target(collection.judged or _of(collection.target, dimension) or TARGET)
+    kind = read_target(kind.judged_by) if kind.judged_by else kind
+    if kind.of_judgments and not (any(collection.qrels.values()) if judged is None else judged):
+        return read_target("population" if dimension in collection.population else "corpus")
+    return kind
+
+
+def open_choice(
+    dimensions: Sequence[str], collection: Collection, topic: str = "", ranking: Ranking | None = None
+) -> str:
+    """What has to be chosen: the shares of the groups under each of `KINDS`, and how to say it, in lines of 80.
+
+    Without the `ranking` of a query nothing is estimated.
+    """
+    kinds = [kind for kind in KINDS if kind != "estimated" or ranking]
+    follows = "the engine's own list for this query" if ranking else "each query's own list (not shown)"
+    most = max(2, MOST_GROUPS // len(dimensions))
     lines = [
         f"no target is set for {in_line(listed(dimensions))}.",
         "How much of the exposure each group should get is for you to choose. Here it is",
         "",
     ]
     for dimension in dimensions:
-        lines += [_row(dimension, KINDS), *_rows(dimension, collection, topic, ranking), ""]
+        shares = [_shares(kind, dimension, collection, topic, ranking) for kind in kinds]
+        lines += [_row(dimension, kinds), *_rows(collection.groups.labels(dimension), shares, most), ""]
     first = in_line(dimensions[0])
     label = in_line(next(iter(collection.groups.labels(dimensions[0])), "GROUP"))
     lines += [
-        "`estimated` follows the engine's own list for this query, and its bias with it.",
+        f"`estimated` follows {follows}, and its bias with it.",
         "Choose one of these, or shares of your own, which add up to 1:",
         "  command line         --target uniform",
         f"                       --target '{{{first}: {{{label}: 0.5, ...}}}}'",
@@ -81,20 +112,22 @@ def open_choice(dimensions: Sequence[str], collection: Collection, topic: str, r
     return "\n".join(lines)
 
 
-def _rows(dimension: str, collection: Collection, topic: str, ranking: Ranking) -> list[str]:
-    labels = collection.groups.labels(dimension)
+def _shares(kind: str, dimension: str, *about: Any) -> FloatArray | None:
+    """The shares under one kind; None where there are none, and where an estimate would have to be the corpus's."""
+    try:
+        made = make_target(kind, dimension, *about)
+    except (DataError, UsageError):
+        return None
+    return made.shares if made.follows or kind != "estimated" else None
+
+
+def _rows(labels: Sequence[str], columns: Sequence[FloatArray | None], most: int) -> list[str]:
     if not labels:
         return ["    (no document has a label: search without this dimension)"]
-    columns: list[FloatArray | None] = []
-    for kind in KINDS:
-        try:
-            columns.append(make_target(kind, dimension, collection, topic, ranking).shares)
-        except (DataError, UsageError):
-            columns.append(None)
     places = list(range(len(labels)))
-    if len(places) > MOST_GROUPS:
+    if len(places) > most:
         known = next((column for column in columns[1:] if column is not None), np.zeros(len(labels)))
-        places = sorted(np.argsort(-known, kind="stable")[:MOST_GROUPS].tolist())
+        places = sorted(np.argsort(-known, kind="stable")[:most].tolist())
     rows = [
         _row(f"  {labels[place]}", ["-" if column is None else f"{column[place]:.1%}" for column in columns])
         for place in places

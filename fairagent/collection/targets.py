@@ -29,7 +29,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -49,10 +49,12 @@ LARGEST = 1 << 20
 """Bytes of a file."""
 TOLERANCE = 1e-6
 """How far from 1 shares may add up."""
+TARGET = "trec"
+"""The kind that rankings are judged by where nobody chose another."""
+SHARES_NAMED = 4
+"""Groups of a given target that its name has."""
 ESTIMATE_FROM = 50
 """How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
-
-T = TypeVar("T")
 
 
 def read_population(path: Path, faults: Faults) -> WorldShares:
@@ -209,6 +211,16 @@ def _known_shares(totals: FloatArray) -> FloatArray | None:
 class TargetKind(Part):
     """A kind of target: settings name it, `make` makes it for one topic."""
 
+    judged_by: ClassVar[str] = ""
+    """The kind that judges in its place, where it is an estimate from a ranking."""
+    of_judgments: ClassVar[bool] = False
+    """Whether it is counted from a topic's relevant documents."""
+
+    @property
+    def name(self) -> str:
+        """What it is called beside the numbers that depend on it."""
+        return self.kind
+
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """The target of `dimension` for one topic id; `ranking` is the deep list of the original query.
 
@@ -261,6 +273,7 @@ class EstimatedTarget(TargetKind):
     """The groups' shares of the retrieved scores; the corpus's where nothing labeled is retrieved."""
 
     kind: str = "estimated"
+    judged_by: ClassVar[str] = "qrels"
     mixed: ClassVar[bool] = False
 
     def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
@@ -282,6 +295,7 @@ class TrecEstimatedTarget(EstimatedTarget):
     """Half estimated, half the world's."""
 
     kind: str = "trec-estimated"
+    judged_by: ClassVar[str] = "trec"
     mixed: ClassVar[bool] = True
 
 
@@ -289,6 +303,7 @@ class QrelsTarget(TargetKind):
     """The shares of the relevant documents: an oracle."""
 
     kind: str = "qrels"
+    of_judgments: ClassVar[bool] = True
     mixed: ClassVar[bool] = False
 
     def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
@@ -324,19 +339,21 @@ class GivenTarget(TargetKind):
     shares: dict[str, float]
     """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
 
+    @property
+    def name(self) -> str:
+        """With the largest shares."""
+        largest = sorted(self.shares.items(), key=lambda one: -one[1])
+        return f"given ({listed([f'{label} {share:.3g}' for label, share in largest], SHARES_NAMED)})"
+
     def faults(self, labels: Sequence[str]) -> list[str]:
         """Labels that are no groups, and shares that do not add up to 1."""
         return share_faults(self.shares, labels)
 
     def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        return _given(self.shares, counts)
-
-
-def _given(shares: Mapping[str, float], counts: _Counts) -> Target:
-    if faults := share_faults(shares, counts.labels):
-        raise DataError(f"the target given for {counts.dimension!r} cannot be used: {'; '.join(faults)}")
-    given = np.array([float(shares.get(label, 0.0)) for label in counts.labels])
-    return Target(counts.dimension, counts.labels, given, "given")
+        if faults := self.faults(counts.labels):
+            raise DataError(f"the target given for {counts.dimension!r} cannot be used: {'; '.join(faults)}")
+        given = np.array([float(self.shares.get(label, 0.0)) for label in counts.labels])
+        return Target(counts.dimension, counts.labels, given, self.kind)
 
 
 def make_target(
@@ -353,14 +370,7 @@ def make_target(
     Raises UsageError for an unknown kind or dimension or a missing ranking; DataError where the shares
     cannot be counted (no population, nothing labeled) or where the user's do not add up to 1.
     """
-    if isinstance(kind, Mapping):
-        return _given(kind, _Counts.of(dimension, collection, topic))
-    try:
-        chosen = read_part("target", kind)
-    except ValueError as error:
-        raise UsageError(f"{error} (or give your own label: share pairs)") from None
-    if not isinstance(chosen, TargetKind):
-        raise UsageError(f"{chosen.kind!r} is no target")
+    chosen = read_target(kind)
     with PartCall("target", chosen, topic, chosen) as call:
         made = chosen.make(dimension, collection, topic, ranking and call.frozen_ranking(ranking))
     target, labels = call.one_of(made, Target), collection.groups.labels(dimension)
@@ -372,13 +382,18 @@ def make_target(
     return target if shares is target.shares else replace(target, shares=shares)
 
 
-def target_of(targets: str | Part | Mapping[str, T], dimension: str) -> str | Part | T:
-    """Of targets by dimension that of `dimension`, else the one for all; UsageError where it has none."""
-    if not isinstance(targets, Mapping):
-        return targets
-    if dimension not in targets:
-        raise UsageError(f"no target is set for dimension {dimension!r}; there is one for: {', '.join(targets)}")
-    return targets[dimension]
+def read_target(kind: str | Mapping[str, float] | Part) -> TargetKind:
+    """The part of a target that is named by its kind or given as label -> share; UsageError where it is none."""
+    if isinstance(kind, Mapping):
+        # What is wrong with shares is told by what they are for.
+        return GivenTarget.model_construct(shares=dict(kind))
+    try:
+        chosen = read_part("target", kind)
+    except ValueError as error:
+        raise UsageError(f"{error} (or give your own label: share pairs)") from None
+    if not isinstance(chosen, TargetKind):
+        raise UsageError(f"{chosen.kind!r} is no target")
+    return chosen
 
 
 def estimate_weights(scores: FloatArray) -> FloatArray:

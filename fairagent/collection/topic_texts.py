@@ -1,21 +1,20 @@
-"""Topics as TREC writes them: `<top>` with `<num>`, `<title>`, `<desc>` and `<narr>`, closed or not, or as XML."""
+"""Topics as TREC and SMART write them.
+
+TREC's are `<top>` with `<num>`, `<title>`, `<desc>` and `<narr>`, closed or not, or XML; SMART's are a line `.I 7`, and
+under `.W` the words.
+"""
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
-from fairagent.collection.encodings import decoded, is_utf8
-from fairagent.collection.records import Faults, checked_id, shown
-from fairagent.storage.readers import Malformed, file_text
+from fairagent.collection.records import UTF8, Faults, lines, shown
+from fairagent.storage.readers import first_bytes
 
-TopicRecord = Mapping[str, str]
-"""`id`, `query`, and `description` and `narrative` where the file has them."""
-
-LARGEST_TOPICS = 1 << 26
-"""Bytes."""
 FIELDS = {
     **dict.fromkeys(("title", "query"), "query"),
     **dict.fromkeys(("desc", "description", "question", "summary"), "description"),
@@ -26,61 +25,43 @@ FIELDS = {
 TOPICS = ("top", "topic")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]{0,30})([^<>]{0,300})>")
 _ID = re.compile(r"""\b(?:number|num|id|qid)\s*=\s*["']?([^"'\s>]+)""")
+_SMART = re.compile(r"^\.I[ \t]+\S+[ \t\r]*$", re.MULTILINE)
 _LABEL = re.compile(r"^\s*(?:Number|Topic|Title|Description|Narrative)\s?:", re.IGNORECASE)
 
 
-def are_topics(start: str) -> bool:
-    r"""Whether a text that begins so is topics in tags.
+def has_topics(path: Path, encodings: Sequence[str] = UTF8) -> bool:
+    """Whether a file holds topics in one of these forms."""
+    start = first_bytes(path).decode(encodings[0], "replace").lstrip("\ufeff \t\r\n")
+    return bool(_SMART.match(start)) or (
+        start.startswith("<") and any(tag[2].lower() in (*TOPICS, "topics") for tag in _TAG.finditer(start[:2000]))
+    )
 
-    >>> are_topics("\n<top>\n<num> Number: 301"), are_topics("<DOC>"), are_topics('{"id": 1}')
-    (True, False, False)
-    >>> are_topics('{"text": "<topic> is a tag"}')
-    False
+
+def topic_records(path: Path, faults: Faults, encodings: Sequence[str] = UTF8) -> Iterator[tuple[int, dict[str, str]]]:
+    """The line and the fields of every topic: id, query, and where they are there description and narrative.
+
+    Adds a fault for every topic that has no number or no words, and for what cannot be read.
     """
-    if not start.lstrip().startswith("<"):
-        return False
-    return any(tag[2].lower() in TOPICS or tag[2].lower() == "topics" for tag in _TAG.finditer(start[:2000]))
-
-
-def topics_text(path: Path, encoding: str = "") -> str:
-    """The text of a file of topics; raises DataError where it cannot be read."""
-    if encoding or not is_utf8(path):
-        return decoded(path, encoding).text
-    faults = Faults()
-    try:
-        return file_text(path, LARGEST_TOPICS)
-    except FileNotFoundError:
-        faults.add(path, None, "no such file")
-    except OSError as error:
-        faults.add(path, None, f"cannot be read ({error.strerror or error})")
-    except Malformed as error:
-        faults.add(path, error.line, str(error))
-    faults.check(str(path))
-    raise AssertionError
-
-
-def read_topics(path: Path, text: str) -> list[TopicRecord]:
-    """The topics of a text; raises DataError with every topic that has no number or no words, or occurs twice."""
-    faults, topics, seen = Faults(), list[TopicRecord](), set[str]()
-    for line, fields in _topics(text):
+    text = "\n".join(text for _, text in lines(path, faults, blank=True, encodings=encodings))
+    for line, fields in (_smart if _SMART.match(text.lstrip()) else _topics)(text):
         id = fields.get("id", "").split(" ")[0]
         query = fields.get("query") or fields.get("description", "")
         if not id:
             faults.add(path, line, f"a topic without a number: {shown(query)}")
         elif not query:
             faults.add(path, line, f"topic {shown(id)} has neither a title nor a description")
-        elif id in seen:
-            faults.add(path, line, f"topic {shown(id)} occurs twice")
         else:
-            try:
-                topics.append({**fields, "id": checked_id(id, "topic"), "query": query})
-            except ValueError as error:
-                faults.add(path, line, str(error))
-        seen.add(id)
-    if not topics and not faults:
-        faults.add(path, None, "there is no <top> or <topic> in it")
-    faults.check(str(path))
-    return topics
+            yield line, {**fields, "id": id, "query": query}
+
+
+def _smart(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Each topic's fields: .W is the query, or where there is none .T, the title."""
+    starts, line, counted = [*(match.start() for match in _SMART.finditer(text)), len(text)], 1, 0
+    for start, end in pairwise(starts):
+        line, counted = line + text.count("\n", counted, start), start
+        id, *parts = re.split(r"^\.([A-Z])\b", text[start + 2 : end], flags=re.MULTILINE)
+        fields = {name: " ".join(words.split()) for name, words in zip(parts[::2], parts[1::2], strict=True)}
+        yield line, {"id": id.strip(), "query": fields.get("W") or fields.get("T", "")}
 
 
 def _topics(text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -99,6 +80,8 @@ def _topics(text: str) -> Iterator[tuple[int, dict[str, str]]]:
             begun, fields = (0, {}) if closes else (line, {})
             if number := None if closes else _ID.search(tag[3]):
                 fields["id"] = number[1]
+    if field and begun and field not in fields:
+        fields[field] = _plain(text[start:])
     if begun and fields:
         yield begun, fields
 

@@ -71,6 +71,7 @@ class AnswersKind(ExperimentKind):
 
     attributes: ClassVar[bool] = True
     debiases: ClassVar[bool] = True
+    own_targets: ClassVar[bool] = True
 
     kind: Literal["answers"] = "answers"
 

@@ -31,7 +31,7 @@ from fairagent.collection import Collection
 from fairagent.collection.exposure import dimensions_of
 from fairagent.collection.known import KnownIds, compare_ids
 from fairagent.collection.records import Faults, checked_id, csv_records, json_records, lines, listed, read_text, shown
-from fairagent.collection.target_choice import target_choice
+from fairagent.collection.target_choice import judged_by
 from fairagent.collection.targets import make_target
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.comparison import bootstrap_intervals
@@ -216,19 +216,16 @@ def audit_account(account: Account) -> Audit:
 
 
 def _target(dimension: str, collection: Collection, settings: Settings) -> tuple[FloatArray, str]:
-    """A target for all queries: the one that is set, else the population, else the collection's own shares."""
-    chosen = target_choice(settings.target, dimension, collection)
-    kind = chosen if isinstance(chosen, str | Mapping) else getattr(chosen, "kind", None)
-    if settings.target is None and kind in (None, "estimated", "trec-estimated", "trec", "qrels"):
-        chosen = "population" if dimension in collection.population else "corpus"
+    """A target for all queries, and its name: as rankings are judged where nobody has judged what is relevant."""
     try:
-        made = make_target(chosen, dimension, collection, "")
+        kind = judged_by(dimension, collection, settings.target, judged=False)
+        made = make_target(kind, dimension, collection, "")
     except (UsageError, DataError) as error:
         raise UsageError(
             f"the target of {dimension!r} has to hold for every query of a log: population, uniform, corpus, or shares "
-            f"of your own (--set target=...): {error}"
+            f"of your own (--target): {error}"
         ) from None
-    return made.shares, made.source
+    return made.shares, kind.name
 
 
 # --- logs -----------------------------------------------------------------------------------------------------------

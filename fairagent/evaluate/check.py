@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
@@ -14,6 +15,7 @@ from fairagent.collection.documents import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
 from fairagent.collection.records import listed
+from fairagent.collection.target_choice import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
@@ -26,6 +28,7 @@ from fairagent.retrieve.known import indexed_documents
 from fairagent.search.pipeline import most_calls
 from fairagent.settings import Settings, load_settings, read_yaml
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 Expected = dict[str, dict[str, dict[str, float]]]
 """System -> dimension ("" for measures of relevance alone) -> measure -> value."""
 
@@ -43,11 +46,6 @@ class CheckedExperiment:
     excluded: Mapping[str, str]
     unknown: tuple[str, ...] = ()
 
-    @property
-    def queries(self) -> list[str]:
-        """The queries or questions, topic by topic."""
-        return [self.subject.topics[id].query for id in self.plan.topics]
-
 
 NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), DocumentsInMemory(()))
 
@@ -58,15 +56,20 @@ def open_collection(kind: ExperimentKind) -> Collection:
 
 
 def check_experiment(
-    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, labeled: bool = True
+    file: Path,
+    limit: int | None = None,
+    environ: Mapping[str, str] = os.environ,
+    labeled: bool = True,
+    given: Mapping[str, Any] = NOTHING,
 ) -> CheckedExperiment:
     """The experiment in `file`, checked as a whole.
 
     `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
     its share (`sampled`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the
-    file sets beats the environment. One error, of the first problem's type, lists every problem.
+    file sets beats the environment, and what is `given` the file. One error, of the first problem's type, lists every
+    problem.
     """
-    return check_experiment_values(read_yaml(file), file, file.parent, limit, environ, labeled)
+    return check_experiment_values({**read_yaml(file), **given}, file, file.parent, limit, environ, labeled)
 
 
 def check_experiment_values(
@@ -100,7 +103,7 @@ def examine(
     kind = read_values(values, file, problems).relative_to(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
-    kind = kind.on(collection) if collection else kind
+    kind = (collection and problems.attempt("target", kind.on, collection)) or kind
     # Questions have files of their own, which can be checked without the collection.
     opening = collection or (None if kind.needs_collection else NO_COLLECTION)
     subject = problems.attempt("", kind.open, opening) if opening else None
@@ -154,8 +157,21 @@ def examine(
         cache=common.cache and str(Path(common.cache).absolute()),
         expected=expected,
         thresholds=thresholds,
+        # A limit is one of all topics.
+        unjudged={} if limit else _unjudged(chosen.unjudged, rows, collection),
     )
     return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded, unknown)
+
+
+def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection | None) -> dict[str, tuple[str, ...]]:
+    """`topics` for every system but those that aim at the relevant documents' shares, of which there are none."""
+    if collection is None or not topics:
+        return {}
+    there, aims = collection.groups.dimensions, dict[str, list[Any]]()
+    for name, system in systems.items():
+        chosen, dimensions = system.settings.target, system.settings.dimensions or there
+        aims[name] = [target_choice(chosen, dimension, collection) for dimension in dimensions]
+    return {name: topics for name, of in aims.items() if not any(getattr(aim, "judged", False) for aim in of)}
 
 
 def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:
@@ -234,20 +250,22 @@ class Estimate:
 def estimate(checked: CheckedExperiment) -> list[Estimate]:
     """One line a system, those that use no model taking nothing; before them, the calls that come beforehand."""
     plan, kind = checked.plan, checked.plan.experiment
-    calls = [(what, [one]) for what, one in kind.calls_before(plan, checked.subject)]
+    calls = [(what, [one], plan.topics) for what, one in kind.calls_before(plan, checked.subject)]
     for name, system in plan.systems.items():
         of_kind = kind.worst_case(name, plan, checked.subject) if system.asks else ()
-        searching = most_calls(checked.collection, system.settings, checked.queries) if system.searching_with else []
-        calls.append((name, [*searching, *of_kind]))
+        topics = (*plan.topics, *plan.unjudged.get(name, ()))
+        queries = [checked.subject.topics[id].query for id in topics]
+        searching = most_calls(checked.collection, system.settings, queries) if system.searching_with else []
+        calls.append((name, [*searching, *of_kind], topics))
     rows = []
-    for name, of_row in calls:
+    for name, of_row, topics in calls:
         prices = [(one, plan.prices.get(one.model.name)) for one in of_row]
         priced = [price.dollars(one.input_tokens, one.output_tokens) for one, price in prices if price]
         rows.append(
             Estimate(
                 name,
                 of_row[0].model.name if of_row else "",
-                len(plan.topics),
+                len(topics),
                 sum(one.calls for one in of_row),
                 sum(one.input_tokens for one in of_row),
                 sum(one.output_tokens for one in of_row),
@@ -279,10 +297,12 @@ class Readiness:
         return tuple(name for name, lacking in self.systems.items() if not lacking)
 
 
-def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Readiness:
-    """The readiness of the experiment in `file`; nothing is built or fetched."""
+def readiness(
+    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, given: Mapping[str, Any] = NOTHING
+) -> Readiness:
+    """The readiness of the experiment in `file`, with the keys `given`; nothing is built or fetched."""
     problems = Problems()
-    kind, checked = examine(read_yaml(file), file, file.parent, problems, limit, environ, labeled=True)
+    kind, checked = examine({**read_yaml(file), **given}, file, file.parent, problems, limit, environ, labeled=True)
     own = problems.by_system(kind.systems)
     everybodys = [error for error in problems.errors if not any(error in errors for errors in own.values())]
     messages = tuple(dict.fromkeys(_message(error, own) for error in problems.errors))

@@ -221,15 +221,15 @@ def _run_rest(
     head = read_head(folder)
     outcomes = read_outcomes(folder, head)
     latest, failed = answers(outcomes), failures(outcomes)
-    everything = [(system, topic) for topic in plan.topics for system in plan.all_systems]
     rest = [
         (system, topic)
-        for system, topic in everything
+        for system, topic in plan.jobs
         if (topic, system) not in latest
         or (latest[topic, system].failed is not None and failed[topic, system] < ATTEMPTS)
     ]
-    done = len(everything) - len(rest)
-    progress(done, len(everything))
+    all_jobs = len(plan.jobs)
+    done = all_jobs - len(rest)
+    progress(done, all_jobs)
     if not rest:
         return
     text = plan.model_dump_json()
@@ -250,7 +250,7 @@ def _run_rest(
                             transcript.add(exchange)
                         journal.add(job.outcome)
                         done += 1
-                        progress(done, len(everything))
+                        progress(done, all_jobs)
 
                     workers.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), record)
             finally:

@@ -118,7 +118,8 @@ def change_of(run: Run, finding: Finding) -> ExposureChange | None:
     before, after = finding.exposures
     fairness = (now.mean - was.mean for now, was in finding.measured if is_measure(now.measure, "AWRF"))
     worse = next(fairness, 0.0) < -SHOWN_CHANGE
-    return exposure_change(finding.dimension, exposure_rows(before), exposure_rows(after), worse)
+    source = run.targets.get(finding.dimension, "").partition(" ")[0]
+    return exposure_change(finding.dimension, exposure_rows(before), exposure_rows(after), worse, source)
 
 
 def under_label_error(run: Run, dimension: str) -> dict[str, tuple[float, float, float]]:

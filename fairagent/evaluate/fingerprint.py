@@ -160,11 +160,9 @@ def _judgments(file: CollectionFile, folder: Path) -> JsonObject:
         names.append(file.population)
     files = {name: root / name for name in names}
     if file.track:
-        files = {}
-        if file.track.folder is not None:
-            track = find_track_files(root / file.track.folder, file.track.year, file.track.split, corpus=False)
-            keywords = root / file.track.keywords if file.track.keywords else track.keywords
-            files = {path.name: path for path in (track.topics, track.metadata, keywords) if path}
+        track = find_track_files(root / file.track.folder, file.track.year, file.track.split, corpus=False)
+        keywords = root / file.track.keywords if file.track.keywords else track.keywords
+        files = {path.name: path for path in (track.topics, track.metadata, keywords) if path}
     settings = file.model_dump(mode="json", exclude={"root", "documents", "share"})
     described = json.dumps(settings, sort_keys=True)
     return {

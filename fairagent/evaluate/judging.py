@@ -1,7 +1,8 @@
 """The one path by which rankings are judged, for experiments, run files, Python and ir-measures; and the baselines.
 
-The target is that of TREC Fair Ranking: the relevant documents' shares averaged with the world's, and what is unknown
-keeps its share. `AWRF(unknown=ignore)` leaves documents without a label out of both sides.
+The target is that of the experiment or the call, else the collection's own, else that of TREC Fair Ranking: the
+relevant documents' shares averaged with the world's, and what is unknown keeps its share (`judged_by` decides).
+`AWRF(unknown=ignore)` leaves documents without a label out of both sides.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from pydantic import Field
 from fairagent.collection import Collection, Target, make_target
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.label_errors import under_error
-from fairagent.collection.targets import target_of
+from fairagent.collection.target_choice import judged_by, target_choice
+from fairagent.collection.targets import TARGET, TargetKind, read_target
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, choose_topics
+from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, JsonObject, Subject, choose_topics
 from fairagent.evaluate.outcome import HitRecord
 from fairagent.evaluate.plan import Plan
 from fairagent.measures import (
@@ -35,11 +37,12 @@ from fairagent.measures import (
     parse_measure,
 )
 from fairagent.settings import Part
+from fairagent.settings import Target as Targets
+from fairagent.settings.parts import described
 from fairagent.settings.seam import PartCall
+from fairagent.settings.section import nearest
 from fairagent.types import Exposure, FloatArray, Hit, Ranking
 
-TARGET = "trec"
-"""The target (fairagent.collection.targets) that rankings are judged with, where there are judgments."""
 JudgedBy = str | Part | Mapping[str, float]
 """The name of a target, or label -> share."""
 
@@ -69,14 +72,14 @@ def judged_value(
     topic: str,
     ids: Sequence[str],
     dimension: str = "",
-    target: JudgedBy = TARGET,
+    target: JudgedBy | None = None,
 ) -> float | None:
     """The value of `measure` for one topic's ranking, best document first; None where the topic does not count for it.
 
-    A topic counts where it has a relevant document (which a measure of groups needs for the target `trec` alone), and
-    for a measure of groups where there is a target in `dimension`: the name of one, or shares (label -> share). A topic
-    that lists its dimensions counts for those alone. An empty ranking has a value too. Raises UsageError for an unknown
-    dimension or target, and what the measure raises.
+    `target` is the name of one, or shares (label -> share); None: the one that the collection is judged by. A topic
+    counts where it has a relevant document, which a measure of groups needs for targets of judgments alone, and then
+    one with a label. A topic that lists its dimensions counts for those alone. An empty ranking has a value too. Raises
+    UsageError for an unknown dimension or target, and what the measure raises.
     """
     grades = collection.qrels.get(topic, {})
     relevant = [id for id, grade in grades.items() if grade > 0]
@@ -86,7 +89,7 @@ def judged_value(
     gains = np.array([grades.get(id, np.nan) for id in ids], dtype=np.float64)
     rows = due = of_type = None
     if measure.of_groups:
-        due = _due(target, collection, topic, dimension, relevant, measure.needs_labels)
+        due = _due(_target(target, dimension, collection), collection, topic, dimension, relevant, measure.needs_labels)
         if due is None:
             return None
         rows = collection.groups.memberships(dimension, ids, topic) if len(ids) else np.zeros((0, len(due)))
@@ -99,38 +102,53 @@ def judged_value(
     return call.number(value)
 
 
+def _target(target: JudgedBy | None, dimension: str, collection: Collection) -> TargetKind:
+    return read_target(target) if isinstance(target, Mapping) else judged_by(dimension, collection, target)
+
+
 def _due(
-    target: JudgedBy, collection: Collection, topic: str, dimension: str, relevant: Sequence[str], labeled: bool
+    target: TargetKind, collection: Collection, topic: str, dimension: str, relevant: Sequence[str], labeled: bool
 ) -> FloatArray | None:
     """The shares (1 + g,) that unknown and the groups should get; None where the topic has none."""
     one = collection.topics.get(topic)
     if one is not None and one.dimensions is not None and dimension not in one.dimensions:
         return None
-    if target != TARGET:
+    trec = target.kind == TARGET
+    if target.of_judgments:
+        alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0) if relevant else np.zeros(1)
+        if not alignment[int(labeled or not trec) :].any():
+            return None
+    if not trec:
         return np.append(0.0, make_target(target, dimension, collection, topic).shares)
-    alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0) if relevant else np.zeros(1)
-    if not alignment[int(labeled) :].any():
-        return None
     world = None
     if dimension in collection.population:
         world = make_target("population", dimension, collection, topic).shares
     return blend(alignment, world)
 
 
-def judged_topics(collection: Collection, dimension: str | None, per_group: int = 0) -> JudgedTopics:
+def judged_topics(
+    collection: Collection, dimension: str | None, per_group: int = 0, target: JudgedBy | None = None
+) -> JudgedTopics:
     """Which topics have a target in the known groups of `dimension` (None: relevant documents).
 
-    `per_group` is how many relevant documents of every group it needs; 0: one with a label.
+    `target` is as in `judged_value`: one that is counted from judgments needs a relevant document with a label. So many
+    of every group as `per_group` says are needed whatever the target is. Without any judgments all topics count.
     """
+    of_judgments, judged = False, any(collection.qrels.values())
+    if dimension:
+        collection.groups.labels(dimension)
+        of_judgments = _target(target, dimension, collection).of_judgments
     counted: list[str] = []
     without_relevant: list[str] = []
     without_label: list[str] = []
     for topic in collection.topics.values():
         relevant = [id for id, grade in collection.qrels.get(topic.id, {}).items() if grade > 0]
-        having = counted if relevant else without_relevant
-        if relevant and dimension and topic.dimensions is not None and dimension not in topic.dimensions:
+        having = counted
+        if not relevant and (judged or not dimension):
+            having = without_relevant
+        elif dimension and topic.dimensions is not None and dimension not in topic.dimensions:
             having = without_label
-        elif relevant and dimension:
+        elif dimension and (of_judgments or per_group):
             of_group = collection.groups.memberships(dimension, relevant, topic.id)[:, 1:].sum(axis=0)
             having = counted if of_group.any() and of_group.min() >= per_group else without_label
         having.append(topic.id)
@@ -146,28 +164,6 @@ def evaluate_topic(
         if value is None:
             raise DataError(f"topic {topic!r} does not count for {measure}: no relevant document, or none with a label")
     return tuple(value for value in values if value is not None)
-
-
-def mean_over_topics(
-    collection: Collection, dimension: str | None, rankings: Mapping[str, Ranking], measures: Sequence[Measure]
-) -> tuple[float, ...]:
-    """The mean of each measure over all topics that count; DataError where none does, or one has no ranking."""
-    means, missing = [], dict[str, None]()
-    for measure in measures:
-        values = []
-        for topic in collection.topics:
-            ids = rankings[topic].ids if topic in rankings else ()
-            if (value := judged_value(measure, collection, topic, ids, dimension or "")) is not None:
-                values.append(value)
-                missing |= {} if topic in rankings else {topic: None}
-        if not values:
-            of = f" with a label of {dimension!r}" if dimension else ""
-            message = f"no topic of {collection.name!r} has a relevant document{of}: there is nothing to judge by"
-            raise DataError(message)
-        means.append(float(np.mean(values)))
-    if missing:
-        raise DataError(f"{len(missing)} judged topics have no ranking, {next(iter(missing))!r} first")
-    return tuple(means)
 
 
 # --- the simplest explanations of what an agent reaches -------------------------------------------------------------
@@ -207,13 +203,14 @@ class Judge:
     """Judges rankings as an experiment says.
 
     `counted` are the topics with a target in the known groups of each dimension. Unless `strict`, measures that count
-    the unknown as a group have more topics.
+    the unknown as a group have more topics. `target` is what it is to judge by, for all dimensions or by dimension, in
+    the place of what the collection is judged by.
     """
 
     collection: Collection
     measures: Mapping[str, Measure]
     counted: Mapping[str, frozenset[str]]
-    target: Any
+    target: Part | Mapping[str, Part] | None
     strict: bool
     n: int
 
@@ -233,7 +230,7 @@ class Judge:
             for dimension in self.counted if measure.of_groups else ("",):
                 if dimension and self.strict and topic not in self.counted[dimension]:
                     continue
-                target = target_of(self.target, dimension) if dimension else TARGET
+                target = judged_by(dimension, self.collection, self.target)
                 value = judged_value(measure, self.collection, topic, ranking.ids, dimension, target)
                 if value is not None:
                     values.setdefault(dimension, {})[text] = value
@@ -266,7 +263,8 @@ class Judge:
     def targets(self, topic: str) -> tuple[Target, ...]:
         """The targets of the dimensions that the topic counts for."""
         dimensions = (name for name, topics in self.counted.items() if topic in topics)
-        return tuple(make_target(target_of(self.target, name), name, self.collection, topic) for name in dimensions)
+        chosen = ((judged_by(name, self.collection, self.target), name) for name in dimensions)
+        return tuple(make_target(target, name, self.collection, topic) for target, name in chosen)
 
     def hits(self, topic: str, hits: tuple[Hit, ...], scores: FloatArray) -> tuple[HitRecord, ...]:
         """The documents with the ranking's `scores` (n,), their relevance, and their groups in every dimension."""
@@ -293,10 +291,11 @@ class JudgedKind(ExperimentKind, ABC):
     per_group: int = Field(0, ge=0)
     """A topic counts for a dimension with so many relevant documents of every group; 0: with one that has a label.
     If it is above 0, a topic that counts for no dimension is left out altogether."""
-    target: str | dict[str, str | dict[str, float]] = ""
+    target: Targets = Field(None, json_schema_extra={"slot": "target"})
     """What exposure is judged against: a kind of target that needs no ranking (`trec`, `qrels`, `population`,
-    `uniform`, `corpus`), for all dimensions or by dimension, or dimension -> label -> share. Empty: `trec`; where
-    nothing is judged, the population, and in dimensions without one the corpus."""
+    `uniform`, `corpus`), or for each dimension one of these or your own shares. Where it says nothing: the collection's
+    own target, else `trec`; where nothing is judged, the population, and in dimensions without one the corpus. Unless
+    it is counted from judgments, systems steer by it, too, where neither they nor the collection have a target."""
 
     needs_judgments: ClassVar[bool] = True
     """Whether topics and groups alone are not enough."""
@@ -311,20 +310,38 @@ class JudgedKind(ExperimentKind, ABC):
         return not self.needs_judgments and not any(collection.qrels.values())
 
     def on(self, collection: Collection) -> Self:
-        """With the target that the collection has."""
-        if self.target:
-            return self
-        world = {
-            name: "population" if name in collection.population else "corpus" for name in collection.groups.dimensions
+        """With the target of every dimension, also of the systems where they and the collection have none."""
+        there = collection.groups.dimensions
+        judged = {name: judged_by(name, collection, self.target) for name in there}
+        # Where nobody says what systems steer by: what the file says that they are judged by.
+        steering = {
+            name: one.model_dump()
+            for name, one in judged.items()
+            if target_choice(None, name, collection) is None and not one.of_judgments
+            if target_choice(self.target, name, collection) is not None
         }
-        return self.model_copy(update={"target": world if self.unjudged(collection) else TARGET})
+        shared, settings = described("target", self.settings.get("target", {})), self.settings
+        if steering and isinstance(shared, Mapping) and "kind" not in shared:
+            settings = {**settings, "target": {**steering, **shared}}
+        # What it says of a dimension that is not there is told by `choose`.
+        chosen = self.target if isinstance(self.target, Mapping) else {}
+        return self.model_copy(update={"target": {**chosen, **judged}, "settings": settings})
+
+    def targets(self, dimensions: Sequence[str]) -> dict[str, str]:
+        """See `ExperimentKind.targets`."""
+        of = self.target if isinstance(self.target, Mapping) else dict.fromkeys(dimensions, self.target)
+        named = {name: of.get(name) for name in dimensions if self.needs_groups}
+        return {name: one.name for name, one in named.items() if isinstance(one, TargetKind)}
+
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
+        """Which topics count, and what exposure is judged against."""
+        names = {"per_group", "target"}
+        return {**super().fingerprint(plan, subject, environ), **self.model_dump(mode="json", include=names)}
 
     def counted(self, collection: Collection, dimension: str) -> tuple[str, ...]:
         """The topics with a target in the known groups of a dimension, in the collection's order."""
-        if not self.unjudged(collection):
-            return judged_topics(collection, dimension, self.per_group).counted
-        topics = collection.topics.values()
-        return tuple(topic.id for topic in topics if topic.dimensions is None or dimension in topic.dimensions)
+        target = judged_by(dimension, collection, self.target)
+        return judged_topics(collection, dimension, self.per_group, target).counted
 
     def fair_in(self, checking: Checking) -> tuple[str, ...]:
         """The dimensions of the file, but for those that the collection does not have."""
@@ -363,7 +380,10 @@ class JudgedKind(ExperimentKind, ABC):
                 message = f"{dimension!r} cannot be judged: no topic has a relevant document with a label"
                 problems.add(DataError, message)
             elif topics:
-                target = problems.attempt("target", target_of, self.target, dimension)
-                if target is not None:
-                    problems.attempt("target", make_target, target, dimension, collection, topics[0])
+                target = judged_by(dimension, collection, self.target)
+                problems.attempt("target", make_target, target, dimension, collection, topics[0])
+        there = collection.groups.dimensions
+        for name in self.target if isinstance(self.target, Mapping) else ():
+            if name not in there:
+                problems.add(UsageError, f"target: no dimension {name!r}; {nearest(name, there)}")
         return Chosen(counted, excluded, {name: topics[0] for name, topics in judged.items() if topics})

@@ -80,11 +80,15 @@ class Trial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The `topics` that count, why others of the file do not, and for each dimension one that it is `judged` by."""
+    """The `topics` that count, why others of the file do not, and for each dimension one that it is `judged` by.
+
+    `unjudged` are those of the others that are searched all the same, so that run files have them.
+    """
 
     topics: tuple[str, ...] = ()
     excluded: Mapping[str, str] = field(default_factory=dict)
     judged: Mapping[str, str] = field(default_factory=dict)
+    unjudged: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -176,6 +180,8 @@ class ExperimentKind(Section, ABC):
     """Whether outcomes have `exposures`, so that `assert` may ask for a group's share."""
     ranks: ClassVar[bool] = False
     """Whether rankings alone are judged, so that systems with the same rankings are equal."""
+    own_targets: ClassVar[bool] = False
+    """Whether each system is measured by the target of its own search."""
     overall: ClassVar[str] = "relevance"
     """What tables call the dimension ""."""
 
@@ -202,6 +208,10 @@ class ExperimentKind(Section, ABC):
     def on(self, collection: Collection) -> Self:
         """With the values of keys that were left out and depend on the collection."""
         return self
+
+    def targets(self, dimensions: Sequence[str]) -> Mapping[str, str]:
+        """Dimension -> the name of the target that numbers depend on, where there is one."""
+        return {}
 
     def open(self, collection: Collection) -> Subject:
         """What systems are tried on; DataError with every fault of its files."""

@@ -72,24 +72,20 @@ def blocks(widths: Sequence[int], above: Sequence[str], leads: int, most: int) -
     return made
 
 
-def aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
+def _widths(table: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*table, strict=True)]
+
+
+def aligned(table: Sequence[Sequence[str]], widths: Sequence[int] = (), left: Container[int] = (0,)) -> Iterator[str]:
     """The rows with columns of one width, the first to the left, the others to the right.
 
     >>> list(aligned([["a", "1"], ["bcd", "23"]]))
     ['a     1', 'bcd  23']
     """
-    return _aligned(table, _widths(table), {0})
-
-
-def _widths(table: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*table, strict=True)]
-
-
-def _aligned(table: Sequence[Sequence[str]], widths: Sequence[int], left: Container[int]) -> Iterator[str]:
     for row in table:
         cells = (
             cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            for place, (cell, width) in enumerate(zip(row, widths or _widths(table), strict=True))
         )
         yield (" " * GAP).join(cells).rstrip()
 
@@ -149,4 +145,4 @@ def _block(rows: Sequence[Sequence[str]], above: Sequence[str], left: Container[
         written.append(f" {name} ".center(span, "-") if ruled else name.rjust(span))
     if any(above):
         yield (" " * GAP).join(written)
-    yield from _aligned(rows, widths, left)
+    yield from aligned(rows, widths, left)

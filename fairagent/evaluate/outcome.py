@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BeforeValidator, TypeAdapter
 
-from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
+from fairagent.types import Debiased, Exposure, Filtered, Proposals, Removal, SearchResult, Step, Topic, Usage
 from fairagent.types.common import Alarm, of_usage
 
 NOTHING = Usage()
@@ -34,11 +35,9 @@ class GroupShares:
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
         """An exposure as plain values."""
-        shares, target = tuple(exposure.shares.tolist()), tuple(exposure.target.tolist())
-        seen = exposure.unknown, exposure.missing, exposure.predicted
-        known = None if exposure.target_known is None else tuple(exposure.target_known.tolist())
-        more = known, exposure.unknown_target, exposure.likely
-        return cls(exposure.dimension, exposure.labels, shares, target, *seen, *more)
+        values = (getattr(exposure, field.name) for field in fields(cls))
+        plain: list[Any] = [tuple(one.tolist()) if isinstance(one, np.ndarray) else one for one in values]
+        return cls(*plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,11 @@ class StepRecord:
     entered: int = 0
     proposed: int = 0
     usable: int = 0
+
+    @property
+    def proposals(self) -> Proposals:
+        """What a model has proposed."""
+        return Proposals(self.proposed, self.usable)
 
     @classmethod
     def of(cls, step: Step) -> StepRecord:
@@ -202,6 +206,11 @@ class Outcome:
     entered: int = 0
 
     @property
+    def usage(self) -> Usage:
+        """What the model's replies took."""
+        return Usage(self.calls, self.input_tokens, self.output_tokens, self.cost, unusable=self.unusable)
+
+    @property
     def scored(self) -> tuple[tuple[str, float], ...]:
         """Every document of the ranking, best first, with its score."""
         return (*((hit.id, hit.score) for hit in self.hits), *self.tail)
@@ -217,18 +226,11 @@ class Outcome:
         search: SearchResult | None = None,
         hits: tuple[HitRecord, ...] | None = None,
         exposures: Iterable[Exposure] = (),
-        oracle: bool = False,
-        answer: AnswerRecord | None = None,
-        tail: tuple[tuple[str, float], ...] = (),
-        record: Mapping[str, Any] | None = None,
         cited: Iterable[Exposure] = (),
         alarms: tuple[Alarm, ...] = (),
-        removals: tuple[Removal, ...] = (),
-        recall: tuple[GroupRecall, ...] = (),
-        entered: int = 0,
-        seconds: float = 0.0,
+        **more: Any,
     ) -> Outcome:
-        """The outcome of a topic, which took `usage`; the runner adds missing `seconds`."""
+        """The outcome of a topic, which took `usage`, with `more` of its fields; the runner adds missing `seconds`."""
         trace = search.trace if search else None
         raised = (*(trace.alarms if trace else ()), *alarms, *of_usage(usage))
         return cls(
@@ -241,18 +243,11 @@ class Outcome:
             steps=tuple(map(StepRecord.of, trace.steps)) if trace else (),
             stopped=trace.stopped if trace else "",
             **took(usage),
-            oracle=oracle,
-            seconds=seconds,
             failed=None,
-            answer=answer,
-            tail=tail,
-            record=record,
             group=topic.group,
             cited=tuple(map(GroupShares.of, cited)),
             alarms=tuple(dict.fromkeys(raised)),
-            removals=removals,
-            recall=recall,
-            entered=entered,
+            **{"oracle": False, "seconds": 0.0, **more},
         )
 
     @classmethod

@@ -13,7 +13,9 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.records import listed
-from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.collection.target_choice import open_choice, target_choice
+from fairagent.collection.targets import read_target
+from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, Opened
 from fairagent.evaluate.thresholds import Threshold
@@ -108,13 +110,15 @@ def read_values(values: Mapping[str, Any], file: Path | str, problems: Problems)
 class SystemPlan(Section):
     """One row of the tables: its system's settings, and its index's folder.
 
-    `asks` are the ids of the prompt templates that it uses, `row` what its kind of experiment says of it alone.
+    `asks` are the ids of the prompt templates that it uses, `row` what its kind of experiment says of it alone. Where
+    its rankings depend on groups, or it is measured by its own target, `steers` names that of each dimension.
     """
 
     settings: Settings
     index: str
     asks: tuple[str, ...] = ()
     row: dict[str, Any] = Field(default={})
+    steers: dict[str, str] = Field(default={})
 
     @property
     def searches(self) -> bool:
@@ -135,7 +139,8 @@ class SystemPlan(Section):
 class Plan(Section):
     """What is to be done. Paths are absolute, `systems` begins with the baseline, `topics` are those that count.
 
-    `without_loops` are systems that the experiment does not name, to tell what its loops add.
+    `without_loops` are systems that the experiment does not name, to tell what its loops add. `unjudged` are further
+    topics of systems, which are searched for their run files alone.
     """
 
     experiment: Annotated[SerializeAsAny[ExperimentKind], BeforeValidator(as_kind)]
@@ -145,6 +150,7 @@ class Plan(Section):
     n: int
     systems: dict[str, SystemPlan]
     without_loops: dict[str, SystemPlan] = Field(default={})
+    unjudged: dict[str, tuple[str, ...]] = Field(default={})
     prices: dict[str, Price]
     expected: dict[str, dict[str, dict[str, float]]]
     thresholds: tuple[Threshold, ...] = ()
@@ -160,6 +166,12 @@ class Plan(Section):
     def all_systems(self) -> dict[str, SystemPlan]:
         """All that run."""
         return {**self.systems, **self.without_loops}
+
+    @property
+    def jobs(self) -> list[tuple[str, str]]:
+        """Each system with each of its topics, in the order in which they are done."""
+        judged = [(system, topic) for topic in self.topics for system in self.all_systems]
+        return judged + [(system, topic) for system, topics in self.unjudged.items() for topic in topics]
 
 
 # --- systems ---------------------------------------------------------------------------------------------------------
@@ -297,8 +309,14 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         if kind.searches:
             site = resolved(site, preparing=True)
             system, settings = system.model_copy(update={"settings": site.settings}), site.settings
+        kinds = {one: target_choice(settings.target, one, site.collection) for one in settings.dimensions}
+        if lacking := [dimension for dimension, target in kinds.items() if target is None]:
+            problems.add(UsageError, open_choice(lacking, site.collection), name)
+        if settings.sees_groups or kind.own_targets:
+            steers = {dimension: read_target(target).name for dimension, target in kinds.items() if target is not None}
+            system = system.model_copy(update={"steers": steers})
         # Everything that depends on the dimensions, each on a topic that counts for it, so that there is a target.
-        for dimension in settings.dimensions:
+        for dimension in (one for one in kinds if one not in lacking):
             alone, topic = settings.model_copy(update={"dimensions": (dimension,)}), chosen.judged.get(dimension, "")
             problems.attempt(where, ExposureMeter.make, site.collection, topic, alone, Ranking((), np.zeros(0)))
         for slot in _checked(kind):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,8 @@ from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
-from fairagent.types import Group, Proposals, Removal
-from fairagent.types.common import GROUP_REMOVED, counted
+from fairagent.types import Group, Proposals, Removal, Usage, exposure_rows
+from fairagent.types.common import GROUP_REMOVED, counted, dollars
 
 PAGE = "report.html"
 RUNS = "runs"
@@ -41,34 +41,10 @@ TESTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Calls (of which `unusable` failed), tokens, and US dollars (None: a price is not known) over all topics.
-
-    `proposals` are the keywords, passages and sentences in the replies.
-    """
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    dollars: float | None
-    unusable: int = 0
-    proposals: Proposals = Proposals()
-
-
-def costs(run: Run) -> dict[str, Cost]:
+def costs(run: Run) -> dict[str, Usage]:
     """System -> what its outcomes took together."""
-    spent = {}
-    for system in run.systems:
-        own = [outcome for outcome in run.outcomes if outcome.system == system]
-        dollars = [outcome.cost for outcome in own]
-        names = "calls", "input_tokens", "output_tokens", "unusable"
-        calls, read, written, unusable = (sum(getattr(outcome, name) for outcome in own) for name in names)
-        total = None if None in dollars else float(sum(filter(None, dollars)))
-        steps = [step for outcome in own for step in outcome.steps]
-        proposals = Proposals(sum(step.proposed for step in steps), sum(step.usable for step in steps))
-        spent[system] = Cost(calls, read, written, total, unusable, proposals)
-    return spent
+    own = {system: [outcome.usage for outcome in run.outcomes if outcome.system == system] for system in run.systems}
+    return {system: sum(of_topics, Usage()) for system, of_topics in own.items()}
 
 
 def alarms_of(run: Run) -> list[str]:
@@ -129,7 +105,7 @@ def write_results(run: Run, folder: Path) -> None:
         write_whole(folder / RUNS / f"{file_name(system)}.txt", trec_run(run, system), within=folder)
         if run.track:
             # As Task 1 of the track takes them: topic, tab, page.
-            own = (one for one in run.answered if one.system == system)
+            own = [one for one in run.outcomes if one.system == system]
             lines = (f"{one.topic}\t{id}\n" for one in own for id, _ in one.scored[: LONGEST[run.track]])
             write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
     # Seconds of topics that run side by side include waiting for each other.
@@ -169,6 +145,12 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
         "\n".join(_head(run)),
         "\n".join(verdict_lines(run)),
         means_table(run).text(width, short) if columns(run) else "no topic has been answered by all systems",
+        # Where systems are compared, the verdict says it.
+        *(
+            exposure_table(run, name).text(width, short)
+            for name in run.dimensions
+            if len(run.systems) == 1 and run.mean_exposures(name)
+        ),
         "\n".join(f"! {line}" for line in alarms_of(run)),
         thresholds_table(run).text(width, short) if details and run.thresholds and not run.partial else summary(run),
         *(table.text(width, short) for table in (measure_tables(run) if details else [])),
@@ -191,6 +173,7 @@ def results_latex(run: Run) -> str:
     test = f"paired randomization test, $p < {SIGNIFICANT}$ after Holm"
     legend = [
         *(f"{tex(new)} is {tex(name)}." for name, new in names.items()),
+        *([f"Target: {tex(run.target_text)}."] if run.target_text else []),
         "Bold: the best of a column.",
         f"$^{{+}}$, $^{{-}}$: better, worse than {tex(names.get(run.baseline, run.baseline))} ({test}).",
         *([r"$^\dagger$: looked at the judgments."] if run.oracle_systems else []),
@@ -200,9 +183,9 @@ def results_latex(run: Run) -> str:
 
 
 def trec_run(run: Run, system: str) -> str:
-    """The rankings of the judged topics in TREC's form: topic, Q0, document, rank from 1, score, tag."""
+    """The rankings of all topics, judged or not, in TREC's form: topic, Q0, document, rank from 1, score, tag."""
     lines, tag = [], file_name(system)
-    for outcome in run.answered:
+    for outcome in run.outcomes:
         if outcome.system == system:
             pairs = zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True)
             for rank, ((id, _), score) in enumerate(pairs, start=1):
@@ -251,6 +234,13 @@ def means_table(run: Run, latex: bool = False) -> Table:
     return Table.of(head, lines, notes=map(str, run.equal), systems=True)
 
 
+def exposure_table(run: Run, dimension: str) -> Table:
+    """Each group's share of the exposure beside its target, by system: means over the topics."""
+    shares = [(run.systems[mean.system], row) for mean in run.mean_exposures(dimension) for row in exposure_rows(mean)]
+    lines = [(system, row.label, row.share, row.target) for system, row in shares]
+    return Table.of(["system", dimension, "exposure", "target"], lines, systems=True)
+
+
 def measure_tables(run: Run) -> list[Table]:
     """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
     labels, tables = _labels(run), []
@@ -292,15 +282,27 @@ def cost_table(run: Run) -> Table | None:
     spent = costs(run)
     if not any(cost.calls for cost in spent.values()):
         return None
-    proposing = any(cost.proposals for cost in spent.values())
+    proposed = {
+        system: sum((step.proposals for one in run.outcomes if one.system == system for step in one.steps), Proposals())
+        for system in run.systems
+    }
+    proposing = any(proposed.values())
     lines = []
     for system, cost in spent.items():
-        dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
         counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
         # Beside the replies without their form: what stands in those with it may be of no use either.
-        usable = [f"{cost.proposals.usable}/{cost.proposals.made}" if cost.proposals else "-"] * proposing
-        lines.append([marked(run, system), *counts, *usable, dollars])
-    heading = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
+        made = proposed[system]
+        usable = [f"{made.usable}/{made.made}" if made else "-"] * proposing
+        lines.append([marked(run, system), *counts, *usable, dollars(cost.cost)])
+    heading = [
+        "system",
+        "calls",
+        "unusable",
+        "tokens in",
+        "tokens out",
+        *["usable proposals"] * any(proposed.values()),
+        "cost",
+    ]
     return Table.of(heading, lines, "language model, all topics together", systems=True)
 
 
@@ -308,7 +310,13 @@ def _head(run: Run) -> Iterator[str]:
     yield run.name
     yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    yield f"{run.collection}, {counted(topics, 'topic')}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    failed = {one.topic for one in run.outcomes if one.failed is not None}
+    unjudged = len({one.topic for one in run.outcomes} & run.excluded.keys() - failed)
+    also = f" ({unjudged} more in the run files, not judged)" if unjudged else ""
+    yield f"{run.collection}, {counted(topics, 'topic')}{also}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    if run.target_text:
+        yield f"target: {run.target_text}"
+    yield from run.steered_otherwise
     if run.partial:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
@@ -331,10 +339,9 @@ def notes(run: Run, details: bool) -> Iterator[str]:
         yield f"{UNDER_ERROR}: AWRF where labels are made, and between what 95 % of their errors leave it"
     if run.oracle_systems:
         yield f"{ORACLE} looked at the judgments (target or groups): no fair comparison with systems that did not"
-    for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:
-        yield f"left out for all systems: topic {topic}, {why}"
-    if len(run.excluded) > TOPICS_NAMED:
-        yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
+    for why in dict.fromkeys(run.excluded.values()):
+        left_out = [topic for topic, reason in run.excluded.items() if reason == why]
+        yield f"left out for all systems, {why}: {counted(len(left_out), 'topic')} ({listed(left_out, TOPICS_NAMED)})"
     for dimension, without in not_judged(run).items():
         yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 
@@ -353,21 +360,25 @@ def results_table(run: Run) -> Table:
     spent = costs(run)
     names = [field.name for field in fields(Comparison)]
     lines = [
-        (*astuple(row), *astuple(spent[row.system])[:4], int(row.system in run.oracle_systems), run.expected_of(row))
+        (
+            *(*astuple(row), *astuple(spent[row.system])[:4], int(row.system in run.oracle_systems)),
+            *(run.expected_of(row), run.targets.get(row.dimension)),
+        )
         for row in run.comparisons
     ]
-    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected"], lines)
+    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected", "target"], lines)
 
 
 def topics_table(run: Run) -> Table:
     """One line for each topic, system, dimension and measure: the values that the means are taken over."""
+    targets = run.targets
     lines = [
-        (outcome.topic, outcome.system, dimension, measure, value)
+        (outcome.topic, outcome.system, dimension, measure, value, targets.get(dimension))
         for outcome in run.answered
         for dimension, of_measure in outcome.values.items()
         for measure, value in of_measure.items()
     ]
-    return Table.of(("topic", "system", "dimension", "measure", "value"), lines)
+    return Table.of(("topic", "system", "dimension", "measure", "value", "target"), lines)
 
 
 def answers_table(run: Run) -> Table:

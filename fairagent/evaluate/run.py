@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from fairagent.collection.records import listed
 from fairagent.errors import DataError, Fault, UsageError
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
 from fairagent.evaluate.fingerprint import keys
@@ -201,7 +202,8 @@ class Run(Summarized):
     `outcomes` has the last one of every topic and system, failed ones too, in their order; `excluded` why topics count
     for no system. The comparisons of a `partial` run, not finished, cover the topics that all systems have answered.
     `oracle_systems` looked at the judgments. `expected` numbers are by system, dimension ("" for relevance alone) and
-    measure. `rows` is what the `kind` says of each system alone. Relative `thresholds` look at the experiment's own
+    measure. `rows` is what the `kind` says of each system alone, `steers` by which target it steers in each dimension,
+    where it looks at groups. Relative `thresholds` look at the experiment's own
     baseline. Where rankings are what is judged, `equal` are systems that rank as another one does on all topics, and
     `loops` says what the loops of systems add.
     """
@@ -222,6 +224,7 @@ class Run(Summarized):
     expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None
     kind: ExperimentKind
     rows: Mapping[str, Mapping[str, Any]]
+    steers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     thresholds: tuple[Threshold, ...] = ()
     equal: tuple[Equal, ...] = ()
     loops: tuple[LoopGain, ...] = ()
@@ -244,6 +247,32 @@ class Run(Summarized):
     def compared_in(self) -> tuple[str, ...]:
         """The dimensions that systems are compared in: those of fairness, or "" where these are classes of topics."""
         return ("",) if self.kind.classes else self.dimensions or ("",)
+
+    @property
+    def targets(self) -> Mapping[str, str]:
+        """Dimension -> the name of the target that it is judged by; of several where systems are by their own."""
+        if not self.kind.own_targets:
+            return self.kind.targets(self.dimensions)
+        of = {name: dict.fromkeys(own[name] for own in self.steers.values() if name in own) for name in self.dimensions}
+        return {name: " or ".join(own) for name, own in of.items() if own}
+
+    @property
+    def target_text(self) -> str:
+        """These in a few words, e.g. "uniform in gender; trec in region"; "" where nothing depends on any."""
+        names = dict.fromkeys(self.targets.values())
+        of = {name: [dimension for dimension, own in self.targets.items() if own == name] for name in names}
+        return "; ".join(f"{name} in {listed(dimensions)}" for name, dimensions in of.items())
+
+    @property
+    def steered_otherwise(self) -> tuple[str, ...]:
+        """Which systems steer by another target than the one that they are judged by, a line a dimension and target."""
+        lines = []
+        for dimension, judged in self.targets.items():
+            of = {system: own.get(dimension, judged) for system, own in self.steers.items()}
+            for steered in dict.fromkeys(name for name in of.values() if name != judged):
+                systems = listed([system for system, name in of.items() if name == steered], 3)
+                lines.append(f"{dimension}: {systems} steered by {steered}, judged by {judged}")
+        return tuple(lines)
 
     @property
     def answered(self) -> list[Outcome]:
@@ -329,13 +358,13 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     latest: Mapping[tuple[str, str], Outcome] = answers(read_outcomes(folder, head))
     failed = {
         topic: f"{system} failed: {outcome.failed}"
-        for topic in topics
-        for system in reversed(systems)
-        if (outcome := latest.get((topic, system))) and outcome.failed is not None
+        for system, topic in reversed(plan.jobs)
+        if system in systems and (outcome := latest.get((topic, system))) and outcome.failed is not None
     }
     done = [topic for topic in topics if topic not in failed and all((topic, system) in latest for system in systems)]
     latest = kind.completed(latest, done, plan)
-    outcomes = tuple(latest[key] for topic in topics for system in systems if (key := (topic, system)) in latest)
+    searched = [*topics, *dict.fromkeys(topic for more in plan.unjudged.values() for topic in more)]
+    outcomes = tuple(latest[key] for topic in searched for system in systems if (key := (topic, system)) in latest)
     columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
     rankings = {name: [[id for id, _ in latest[topic, name].scored] for topic in done] for name in systems}
     return Run(
@@ -354,11 +383,12 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
             **head["provenance"],
             "systems": {name: made for name, made in head["fingerprint"]["systems"].items() if name in systems},
         },
-        partial=any((topic, system) not in latest for topic in topics for system in plan.all_systems),
+        partial=any((topic, system) not in latest for system, topic in plan.jobs),
         oracle_systems=tuple(name for name in systems if any(o.oracle for o in outcomes if o.system == name)),
         expected=plan.expected or None,
         kind=kind,
         rows={name: system.row for name, system in plan.systems.items()},
+        steers={name: system.steers for name, system in plan.systems.items()},
         thresholds=plan.thresholds,
         equal=equal_systems(rankings) if kind.ranks else (),
         loops=tuple(loop_gains(plan, latest, done)) if kind.ranks else (),

@@ -11,7 +11,8 @@ Parameters are those of `fairagent.measures` (`cutoff`, `discount`, `log`, `unkn
     groups      a Collection, or its groups, e.g. a GroupTable; documents that it does not know have no known group
     dimension   one of its dimensions; may be left out where there is one
     population  label -> share of the world (of a collection: its own), which the target is averaged with, as TREC does
-    target      label -> share: a target of your own, instead of the relevant documents' and the world's
+    target      label -> share: a target of your own, instead of a collection's own, else of the relevant documents' and
+                the world's
 
 `nDCG` is that of the track (binary, with the discount 1 / log2(max(rank, 2))), not `ir_measures.nDCG`.
 
@@ -39,6 +40,7 @@ from fairagent.extend import (
     UsageError,
     expect_installed,
     groups_alone,
+    judged_by,
     judged_value,
     parse_discount,
 )
@@ -51,7 +53,7 @@ from ir_measures.util import QrelsConverter, RunConverter  # noqa: E402
 Grades = Mapping[str, int]
 
 
-class _Measure(ir_measures.Measure):
+class _NDCG(ir_measures.Measure):
     """What the three have in common; `NAME` is not the name of a measure that other providers know."""
 
     SUPPORTED_PARAMS: dict[str, Any] = {  # noqa: RUF012  # as its base says it
@@ -59,7 +61,7 @@ class _Measure(ir_measures.Measure):
         "discount": ParamInfo(dtype=str, default="log2-max2", desc="weight of a rank"),
     }
     DEFAULT = math.nan
-    __name__: str
+    NAME, __name__ = "nDCG (TREC Fair)", "nDCG"
 
     def validate_params(self) -> None:
         """Raise UsageError for parameters that make no sense."""
@@ -68,31 +70,39 @@ class _Measure(ir_measures.Measure):
             raise UsageError(f"{self.__name__} has no parameter {', '.join(unknown)}; there are: {there}")
         if "cutoff" not in self.params:
             raise UsageError(f"{self.__name__} needs a cut-off, e.g. {self.__name__} @ 20")
-        self.relevance()
+        self.measure()
+        self.judged()
 
-    def relevance(self) -> Measure:
-        """This package's nDCG with these parameters."""
+    def measure(self) -> Measure:
+        """This package's measure with these parameters."""
         return RelevanceMeasure(self["cutoff"], parse_discount(self["discount"]))
+
+    def judged(self) -> tuple[Collection, str, JudgedBy | None]:
+        """The groups with the population to go with them, the dimension measured, and the target."""
+        return groups_alone(JoinedGroups([]), {}), "", TARGET
 
     def value(self, topic: str, grades: Grades, ranking: list[str]) -> float:
         """The measure of one topic's ranking; nan where it is not defined."""
-        raise NotImplementedError
+        collection, dimension, target = self.judged()
+        judged = replace(collection, qrels={topic: grades})
+        value = judged_value(self.measure(), judged, topic, ranking, dimension, target)
+        return math.nan if value is None else value
 
     def aggregator(self) -> _MeanOfDefined:
         """The mean over the topics that the measure is defined for."""
         return _MeanOfDefined()
 
     def __repr__(self) -> str:
-        at = f"@{self.params['cutoff']}" if "cutoff" in self.params else ""
-        return f"{self.__name__}({self.options()}){at}"
-
-    def options(self) -> str:
-        """The parameters as they are printed: all that are no objects, so that the text defines the measure."""
+        # All parameters that are no objects, so that the text defines the measure.
         printed = {key: self[key] for key in self.SUPPORTED_PARAMS if key not in ("cutoff", "groups")}
-        return ", ".join(f"{key}={value}" for key, value in printed.items() if value)
+        groups = self.params.get("groups")
+        if isinstance(groups, Collection) and groups.target is not None and not self["target"]:
+            printed["target"] = judged_by(self.judged()[1], groups, judged=True).name
+        options = ", ".join(f"{key}={value}" for key, value in printed.items() if value and value != TARGET)
+        return f"{self.__name__}({options})" + (f"@{self.params['cutoff']}" if "cutoff" in self.params else "")
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Measure) or repr(self) != repr(other):
+        if not isinstance(other, _NDCG) or repr(self) != repr(other):
             return False
         return self.params.get("groups") is other.params.get("groups")
 
@@ -100,18 +110,9 @@ class _Measure(ir_measures.Measure):
         return hash(repr(self))
 
 
-class _NDCG(_Measure):
-    NAME = "nDCG (TREC Fair)"
-    __name__ = "nDCG"
-
-    def value(self, topic: str, grades: Grades, ranking: list[str]) -> float:
-        return _value(self.relevance(), groups_alone(JoinedGroups([]), {}), topic, grades, ranking)
-
-
-class _AWRF(_Measure):
-    NAME = "AWRF (TREC Fair)"
-    __name__ = "AWRF"
-    SUPPORTED_PARAMS = _Measure.SUPPORTED_PARAMS | {
+class _AWRF(_NDCG):
+    NAME, __name__ = "AWRF (TREC Fair)", "AWRF"
+    SUPPORTED_PARAMS = _NDCG.SUPPORTED_PARAMS | {
         "log": ParamInfo(dtype=str, default="e", desc="logarithm of the divergence, e or 2"),
         "unknown": ParamInfo(dtype=str, default="group", desc="group or ignore"),
         "groups": ParamInfo(required=True, desc="a Collection or its groups"),
@@ -120,58 +121,30 @@ class _AWRF(_Measure):
         "target": ParamInfo(default=None, desc="label -> share"),
     }
 
-    def validate_params(self) -> None:
-        super().validate_params()
-        if "groups" not in self.params:
-            raise UsageError(f"{self.__name__} needs groups: {self.__name__}(groups=table, dimension='gender') @ 20")
-        self.fairness()
-        self.dimension()
-
-    def fairness(self) -> Measure:
-        """This package's AWRF with these parameters."""
+    def measure(self) -> Measure:
         return FairnessMeasure(self["cutoff"], parse_discount(self["discount"]), self["log"], self["unknown"])
 
-    def collection(self) -> Collection:
-        """The groups, and the population to go with them."""
-        given = self["population"]
-        population = {} if given is None else {self["dimension"] or self["groups"].dimensions[0]: given}
-        return groups_alone(self["groups"], population)
-
-    def dimension(self) -> str:
-        """The dimension measured; UsageError where none is named and there is not one alone."""
-        there = self.collection().groups.dimensions
-        if self["dimension"]:
-            self.collection().groups.labels(self["dimension"])
+    def judged(self) -> tuple[Collection, str, JudgedBy | None]:
+        if "groups" not in self.params:
+            raise UsageError(f"{self.__name__} needs groups: {self.__name__}(groups=table, dimension='gender') @ 20")
+        given, dimension = self["population"], self["dimension"]
+        population = {} if given is None else {dimension or self["groups"].dimensions[0]: given}
+        collection = groups_alone(self["groups"], population)
+        there = collection.groups.dimensions
+        if dimension:
+            collection.groups.labels(dimension)
         elif len(there) != 1:
             raise UsageError(f"{self.__name__} needs a dimension; there are: {', '.join(there)}")
-        return str(self["dimension"] or there[0])
-
-    def value(self, topic: str, grades: Grades, ranking: list[str]) -> float:
-        target = TARGET if self["target"] is None else self["target"]
-        return _value(self.fairness(), self.collection(), topic, grades, ranking, self.dimension(), target)
+        # Groups alone have no target of their own.
+        target = None if isinstance(self["groups"], Collection) else TARGET
+        return collection, str(dimension or there[0]), target if self["target"] is None else self["target"]
 
 
 class _Product(_AWRF):
-    NAME = "nDCG * AWRF (TREC Fair)"
-    __name__ = "nDCG_AWRF"
+    NAME, __name__ = "nDCG * AWRF (TREC Fair)", "nDCG_AWRF"
 
-    def fairness(self) -> Measure:
-        """The product of both."""
-        return Product(self.relevance(), super().fairness())
-
-
-def _value(
-    measure: Measure,
-    collection: Collection,
-    topic: str,
-    grades: Grades,
-    ranking: list[str],
-    dimension: str = "",
-    target: JudgedBy = TARGET,
-) -> float:
-    """`judged_value` by these judgments; nan where it is not defined."""
-    value = judged_value(measure, replace(collection, qrels={topic: grades}), topic, ranking, dimension, target)
-    return math.nan if value is None else value
+    def measure(self) -> Measure:
+        return Product(_NDCG.measure(self), super().measure())
 
 
 class _MeanOfDefined(ir_measures.MeanAgg):
@@ -185,7 +158,7 @@ class _MeanOfDefined(ir_measures.MeanAgg):
 class _Evaluator(ir_measures.Evaluator):
     """Measures runs against one set of judgments."""
 
-    def __init__(self, measures: Sequence[_Measure], qrels: Mapping[str, Grades]) -> None:
+    def __init__(self, measures: Sequence[_NDCG], qrels: Mapping[str, Grades]) -> None:
         super().__init__(measures, set(qrels))
         self._measures, self._qrels = measures, qrels
 
@@ -205,7 +178,7 @@ class _Provider(ir_measures.Provider):
 
     def supports(self, measure: ir_measures.Measure) -> bool:
         """Whether it is one of these, with parameters that make sense."""
-        if not isinstance(measure, _Measure):
+        if not isinstance(measure, _NDCG):
             return False
         measure.validate_params()
         return True

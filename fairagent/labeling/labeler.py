@@ -10,6 +10,7 @@ import numpy as np
 
 from fairagent.collection import Collection
 from fairagent.collection.known import KnownIds
+from fairagent.collection.target_choice import judged_by
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.judging import Judge, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
@@ -79,6 +80,7 @@ class AwrfUnderError:
     `certain` is AWRF as if every document were of the groups by its chances.
     """
 
+    target: str
     topics: int
     certain: float
     value: float
@@ -91,13 +93,9 @@ def awrf_of_lists(
 ) -> AwrfUnderError | None:
     """AWRF@n of the `lists` (topic -> ranking) under the errors of the labels; None where no topic counts."""
     labeled, dimension = with_labels(collection, made), made.examples.dimension
-    if any(collection.qrels.values()):
-        target, topics = "trec", judged_topics(labeled, dimension).counted
-    else:
-        target, topics = "population" if dimension in collection.population else "corpus", tuple(lists)
-    topics = tuple(topic for topic in topics if topic in lists and len(lists[topic]))
+    topics = tuple(topic for topic in judged_topics(labeled, dimension).counted if len(lists.get(topic, ())))
     measures = {str(one): one for one in standard_measures(n)[1:2]}
-    judge = Judge(labeled, measures, {dimension: frozenset(topics)}, target, False, n)
+    judge = Judge(labeled, measures, {dimension: frozenset(topics)}, None, False, n)
     estimates = []
     for topic in topics:
         (exposure,) = map(GroupShares.of, judge.exposures(topic, lists[topic]))
@@ -106,7 +104,7 @@ def awrf_of_lists(
             estimates.append((*values[dimension].values(), *exposure.likely))
     if not estimates:
         return None
-    return AwrfUnderError(len(estimates), *np.mean(estimates, axis=0).tolist())
+    return AwrfUnderError(judged_by(dimension, labeled).name, len(estimates), *np.mean(estimates, axis=0).tolist())
 
 
 def engine_lists(site: Site, n: int) -> dict[str, Ranking]:

@@ -113,8 +113,9 @@ class JoinedRuns:
         for one in self.runs:
             run = one.run
             topics = counted(max((row.topics for row in run.comparisons), default=0), "topic")
+            target = run.target_text and f", target {run.target_text}"
             partial = "; PARTIAL: not finished" if run.partial else ""
-            yield f"{run.name} ({one.folder}): {run.collection}, {topics}, baseline {run.baseline}{partial}"
+            yield f"{run.name} ({one.folder}): {run.collection}, {topics}, baseline {run.baseline}{target}{partial}"
         yield f"+ and -: better and worse than a run's own baseline (randomization test, p < {SIGNIFICANT} after Holm)"
         if any(map(self._oracle, self.systems)):
             yield f"{ORACLE} looked at the judgments"
@@ -236,6 +237,8 @@ def _differing(left: JoinedRun, right: JoinedRun) -> Iterator[str]:
         common = len(topics[0].items() & topics[1].items())
         of = counted(max(len(topics[0]), len(topics[1])), "topic")
         yield f"! {names} are over different topics: {common:,} of at most {of} in common"
+    if one.target_text and two.target_text and one.target_text != two.target_text:
+        yield f"! {names} are judged by different targets"
     seeds = [run.kind.seed for run in (one, two)]
     if seeds[0] != seeds[1]:
         yield f"! {names} have different seeds, {seeds[0]} and {seeds[1]}"

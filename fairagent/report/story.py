@@ -10,7 +10,7 @@ from fairagent.report.text import ORACLE, gap_text, plain, targets_text
 from fairagent.types import Alarm, Exposure, Group, Step, Term, Trace, Usage, exposure_rows
 from fairagent.types.change import percent
 from fairagent.types.clean import in_line
-from fairagent.types.common import counted
+from fairagent.types.common import counted, dollars
 
 StoryLine = tuple[str, Text]
 """What the line is about, and its text."""
@@ -151,9 +151,8 @@ def usage_text(usage: Usage) -> str:
     """
     if not usage.calls:
         return "no model calls"
-    price = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-    return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens}, {price}"
+    return f"{counted(usage.calls, 'model call')}, {tokens}, {dollars(usage.cost)}"
 
 
 def _exposed(exposures: Sequence[Exposure], gap: str) -> Iterator[StoryLine]:

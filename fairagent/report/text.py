@@ -212,17 +212,6 @@ def signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", MINUS) if round(value, 3) else "0.000"
 
 
-def money(cost: float | None) -> str:
-    """US dollars; small sums to the hundredth of a cent.
-
-    >>> money(0.0), money(0.00213), money(12.5), money(None)
-    ('$0', '$0.0021', '$12.50', 'unknown')
-    """
-    if cost is None:
-        return "unknown"
-    return "$0" if cost == 0 else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
-
-
 def listed(names: Sequence[str]) -> str:
     """Some names in a sentence.
 

@@ -17,10 +17,11 @@ from fairagent.evaluate.findings import main_measure
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.run import Run
 from fairagent.report.story import TOPIC_WORDS_SHOWN
-from fairagent.report.text import gap_text, money
+from fairagent.report.text import gap_text
 from fairagent.types import exposure_rows
 from fairagent.types.change import percent
 from fairagent.types.clean import printable
+from fairagent.types.common import dollars
 
 STEP_GROUPS = 24
 """With more groups than that in all dimensions, a step shows only the dimension that it was for."""
@@ -215,7 +216,7 @@ class TopicTables:
         """One system on one topic: its values and gains, the story of its ranking, and the ranking."""
         outcome, answer = view.outcomes[system], view.outcomes[system].answer
         values = [outcome.values.get(dimension, {}).get(measure) for dimension, measure in columns]
-        tokens = [outcome.input_tokens, outcome.output_tokens, money(outcome.cost)] if outcome.calls else []
+        tokens = [outcome.input_tokens, outcome.output_tokens, dollars(outcome.cost)] if outcome.calls else []
         before = next((one.hits for one in view.outcomes.values() if one.system == baseline), ())
         ranks = {hit.id: rank for rank, hit in enumerate(before, start=1)}
         return _filled(

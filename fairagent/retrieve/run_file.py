@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.collection.known import compare_ids, warn_once
-from fairagent.collection.records import Faults, checked_id, listed, shown
-from fairagent.collection.run_lines import PLAIN, TREC, RunLine, by_score, run_line, run_lines
+from fairagent.collection.records import Faults, checked_id, listed, same_ids, shown
+from fairagent.collection.run_lines import RunLine, by_score, order_note, run_lines
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.part import with_texts
@@ -28,56 +28,50 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ranking]:
     """Topic -> ranking, of those of `topics` that the file has; `tag` takes the lines of one run out of several.
 
-    The forms are those of `fairagent.collection.run_lines`: TREC's six columns, ordered by falling score, those of
-    equal scores by rank and then as in the file; or topic and document, ordered as in the file, where 1 / rank stands
-    in the place of scores. Lines of other topics are read and left out. Raises DataError with every fault: a line of
-    another form, a document that a topic has twice, ranks that contradict the scores, no line for any of `topics`.
+    The forms are those of `fairagent.collection.run_lines`. Documents stand by falling score, as trec_eval orders them
+    (a warning where ranks contradict that), those of equal scores by rank and then as in the file; without scores by
+    rank, or else as in the file, and 1 / rank stands in the place of scores. Topics whose ids differ from those of the
+    file by zeros before them, or `.0` at their end, are joined (a note in the log). Lines of other topics are left out.
+    Raises DataError with every fault: a line of another form, a document that a topic has twice, no line for any of
+    `topics`.
     """
-    faults = Faults()
-    tags: dict[str, None] = {}
+    faults, tags = Faults(), dict[str, None]()
     lines: dict[str, list[RunLine]] = {}
     seen: dict[tuple[str, str], int] = {}
-    scored: bool | None = None
-    for number, cells in run_lines(path, (TREC, PLAIN), faults, topics):
-        if scored is None:
-            scored = len(cells) == len(TREC)
-            if tag and not scored:
-                faults.add(path, number, f"there are no tags, and {tag!r} is wanted: {' '.join(TREC)}")
-                break
-        try:
-            one = run_line(number, cells)
-            tags[one.tag] = None
-            if tag and one.tag != tag:
-                continue
-            key = checked_id(one.topic, "topic"), checked_id(one.document, "document")
-            if (before := seen.setdefault(key, number)) != number:
-                of_tag = "" if tag or not scored else "; if the file holds several runs, choose one by its tag"
-                raise ValueError(f"topic {key[0]} has document {shown(key[1])} in line {before} already{of_tag}")
-        except ValueError as error:
-            faults.add(path, number, str(error))
+    for one in run_lines(path, faults, topics):
+        tags[one.tag] = None
+        if tag and one.tag != tag:
             continue
-        if one.topic in topics:
+        try:
+            key = checked_id(one.topic, "topic"), checked_id(one.document, "document")
+            if (before := seen.setdefault(key, one.line)) != one.line:
+                of_tag = "; if the file holds several runs, choose one by its tag" if one.tag and not tag else ""
+                raise ValueError(f"topic {key[0]} has document {shown(key[1])} in line {before} already{of_tag}")
             lines.setdefault(one.topic, []).append(one)
-    ordered = {topic: by_score(path, of_topic, faults) for topic, of_topic in lines.items()}
-    if not lines and not faults:
-        there = f"; the tags are: {listed(tags)}" if tag else ""
+        except ValueError as error:
+            faults.add(path, one.line, str(error))
+    named, note = same_ids(topics, lines)
+    if not named and not faults:
+        there = f"; the tags are: {listed(tags) if any(tags) else 'none'}" if tag else ""
         faults.add(path, None, f"ranks documents for none of the {len(topics)} topics{there}")
     faults.check("run file")
-    return {
-        topic: Ranking(
-            tuple(line.document for line in of_topic),
-            np.array([line.score for line in of_topic]) if scored else 1.0 / np.arange(1.0, len(of_topic) + 1.0),
-        )
-        for topic, of_topic in ordered.items()
-    }
+    rankings, contradicting = {}, list[str]()
+    for topic, other in named.items():
+        ordered, wrong = by_score(lines[other])
+        contradicting += [topic] * wrong
+        scores = [1 / rank if one.score is None else one.score for rank, one in enumerate(ordered, start=1)]
+        rankings[topic] = Ranking(tuple(one.document for one in ordered), np.array(scores))
+    for message in (note and f"{path}: {note}", contradicting and order_note(path, contradicting)):
+        if message:
+            warn_once(message)
+    return rankings
 
 
 def check_scored(path: Path, needing: str) -> None:
     """Raise DataError where a run file has no scores; `needing` says what needs them."""
     faults = Faults()
-    number, cells = next(run_lines(path, (TREC, PLAIN), faults), (0, TREC))
-    if len(cells) == len(PLAIN):
-        faults.add(path, number, f"there are no scores, and `{needing}` needs them: {' '.join(TREC)}")
+    if bare := next((one for one in run_lines(path, faults) if one.score is None), None):
+        faults.add(path, bare.line, f"there are no scores, and `{needing}` needs them")
     faults.check("run file")
 
 
@@ -103,11 +97,11 @@ class RunFile:
 
 
 class RunFileConfig(Part):
-    """The rankings of a run file: TREC's six columns, or topic and document alone, best first."""
+    """The rankings of a run file: TREC's, PyTerrier's, ranx's or one of other tools (docs/your_data.md)."""
 
     kind: Literal["run-file"] = "run-file"
     path: str = Field(min_length=1)
-    """The run file, gzipped or not; a relative path starts at the folder of the settings or experiment file."""
+    """The run file, packed or not; a relative path starts at the folder of the settings or experiment file."""
     tag: str = ""
     """The tag (last column) of the run that is read where the file holds several; empty: all lines."""
 
@@ -217,13 +211,10 @@ class OracleConfig(Part):
 
 
 class AdversarialConfig(OracleConfig):
-    """The judged documents that are not relevant in a random order, or all, the worst first."""
+    """The judged documents that are not relevant in a random order, or with `reading: sorted` all, the worst first."""
 
     worst: ClassVar[bool] = True
     kind: Literal["adversarial"] = "adversarial"  # type: ignore[assignment]
-    reading: Reading = "drawn"
-    """drawn: the judged documents that are not relevant, in a random order. sorted: all judged ones, the lowest grade
-    first."""
 
 
 class EmptyRetriever(RunFile):

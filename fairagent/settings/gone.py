@@ -20,7 +20,6 @@ GONE: dict[str, str] = {
     "model convert": "run evaluations/gguf_to_folder.py",
     "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
-    "ir_datasets": "name as `folder` of the track the one with its official files; they have all years and topics",
     "reldocs": "write a judgment a line, as format: trec or format: jsonl",
     "share": "write the documents that are to be searched to a file of their own",
     "lift": "fairagent search --json shows each hit's score and groups, --fairness what another weight serves",
@@ -39,6 +38,7 @@ GONE: dict[str, str] = {
     "rocchio": "the user's own query orders all candidates; engine: rm3 adds the words of the first documents",
     "prior": "use types, a setting of its own beside loop",
     "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
+    "ir_datasets": "name the folder of the track's official files (evaluations/trec_fair/README.md)",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

@@ -123,7 +123,7 @@ def _target(value: Any) -> Any:
     """None; or a target by its name or its settings, or one for each dimension; shares stand for the target `given`."""
     if value is None:
         return None
-    if isinstance(value, str | Part) or (isinstance(value, Mapping) and "kind" in value):
+    if isinstance(value, str | Part) or (isinstance(value, Mapping) and isinstance(value.get("kind"), str)):
         return read_part("target", value)
     if not isinstance(value, Mapping) or not all(map(_of_form, value.values())):
         raise ValueError(FORMS)

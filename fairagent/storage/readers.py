@@ -4,14 +4,22 @@ Python reads NaN, Infinity and numbers of any length, none of which is JSON or o
 breaks whoever goes through it.
 """
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import math
+import os
+import re
 import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from fairagent.errors import FairAgentError
 from fairagent.storage.regular import open_to_read
 
 
@@ -23,7 +31,6 @@ class Malformed(ValueError):
         self.line = line
 
 
-GZIP_MAGIC = b"\x1f\x8b"
 PIECE = 1 << 20
 HIGHEST_RATIO = 100
 """How many times its own size a packed file may hold: texts stay below 20, bombs have 1,000."""
@@ -31,51 +38,121 @@ UNPACKED = 1 << 29
 """Bytes that a packed file which is read piece by piece may hold, however small it is."""
 MOST_COLUMNS = 10_000
 """Columns of a table, or keys of an object that is a row."""
+PACKED = {
+    rb"\x1f\x8b": "gzip",
+    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": "bzip2",
+    rb"\xfd7zXZ\x00": "xz",
+    rb"\x28\xb5\x2f\xfd": "zstd",
+    rb"PK\x03\x04": "zip (or a spreadsheet)",
+    rb"\x04\x22\x4d\x18": "lz4",
+    rb"7z\xbc\xaf": "7-Zip",
+}
+"""How the bytes of a packed file begin (a pattern), and what has packed it."""
+SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+"""How the names of packed files that can be read end."""
 
 
-def file_bytes(path: Path, most: int, unzipped: bool = False, within: Path | None = None) -> bytes:
-    """The contents of a file of at most `most` bytes, of a gzip file what it holds if `unzipped`.
+def unpacked_name(path: Path) -> str:
+    """A file's name without the suffix of what has packed it.
 
-    Raises Malformed for a larger one, and for gzip data that break off or are damaged; NotRegular for what is no
-    regular file, or a link that leads out of the folder `within`; OSError where the file cannot be read.
+    >>> unpacked_name(Path("runs/bm25.txt.xz"))
+    'bm25.txt'
     """
-    try:
-        with open_to_read(path, within) as file:
-            content = _read(file, most)
-            if unzipped and content.startswith(GZIP_MAGIC):
-                most = min(most, max(PIECE, HIGHEST_RATIO * len(content)))
-                content = _read(gzip.GzipFile(fileobj=io.BytesIO(content)), most)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise Malformed(f"the gzip data break off or are damaged ({error}); fetch it again") from None
-    except ValueError as error:
-        raise error if isinstance(error, Malformed) else Malformed(f"no path of a file ({error})") from None
-    return content
+    return path.stem if path.suffix.lower() in SUFFIXES else path.name
 
 
-def _read(stream: IO[bytes] | gzip.GzipFile, most: int) -> bytes:
-    """All of it, piece by piece: of a read of so many bytes at once Python takes the memory beforehand."""
-    pieces, size = [], 0
-    while piece := stream.read(PIECE):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            raise Malformed(f"larger than {most:,} bytes")
-    return b"".join(pieces)
+_OPENERS: dict[str, Callable[[Any], Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
+
+
+def unpacked(file: io.BufferedReader, least: int | None = None) -> io.BufferedReader:
+    """What a file holds: of one packed by gzip, bzip2, xz or zstd what it unpacks to, whatever its name; else itself.
+
+    Raises Malformed for what is packed otherwise, or by zstd where Python has no reader of it (`backports.zstd`; that
+    of the package zstandard does not notice files that break off). The stream raises Malformed where the data are
+    damaged or break off, or are more than `HIGHEST_RATIO` times the file's size and `least` bytes (`UNPACKED`).
+    """
+    start = file.peek(10)[:10]
+    kind = next((name for pattern, name in PACKED.items() if re.match(pattern, start, re.DOTALL)), None)
+    if kind is None:
+        return file
+    damaged: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
+    stream: Any = None
+    if kind == "zstd":
+        for name in ("compression.zstd", "backports.zstd"):
+            with suppress(ImportError):
+                zstd = import_module(name)
+                stream, damaged = zstd.ZstdFile(file), (*damaged, zstd.ZstdError)
+                break
+    elif opener := _OPENERS.get(kind):
+        stream = opener(file)
+    if stream is None:
+        hint = ", or install backports.zstd" if kind == "zstd" else ""
+        raise Malformed(f"packed by {kind}; unpack it{hint}")
+    counted = Unpacked(os.fstat(file.fileno()).st_size, least)
+    return io.BufferedReader(_Stream(stream, kind, damaged, counted), PIECE)
 
 
 class Unpacked:
     """Counts what comes out of a packed file of `size` bytes that is read piece by piece."""
 
-    def __init__(self, size: int) -> None:
-        self.size, self.bytes = size, 0
-        self.most = max(UNPACKED, HIGHEST_RATIO * size)
+    def __init__(self, size: int, least: int | None = None) -> None:
+        self.size, self.least, self.bytes = size, least or UNPACKED, 0
+        self.most = max(self.least, HIGHEST_RATIO * size)
 
     def add(self, count: int) -> None:
         """Count so many bytes; Malformed once they are too many for a file of that size."""
         self.bytes += count
         if self.bytes > self.most:
-            bound = f"{HIGHEST_RATIO} times its size, or {UNPACKED:,}"
+            bound = f"{HIGHEST_RATIO} times its size, or {self.least:,}"
             raise Malformed(f"{self.size:,} bytes that unpack to more than {self.most:,} (bound: {bound})")
+
+
+class _Stream(io.RawIOBase):
+    """What comes out of a packed file."""
+
+    def __init__(self, stream: Any, kind: str, damaged: tuple[type[Exception], ...], counted: Unpacked) -> None:
+        self._stream, self._kind, self._damaged, self._counted = stream, kind, damaged, counted
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            count = int(self._stream.readinto(buffer))
+        except self._damaged as error:
+            raise Malformed(f"the {self._kind} data break off or are damaged here ({error}); fetch it again") from None
+        self._counted.add(count)
+        return count
+
+
+def file_bytes(path: Path, most: int, unzipped: bool = False, within: Path | None = None) -> bytes:
+    """The contents of a file of at most `most` bytes, of a packed file what it holds if `unzipped`.
+
+    Raises Malformed for a larger one, and for packed data that break off or are damaged; NotRegular for what is no
+    regular file, or a link that leads out of the folder `within`; OSError where the file cannot be read.
+    """
+    try:
+        file = open_to_read(path, within)
+    except ValueError as error:
+        raise Malformed(f"no path of a file ({error})") from None
+    # Piece by piece: of a read of so many bytes at once Python takes the memory beforehand.
+    with file:
+        stream, pieces, size = unpacked(file, PIECE) if unzipped else file, list[bytes](), 0
+        while piece := stream.read(PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                raise Malformed(f"larger than {most:,} bytes")
+    return b"".join(pieces)
+
+
+def first_bytes(path: Path) -> bytes:
+    """How the contents of a regular file, packed or not, begin; nothing where it cannot be read, which others say."""
+    try:
+        with open_to_read(path) as file:
+            return unpacked(file).peek(1)[:4096]
+    except (OSError, ValueError, FairAgentError):
+        return b""
 
 
 def too_many_columns(count: int) -> str:
@@ -83,9 +160,9 @@ def too_many_columns(count: int) -> str:
     return f"{count:,} columns, of which at most {MOST_COLUMNS:,} are read (bound on columns)"
 
 
-def file_text(path: Path, most: int, within: Path | None = None) -> str:
+def file_text(path: Path, most: int, within: Path | None = None, unzipped: bool = False) -> str:
     """The same as text; see `as_text`."""
-    return as_text(file_bytes(path, most, within=within))
+    return as_text(file_bytes(path, most, unzipped, within))
 
 
 def as_text(content: bytes) -> str:

@@ -41,6 +41,8 @@ class ExposureChange:
     after: float
     target: float
     worse: bool = False
+    source: str = ""
+    """The name of what says what it should have."""
     likely: tuple[float, float, float] | None = None
     """AWRF and its 95 % interval under the errors of labels that were made."""
 
@@ -65,25 +67,30 @@ class ExposureChange:
         if not self.label and not self.after:
             return f"{start}nothing that is shown has a label"
         if not self.label:
-            return f"{start}every group gets about the attention that it should have"
-        now, due = percent(self.after), percent(self.target)
+            return (
+                f"{start}every group gets about the attention that it should have{self.source and f' ({self.source})'}"
+            )
+        now, due, source = percent(self.after), percent(self.target), self.source and f" ({self.source})"
         was = "" if self.before is None else percent(self.before)
         instead = f" instead of {was}" if was not in ("", now) else ", as before" if was else ""
-        should = ", as it should" if now == due else f"; it should have {due}"
+        should = f", as it should{source}" if now == due else f"; it should have {due}{source}"
         # The engine's list may be unfair to several; who lacked most need not be who gained.
         yet = not self.worse and self.before is not None and self.moved_away >= ABOUT
         but = f", though {self.dimension} as a whole is no less fair" if yet else ""
         return f"{start}{self.label} gets {now} of the attention{instead}{should}{but}"
 
 
-def exposure_change(dimension: str, before: Rows | None, after: Rows, worse: bool = False) -> ExposureChange:
+def exposure_change(
+    dimension: str, before: Rows | None, after: Rows, worse: bool = False, source: str = ""
+) -> ExposureChange:
     """The change of one dimension. `before` and `after` have the same groups; the targets are those of `after`.
 
-    Documents without a label are named only where the dimension is `worse`: theirs is a share of all, and nobody's aim.
+    `source` names these. Documents without a label are named only where the dimension is `worse`: theirs is a share of
+    all, and nobody's aim.
     """
     was = [None] * len(after) if before is None else [share for _, share, _ in before]
     groups = [
-        ExposureChange(dimension, label, old, new, due, worse)
+        ExposureChange(dimension, label, old, new, due, worse, source)
         for old, (label, new, due) in zip(was, after, strict=True)
         if due is not None
     ]
@@ -98,4 +105,4 @@ def exposure_change(dimension: str, before: Rows | None, after: Rows, worse: boo
     last = max(groups, key=lambda one: one.target - one.after)
     if first.before is not None and first.target - first.before >= ABOUT:
         return first
-    return last if last.target - last.after >= ABOUT else ExposureChange(dimension, "", None, 1.0, 1.0)
+    return last if last.target - last.after >= ABOUT else ExposureChange(dimension, "", None, 1.0, 1.0, source=source)

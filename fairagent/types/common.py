@@ -154,6 +154,11 @@ class Recorded(Displayable):
         return import_module("fairagent.report.record").frame_of(self)
 
 
+def dollars(cost: float | None) -> str:
+    """An amount of US dollars as it is printed; None: a price is not known."""
+    return "price unknown" if cost is None else f"${cost:.4f}"
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things.
 

@@ -106,3 +106,20 @@ def test_runs_on_a_collection(call: Call, small: Small, tmp_path: Path) -> None:
         assert (Path("out") / name).is_file()
     record = json.loads(call(*arguments, "--measure", "nDCG@1", "--measure", "nDCG@2", "--json").stdout)
     assert [row["measure"][-2:] for row in record["comparisons"]] == ["@1", "@1", "@2", "@2"]
+
+
+def test_a_single_run_shows_what_each_group_gets(
+    call: Call, small: Small, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PyTerrier's columns, and scores that rise with the ranks: ordered by score, with a note."""
+    run = tmp_path / "mine.csv"
+    run.write_text('qid,docno,rank,score,query\nT1,d00,0,1,"x, y"\nT1,d16,1,2,"x, y"\n', encoding="utf-8")
+    arguments = ("evaluate-run", str(run), "-c", str(small.file))
+    shown, record = call(*arguments), json.loads(call(*arguments, "--json").stdout)
+    assert shown.exit_code == 0, shown.stderr
+    assert "as trec_eval orders them" in caplog.text
+    gets = {(one["dimension"], one["group"]): (one["exposure"], one["target"]) for one in record["exposures"]}
+    exposure, target = gets["gender", "female"]
+    line = next(line for line in shown.stdout.splitlines() if line.split()[:2] == ["mine", "female"])
+    assert line.split()[2:] == [f"{exposure:.4f}", f"{target:.4f}"]
+    assert exposure + gets["gender", "male"][0] == pytest.approx(1)

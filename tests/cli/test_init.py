@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -207,18 +208,45 @@ def test_a_source_that_is_not_as_it_was_is_one_error(
 
 
 TOPICS = "<top>\n<num> Number: 007\n<title> judge of court 3\n<desc> Description:\nx\n</top>\n"
+SMART = ".I 007\n.W\njudge of\ncourt 3\n.I 8\n.W\na court\n"
 
 
-@pytest.mark.parametrize("zeros", ["007", "7"])
-def test_topics_of_trec_and_their_judgments(call: Call, file: Path, zeros: str) -> None:
-    Path("topics.301-350").write_text(TOPICS, encoding="utf-8")
-    Path("qrels.txt").write_text(f"{zeros} 0 3 1\n{zeros} 0 4 0\n", encoding="utf-8")
-    result = call(
-        "init", "mine.csv", "--yes", "--topics", "topics.301-350", "--qrels", "qrels.txt", "--target", "uniform"
-    )
+@pytest.mark.parametrize(("topics", "zeros"), [(TOPICS, "007"), (TOPICS, "7"), (SMART, "7")])
+def test_topics_and_judgments_make_an_experiment(call: Call, file: Path, topics: str, zeros: str) -> None:
+    """Judged documents have zeros before them that the rows lack, and topics or not."""
+    Path("topics.301-350").write_text(topics, encoding="utf-8")
+    Path("qrels.txt").write_text(f"{zeros} 0 03 1\n{zeros} 0 04 0\n{zeros} 0 99 0\n", encoding="utf-8")
+    result = call("init", "mine.csv", "--yes", "--topics", "topics.301-350", "--qrels", "qrels.txt")
     assert result.exit_code == 0, result.stderr
     collection = load_collection(Path("collection.yaml"))
-    assert {id: topic.query for id, topic in collection.topics.items()} == {zeros: "judge of court 3"}
-    assert collection.topics[zeros].extra["description"] == "x"
-    assert 'fairagent search "judge of court 3"' in result.stdout.replace("'", '"')
-    assert ("without zeros" in result.stdout) == (zeros == "7")
+    assert collection.topics["007"].query == "judge of court 3"
+    assert collection.qrels["007"] == {"3": 1, "4": 0, "99": 0}
+    assert any("007 (there 7)" in note for note in collection.notes) == (zeros == "7")
+    for said in ("`digits: 0`", "1 of 3 judged documents are not"):
+        assert said in result.stdout
+    commands = re.findall(r"^  fairagent (.+)$", result.stdout, re.MULTILINE)
+    for command in commands:
+        found = call(*shlex.split(command), *(["--target", "uniform"] if command.startswith("search") else []))
+        assert found.exit_code == 0, found.stderr
+    assert [command.split()[0] for command in commands] == ["index", "evaluate", "search"]
+    # A submission has the topics without judgments too, and the measures do not.
+    ranked = {line.split()[0] for line in Path("runs/mine/runs/agent.txt").read_text(encoding="utf-8").splitlines()}
+    assert ranked == set(collection.topics)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "form"),
+    [
+        ("--topics", "1: judges\n" * 99, "SMART's .I/.W"),
+        ("--topics", "[\n" + '{"id": "1", "query": "x"},\n' * 99, "SMART's .I/.W"),
+        ("--qrels", SMART * 99, "TREC's four columns"),
+    ],
+)
+def test_a_file_in_no_form_has_one_error(call: Call, file: Path, option: str, text: str, form: str) -> None:
+    Path("topics.txt").write_text(TOPICS, encoding="utf-8")
+    Path("other.txt").write_text(text, encoding="utf-8")
+    topics = [] if option == "--topics" else ["--topics", "topics.txt"]
+    result = call("init", "mine.csv", "--yes", *topics, option, "other.txt")
+    assert result.exit_code != 0
+    assert (result.stderr.count("other.txt:1:"), form in " ".join(result.stderr.split())) == (1, True)
+    assert len(result.stderr.splitlines()) < 9

@@ -20,8 +20,8 @@ FILE_FAULTS = [
     ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object in the line, got a list"),
     ("topics.jsonl", b'{"n": "T1", "title": "a"}\n{"n": "T2", "title": "M\xfcller"}\n', 2, "not UTF-8 (byte 0xfc"),
     ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode(), mtime=0)[:-20], 1, "break off"),
-    ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "expected 4 columns (topic iteration document grade), got 3"),
-    ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "got 6: 'T1 Q0 d1 1 9.5 bm25'; is this a run file?"),
+    ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "3 columns, and 4 above"),
+    ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "is this a run file?"),
     ("groups.tsv", "ID\tgender\tregions\nd1\tmale\tAsia\n", 2, "no field 'id'; there are: ID, gender, regions"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\n", 2, "expected 3 columns (id, gender, regions), got 2"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\tAsia\nd1\tmale\tAsia\n", 3, "'d1' is that of line 2"),
@@ -74,7 +74,7 @@ def test_all_faults_of_all_files_are_reported_together(write):
     files = {
         "docs.jsonl": None,
         "topics.jsonl": '{"n": "T1", "title": "a"}\nnot json\n{"n": "T1", "title": "b"}\n',
-        "qrels.tsv": "T1 0 d1\nT1 0 d1 x\n",
+        "qrels.tsv": "T1 0 d1 1\nT1 0 d1\nT1 0 d1 x\n",
         "groups.tsv": "id\tgender\tregions\nd1\tmale\nd2\tmale\tAsia\nd2\tmale\tAsia\n",
         "world.json": '{"gender": {"male": 0.4}, "region": {"Asia": 2}}',
     }
@@ -86,8 +86,8 @@ def test_all_faults_of_all_files_are_reported_together(write):
         ("world.json", None),
         ("topics.jsonl", 2),
         ("topics.jsonl", 3),
-        ("qrels.tsv", 1),
         ("qrels.tsv", 2),
+        ("qrels.tsv", 3),
         ("groups.tsv", 2),
         ("groups.tsv", 4),
     ]

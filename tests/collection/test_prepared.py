@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import sys
@@ -12,7 +13,8 @@ import pytest
 
 from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.named_datasets import write_dataset
-from fairagent.collection.topic_texts import are_topics, read_topics
+from fairagent.collection.records import Faults
+from fairagent.collection.topic_texts import has_topics, topic_records
 from fairagent.errors import BackendUnavailable, UsageError
 
 WORDS = "id,text,group\n1,Der Zug fährt über die Brücke,süd\n2,“Ça va” – 5 €,nord\n"
@@ -44,6 +46,9 @@ XML = """<?xml version="1.0"?>
 <topic number="2" type="faceted"><query>q two</query><subtopic number="1">not this</subtopic></topic></topics>"""
 
 
+SMART = ".I 1\n.W\nwhat laws\n?\n.I 007\n.T\nA title\n.A\nSomebody\n"
+
+
 @pytest.mark.parametrize(
     ("encoding", "found", "how"), [("utf-16", "utf-16", "by its byte order mark"), ("cp1252", "cp1252", "guessed")]
 )
@@ -57,9 +62,8 @@ def test_encodings_are_guessed(tmp_path: Path, encoding: str, found: str, how: s
     assert str(read) == f"it is in {found} ({how}), not in UTF-8"
 
 
-def test_topics_in_several_forms() -> None:
-    assert all(map(are_topics, (FORMS, XML)))
-    first, second, third = read_topics(Path("topics"), FORMS)
+def test_topics_in_several_forms(tmp_path: Path) -> None:
+    first, second, third = topics_of(tmp_path, FORMS)
     assert first == {
         "id": "301",
         "query": "International Organized Crime",
@@ -68,10 +72,23 @@ def test_topics_in_several_forms() -> None:
     }
     assert (second["id"], second["query"]) == ("051", "Airbus & Subsidies")
     assert (third["id"], third["query"]) == ("9", "A description alone")
-    assert read_topics(Path("topics"), XML) == [
+    assert topics_of(tmp_path, XML, "utf-16") == [
         {"id": "1", "query": "virus origin", "description": "Where from?"},
         {"id": "2", "query": "q two"},
     ]
+    assert topics_of(tmp_path, SMART) == [{"id": "1", "query": "what laws ?"}, {"id": "007", "query": "A title"}]
+    for other in ("<DOC>", '{"id": 1}', '{"text": "<topic> is a tag"}', ".Index 1"):
+        (tmp_path / "topics").write_text(other, encoding="utf-8")
+        assert not has_topics(tmp_path / "topics")
+
+
+def topics_of(folder: Path, text: str, encoding: str = "utf-8") -> list[dict[str, str]]:
+    path, faults = folder / "topics", Faults()
+    path.write_bytes(bz2.compress(text.encode(encoding)))
+    assert has_topics(path, [encoding])
+    found = [record for _, record in topic_records(path, faults, [encoding])]
+    faults.check("topics")
+    return found
 
 
 def row(**fields: str) -> SimpleNamespace:
@@ -101,14 +118,14 @@ class DataSet:
 def test_a_name_of_ir_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sets, util = {"local": DataSet(), "away": DataSet(away=True)}, SimpleNamespace(home_path=lambda: tmp_path)
     monkeypatch.setitem(sys.modules, "ir_datasets", SimpleNamespace(load=sets.__getitem__, util=util))
-    files = write_dataset("local", tmp_path)
-    assert files.topics
-    assert files.qrels
-    read = [json.loads(line) for line in files.documents.read_text(encoding="utf-8").splitlines()]
+    documents, topics, qrels = write_dataset("local", tmp_path)
+    assert topics
+    assert qrels
+    read = [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()]
     assert read == [{"id": "d1", "text": "A judge."}, {"id": "d2", "text": "A court."}]
     topic = {"id": "q1", "text": "local courts", "query": "local courts"}
-    assert json.loads(files.topics.read_text(encoding="utf-8")) == topic
-    assert files.qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
+    assert json.loads(topics.read_text(encoding="utf-8")) == topic
+    assert qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
     with pytest.raises(UsageError, match="knows no data set of that name"):
         write_dataset("no/such", tmp_path)
     with pytest.raises(BackendUnavailable, match=r"could not fetch it .*network is unreachable"):

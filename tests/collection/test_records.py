@@ -13,6 +13,11 @@ def test_reading_goes_on_after_a_fault(tmp_path):
     faults = Faults()
     assert [number for number, _ in records(path, RecordsFile(), faults)] == [1, 4]
     assert [fault.line for fault in faults.entries] == [2, 3]
+    for other in (".I 1\n.W\nwords\n", "[\n{\n", "id,text\n1,x\n"):
+        path.write_text(other * 99)
+        faults = Faults()
+        assert list(records(path, RecordsFile(), faults)) == []
+        assert [fault.line for fault in faults.entries] == [1]
 
 
 def test_templates():

@@ -37,14 +37,15 @@ def outcome(
     return replace(made, exposures=tuple(exposures), cited=tuple(cited))
 
 
-def run_of(outcomes: Sequence[Outcome], **settings: object) -> Run:
+def run_of(outcomes: Sequence[Outcome], seed: int = 0, excluded: Mapping[str, str] = {}, **settings: object) -> Run:
     """The run of these outcomes, whose first system is the baseline; `settings` are keys of the experiment."""
     systems = tuple(dict.fromkeys(one.system for one in outcomes))
     topics = list(dict.fromkeys(one.topic for one in outcomes))
     answers = {(one.topic, one.system): one for one in outcomes if one.failed is None}
     done = [topic for topic in topics if all((topic, system) in answers for system in systems)]
     measures = tuple(dict.fromkeys(name for one in outcomes for of in one.values.values() for name in of))
-    columns = [(dimension, measure) for dimension in ("", "gender") for measure in measures]
+    dimensions = tuple(dict.fromkeys(name for one in outcomes for name in one.values if name)) or ("gender",)
+    columns = [(dimension, measure) for dimension in ("", *dimensions) for measure in measures]
     made = {"kind": "ranking", "name": "made", "collection": "c.yaml", "systems": {name: {} for name in systems}}
     return Run(
         name="made",
@@ -52,11 +53,11 @@ def run_of(outcomes: Sequence[Outcome], **settings: object) -> Run:
         n=20,
         systems=systems,
         baseline=systems[0],
-        dimensions=("gender",),
+        dimensions=dimensions,
         measures=measures,
-        comparisons=compare(answers, done, systems, columns, 0),
+        comparisons=compare(answers, done, systems, columns, seed),
         outcomes=tuple(outcomes),
-        excluded={},
+        excluded=excluded,
         provenance={},
         partial=False,
         oracle_systems=(),

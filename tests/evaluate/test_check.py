@@ -195,3 +195,11 @@ def test_weights_of_entailment(tmp_path: Path) -> None:
     assert len(said["nli"]) == len(said["not nli"]) == 1
     assert "no classifier of text pairs 'nowhere/nli' on this machine" in said["nli"][0]
     assert 'one of whose labels is "entailment"' in said["not nli"][0]
+
+
+def test_what_aims_at_the_judgments_searches_no_topic_without_any(tmp_path: Path) -> None:
+    """The others do, for their run files, and what that may cost is told before."""
+    file = words.write(tmp_path, f"{words.EXPERIMENT}  oracle: {{engine: words, target: qrels, loop: none}}\n")
+    plan = check_experiment(file).plan
+    assert plan.unjudged == dict.fromkeys(("plain", "fair", "random"), ("T19",))
+    assert check_experiment(file, 3).plan.unjudged == {}

@@ -18,7 +18,6 @@ from fairagent.evaluate.judging import (
     SYSTEMS,
     evaluate_topic,
     judged_topics,
-    mean_over_topics,
     standard_measures,
 )
 from fairagent.search.rerank.exposure import ExposureConfig
@@ -95,32 +94,6 @@ def test_a_topic_that_does_not_count_is_an_error(collection: Collection) -> None
     for topic in ("T3", "nowhere"):
         with pytest.raises(DataError):
             evaluate_topic(collection, topic, "gender", ranked("d0"), MEASURES)
-
-
-def test_means(collection: Collection) -> None:
-    rankings = {"T0": ranked("d0", "d1"), "T1": ranked("d1", "d0"), "T2": NOTHING, "T3": ranked("d5")}
-    one, two = (evaluate_topic(collection, topic, "gender", rankings[topic], MEASURES) for topic in ("T0", "T1"))
-    expected = tuple((a + b) / 2 for a, b in zip(one, two, strict=True))
-    # T2 has a relevant document, though none with a label: it counts for relevance alone.
-    assert mean_over_topics(collection, "gender", rankings, MEASURES) == pytest.approx(
-        (expected[0] * 2 / 3, *expected[1:])
-    )
-    (relevance,) = mean_over_topics(collection, None, rankings, MEASURES[:1])
-    assert relevance == pytest.approx((one[0] + two[0] + 0) / 3)
-
-
-def test_a_missing_ranking_is_an_error_not_a_smaller_mean(collection: Collection) -> None:
-    with pytest.raises(DataError, match="1 judged topics have no ranking, 'T1' first"):
-        mean_over_topics(collection, "gender", {"T0": NOTHING, "T2": NOTHING}, MEASURES)
-
-
-def test_no_judgments_at_all(tmp_path: Path) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text.replace(" 1\n", " 0\n"), encoding="utf-8")
-    nothing = load_collection(tmp_path / "collection.yaml")
-    for dimension in (None, "gender"):
-        with pytest.raises(DataError, match="nothing to judge by"):
-            mean_over_topics(nothing, dimension, {}, MEASURES[:1])
 
 
 def test_the_template_begins_with_them_in_their_order() -> None:

@@ -46,12 +46,12 @@ def run(file: Path, folder: Path, **environ: str) -> Run:
 def test_tables_show_what_the_answers_took(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     done = run(file, tmp_path / "run")
     spent = costs(done)
-    assert (spent["plain"].calls, spent["plain"].dollars) == (0, 0.0)
+    assert (spent["plain"].calls, spent["plain"].cost) == (0, 0.0)
     for system in ("asked", "asked more", "asked warmly"):
         of_system = spent[system]
         assert of_system.calls > 10
         assert (of_system.input_tokens, of_system.output_tokens) == (400 * of_system.calls, 30 * of_system.calls)
-        assert of_system.dollars == pytest.approx(of_system.calls * (400 * 0.1 + 30 * 0.3) / 1e6)
+        assert of_system.cost == pytest.approx(of_system.calls * (400 * 0.1 + 30 * 0.3) / 1e6)
     with (tmp_path / "run" / "results.csv").open(encoding="utf-8", newline="") as table:
         rows = {row["system"]: row for row in csv.DictReader(table)}
     assert int(rows["asked"]["calls"]) == spent["asked"].calls

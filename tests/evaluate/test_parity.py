@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairagent.collection import Collection, load_collection
-from fairagent.evaluate.judging import evaluate_topic, judged_value, mean_over_topics
+from fairagent.evaluate.judging import evaluate_topic, judged_value
 from fairagent.evaluate.run import Run, load_run
 from fairagent.measures import AWRF, NDCG, Measure, Product, parse_measure
 from fairagent.measures.trec_fair import Dimension, Pages, TrackEvaluator, TrackRun
@@ -96,12 +96,9 @@ def test_python_gives_the_values_of_an_experiment(folder: Path, collection: Coll
 
 def test_means_in_python_are_those_of_the_experiment(folder: Path, run: Run, collection: Collection) -> None:
     for row in run.comparisons:
-        ranked = {
-            topic: Ranking(tuple(ids), -np.arange(len(ids), dtype=np.float64))
-            for topic, ids in rankings(folder, row.system).items()
-        }
-        (mean,) = mean_over_topics(collection, row.dimension or None, ranked, [parse_measure(row.measure)])
-        assert mean == pytest.approx(row.mean, abs=SAME), row
+        ranked, measure = rankings(folder, row.system), parse_measure(row.measure)
+        found = [judged_value(measure, collection, topic, ids, row.dimension) for topic, ids in ranked.items()]
+        assert np.mean([one for one in found if one is not None]) == pytest.approx(row.mean, abs=SAME), row
 
 
 def adapted(measure: Measure, collection: Collection, dimension: str) -> object:
@@ -145,9 +142,7 @@ def test_the_track_gives_the_values_of_an_experiment(folder: Path, collection: C
     ]
     pages = Pages.from_alignments([one], alignments)
     qrels = {
-        topic: [int(id[1:]) for id, grade in grades.items() if grade > 0]
-        for topic, grades in collection.qrels.items()
-        if grades
+        topic: [int(id[1:]) for id, grade in grades.items() if grade > 0] for topic, grades in collection.qrels.items()
     }
     track = TrackEvaluator(2022, 1, [dimension], pages, qrels, n=10)
     for system in ("plain", "fair", "random"):

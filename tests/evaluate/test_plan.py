@@ -7,18 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import DataError, FairAgentError
-from fairagent.evaluate.check import check_experiment
+from fairagent.errors import DataError
 from fairagent.evaluate.plan import SHIPPED, kinds
 from fairagent.evaluate.run import FORMAT, load_run, plan_in, read_head, write_head
 
 from . import words
-
-
-def said(file: Path) -> str:
-    with pytest.raises(FairAgentError) as error:
-        check_experiment(file, environ={})
-    return str(error.value)
 
 
 def test_the_kinds_that_there_are() -> None:
@@ -39,7 +32,7 @@ def test_a_kind_of_another_package_and_its_keys_in_other_files(tmp_path: Path, m
     file = words.write(tmp_path, f"kind: doubled\n{words.EXPERIMENT}twice: 3\n")
     run = words.run(file, tmp_path / "run", limit=2)
     assert run.kind.twice == 3  # type: ignore[attr-defined]
-    text = said(words.write(tmp_path, f"{words.EXPERIMENT}twice: 3\n"))
+    text = words.refused(words.write(tmp_path, f"{words.EXPERIMENT}twice: 3\n"))
     assert "twice: no key of kind 'ranking'; it is one of kind doubled (write `kind: doubled`)" in text
 
 
@@ -52,14 +45,14 @@ def test_a_kind_of_another_package_and_its_keys_in_other_files(tmp_path: Path, m
     ],
 )
 def test_an_unknown_kind(tmp_path: Path, line: str, message: str) -> None:
-    text = said(words.write(tmp_path, f"{line}\n{words.EXPERIMENT}"))
+    text = words.refused(words.write(tmp_path, f"{line}\n{words.EXPERIMENT}"))
     assert message in text
     assert "1 problem, nothing was run" in text
 
 
 def test_sections_of_two_kinds(tmp_path: Path) -> None:
     two = "utility: {ks: [1]}\nfair_rag: {k: 2}\nquestions: {path: q.jsonl}\n"
-    text = said(words.write(tmp_path, words.EXPERIMENT + two))
+    text = words.refused(words.write(tmp_path, words.EXPERIMENT + two))
     assert "3 problems, nothing was run" in text
     assert "utility: no key of kind 'ranking'; it is one of kind utility (write `kind: utility`)" in text
     assert "fair_rag: no key of kind 'ranking'; it is one of kind fair-rag and lamp" in text
@@ -67,7 +60,7 @@ def test_sections_of_two_kinds(tmp_path: Path) -> None:
         "questions: no key of kind 'ranking'; it is one of kind accuracy, agreement, bold, crows-pairs and stereoset"
         in text
     )
-    text = said(words.write(tmp_path, f"kind: utility\n{words.EXPERIMENT}{two}"))
+    text = words.refused(words.write(tmp_path, f"kind: utility\n{words.EXPERIMENT}{two}"))
     assert "fair_rag: no key of kind 'utility'; it is one of kind fair-rag and lamp" in text
     assert "utility: no key" not in text
 

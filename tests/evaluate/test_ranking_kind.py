@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
@@ -32,12 +31,6 @@ class Engine:
 
 
 ENGINE: Retriever = Engine()
-
-
-def found(file: Path) -> str:
-    with pytest.raises(FairAgentError) as caught:
-        check_experiment(file, environ={})
-    return str(caught.value)
 
 
 def unjudged(folder: Path, more: str = "") -> Path:
@@ -156,19 +149,6 @@ def test_topics_and_groups_are_enough(tmp_path: Path) -> None:
         assert set(gaps) == {"gender", "era"}
 
 
-def test_a_target_that_the_file_names(tmp_path: Path) -> None:
-    file = unjudged(tmp_path)
-    for target, shares in (
-        ("uniform", (0.5, 0.5)),
-        ("{gender: {female: 1}, era: {new: 0.25, old: 0.75}}", (0.25, 0.75)),
-    ):
-        file.write_text(f"{words.EXPERIMENT}target: {target}\n", encoding="utf-8")
-        run = words.run(file, tmp_path / f"run {len(target)}", limit=1)
-        (era,) = {one.target for outcome in run.outcomes for one in outcome.exposures if one.dimension == "era"}
-        assert era == shares
-        assert json.loads((tmp_path / f"run {len(target)}" / "run.json").read_text())["plan"]["experiment"]["target"]
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -177,18 +157,18 @@ def test_a_target_that_the_file_names(tmp_path: Path) -> None:
         ("measures: [P@0]\n", "'P@0': ir-measures does not take it: the cut-off is 0"),
         ("measures: [nDCG@20*AP]\n", "the factors of a product have the same cut-off"),
         ("target: estimated\n", "target: the target 'estimated' needs the ranking"),
-        ("target: {gender: {female: 1}}\n", "target: no target is set for dimension 'era'"),
+        ("target: {gener: {female: 1}}\n", "target: no dimension 'gener'; did you mean 'gender'?"),
         ("target: {gender: {women: 1}, era: {old: 1}}\n", "women is no group of the dimension"),
     ],
 )
 def test_what_cannot_be_judged_by_is_said(tmp_path: Path, more: str, message: str) -> None:
     pytest.importorskip("ir_measures")
-    assert message in found(words.write(tmp_path, words.EXPERIMENT + more))
+    assert message in words.refused(words.write(tmp_path, words.EXPERIMENT + more))
 
 
 def test_relevance_needs_judgments(tmp_path: Path) -> None:
     pytest.importorskip("ir_measures")
-    said = found(unjudged(tmp_path, "measures: [nDCG@20, AP, AWRF@20]\n"))
+    said = words.refused(unjudged(tmp_path, "measures: [nDCG@20, AP, AWRF@20]\n"))
     assert "measures: nDCG(discount=log2-max2)@20 needs judgments, and the collection has none" in said
     assert "measures: AP needs judgments" in said
     assert "AWRF" not in said

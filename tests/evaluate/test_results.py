@@ -52,7 +52,7 @@ def test_trec_runs_are_read_by_others_as_they_were_meant(folder: Path, run: Run)
     grades = load_collection(folder / "collection.yaml").qrels
     qrels = {topic: dict(of_topic) for topic, of_topic in grades.items() if of_topic}
     ours = {
-        (outcome.system, outcome.topic): outcome.values[""]["nDCG(discount=log2-plus1)@10"] for outcome in run.outcomes
+        (outcome.system, outcome.topic): outcome.values[""]["nDCG(discount=log2-plus1)@10"] for outcome in run.answered
     }
     tied = 0
     for system in run.systems:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.errors import FairAgentError, ModelError, UsageError
+from fairagent.errors import ModelError, UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.layout import WIDTH
 from fairagent.evaluate.results import results_text
@@ -44,13 +44,7 @@ def run(folder: Path) -> Run:
 
 def problems(folder: Path, more: str) -> str:
     """What is wrong with the small experiment and `more`."""
-    return problems_of(words.write(folder, words.EXPERIMENT + more))
-
-
-def problems_of(file: Path) -> str:
-    with pytest.raises(FairAgentError) as raised:
-        check_experiment(file, environ={})
-    return str(raised.value)
+    return words.refused(words.write(folder, words.EXPERIMENT + more))
 
 
 def thresholds(folder: Path, more: str, experiment: str = words.EXPERIMENT) -> tuple[Threshold, ...]:

@@ -17,12 +17,14 @@ from . import words
 def test_an_experiment_on_the_track(tmp_path: Path) -> None:
     track = write_track(tmp_path / "track")
     (tmp_path / "collection.yaml").write_text(
-        "name: track\ntrack: {folder: track, dimensions: [gender, sub-geo], query: keywords}\n", encoding="utf-8"
+        "name: track\ntrack: {folder: track, dimensions: [gender, sub-geo], query: keywords}\ntarget: uniform\n",
+        encoding="utf-8",
     )
     file = tmp_path / "experiment.yaml"
     file.write_text(words.EXPERIMENT, encoding="utf-8")
     run = words.run(file, tmp_path / "run")
-    assert run.dimensions == ("gender", "sub-geo")
+    # The track judges by its own target, whatever systems steer by.
+    assert run.targets == {"gender": "trec", "sub-geo": "trec"}
     assert {outcome.topic for outcome in run.outcomes} == {"101", "102"}
     assert not any(outcome.failed for outcome in run.outcomes)
 

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pytest
 
+from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
@@ -125,6 +127,13 @@ class WordsConfig(Part):
 
 
 BUILT_IN["engine"]["words"] = f"{__name__}:WordsConfig"
+
+
+def refused(file: Path) -> str:
+    """What is wrong with the experiment in `file`."""
+    with pytest.raises(FairAgentError) as caught:
+        check_experiment(file, environ={})
+    return str(caught.value)
 
 
 def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit: int | None = None) -> Run:

@@ -6,9 +6,12 @@ collection has six documents; its population knows a group, nonbinary, that no d
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,30 +155,30 @@ def test_32_one_group_zeros_and_equal_distributions(tmp_path: Path) -> None:
 
 
 RUN_LINES = {
-    "as the track has it": ("1\t7\n1\t8\n", None),
-    "header, CRLF and BOM": ("\ufeffid\tpage\r\n1\t7\r\n", None),
-    "spaces": ("1 7\n", None),
-    "commas": ("id,page\n1,7\n", None),
-    "three columns": ("1\t7\n1\t1\t8\n", r"run.*:2: expected 2 columns"),
-    "six columns": ("1 Q0 7 1 2.0 me\n", None),
-    "six columns, ranks against scores": ("1 Q0 7 1 2.0 me\n1 Q0 8 2 3.0 me\n", r"run.*:2: rank 2 of topic 1 has the"),
-    "a page that is no number": ("1\tseven\n", r"run.*:1: the page 'seven'"),
-    "an id with a space": ("1\t7 8\n", r"run.*:1: the page '7 8'"),
-    "a page twice": ("1\t7\n1\t7\n", r"run.*:2: "),
-    "nothing": ("", r"run.*: there are no lines"),
+    "1\t7\n1\t8\n": None,
+    "\ufeffid\tpage\r\n1\t7\r\n": None,
+    "1 Q0 7 1 2.0 me\n1 Q0 8 2 3.0 me\n": None,
+    "1\t7\n1\t1\t8\n": r"run.*:2: 3 columns, and 2 above",
+    "1\tseven\n": r"run.*:1: the page 'seven'",
+    "1\t7\n1\t7\n": r"run.*:2: ",
+    "": r"run.*: there are no lines",
 }
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
-def test_33_run_files_and_judgments(tmp_path: Path, packed: bool) -> None:
-    path = tmp_path / ("run.txt.gz" if packed else "run.txt")
-    for name, (lines, fault) in RUN_LINES.items():
-        path.write_bytes(gzip.compress(lines.encode(), mtime=0) if packed else lines.encode())
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_33_run_files_and_judgments(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "run.txt"
+    for lines, fault in RUN_LINES.items():
+        path.write_bytes(pack(lines.encode()))
         if fault:
             with pytest.raises(DataError, match=fault):
                 read_run(path, 2022, 1)
         else:
-            assert read_run(path, 2022, 1), name
+            assert read_run(path, 2022, 1), lines
+    path.write_bytes(pack(b"1\t7\n" * 9)[:-9])
+    if pack is not bytes:
+        with pytest.raises(DataError, match="break off or are damaged"):
+            read_run(path, 2022, 1)
     file = write(tmp_path / "files")
     for line in (b"T1 0 f1\n", b"T1 0 f1 1 me\n", b"T1 0 f1 nan\n", b"T1 0 f\xff 1\n"):
         (tmp_path / "files" / "qrels.tsv").write_bytes(b"T1 0 m1 1\r\n" + line)

@@ -7,13 +7,12 @@ from functools import cache
 from random import Random
 
 import numpy as np
+from evaluate.made_runs import run_of
 
 from benchmarks.made_up_people import POPULATION
 from benchmarks.made_up_people.people import OCCUPATIONS
-from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.judging import standard_measures
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
-from fairagent.evaluate.ranking.kind import RankingKind
 from fairagent.evaluate.run import Run
 
 N = 20
@@ -25,8 +24,6 @@ SKILL = dict(zip(SYSTEMS, (0.12, 0.2, 0.17, 0.3, 0.36), strict=True))
 FAVORED = {"male", "Europe", "Northern America"}
 DIMENSIONS = {name: tuple(population) for name, population in POPULATION.items()}
 MEASURES = standard_measures(N)
-KIND = RankingKind(name="made", systems={"-": {}}, measures=tuple(map(str, MEASURES)))
-COLUMNS = [("", str(MEASURES[0])), *((dimension, str(m)) for dimension in DIMENSIONS for m in MEASURES[1:])]
 
 
 @cache
@@ -42,8 +39,6 @@ def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run
             of_topic[3] = failed(of_topic[3], "the model refused three times (429: too many requests)")
             excluded[topic] = f"{SYSTEMS[3]} failed: {of_topic[3].failed}"
         outcomes += of_topic
-    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
-    counted = [topic for topic in dict.fromkeys(outcome.topic for outcome in outcomes) if topic not in excluded]
     provenance = {
         "about": "How the page looks. Nobody searched for anything here.",
         "fairagent": "0.1.0",
@@ -55,24 +50,9 @@ def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run
         "packages": ["numpy 2.3", "pyserini 1.6.0"],
     }
     expected = {"BM25": {"": {str(MEASURES[0]): 0.664}, "gender": {str(MEASURES[1]): 0.8857}}}
-    return Run(
-        name,
-        "demo",
-        N,
-        SYSTEMS,
-        SYSTEMS[0],
-        tuple(DIMENSIONS),
-        tuple(map(str, MEASURES)),
-        compare(answers, counted, SYSTEMS, COLUMNS, seed),
-        tuple(outcomes),
-        excluded,
-        provenance,
-        False,
-        (ORACLE,),
-        expected,
-        KIND,
-        {},
-    )
+    made = run_of(outcomes, seed, excluded, measures=list(map(str, MEASURES)))
+    about = {"name": name, "collection": "demo", "provenance": provenance, "expected": expected}
+    return replace(made, **about, oracle_systems=(ORACLE,))
 
 
 def failed(outcome: Outcome, message: str) -> Outcome:
@@ -174,13 +154,9 @@ def tiny_run(**changes: object) -> Run:
         outcome("t2", "A", 0.7, 1.0, 0.4),
         outcome("t2", "B", 0.5, 0.8, 0.5),
     )
-    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
-    run = Run(
-        *("tiny", "two topics", 2, ("A", "B"), "A", ("gender",), tuple(map(str, MEASURES))),
-        compare(answers, ["t1", "t2"], ("A", "B"), COLUMNS[:3], 1),
-        *(outcomes, {}, {"about": ""}, False, (), None, KIND, {}),
-    )
-    return replace(run, **changes)
+    made = run_of(outcomes, 1, measures=list(map(str, MEASURES)))
+    about = {"name": "tiny", "collection": "two topics", "n": 2, "provenance": {"about": ""}}
+    return replace(made, **about, **changes)
 
 
 def _snippet(topic: int, id: str) -> str:
@@ -203,7 +179,5 @@ def wide_run(topics: int, systems: int) -> Run:
             hits = tuple(replace(hit, id=f"{hit.id}-{number}", snippet=_snippet(number, hit.id)) for hit in own.hits)
             topic = f"Q{number:04d}"
             outcomes.append(replace(own, topic=topic, query=f"{own.query} {number}", system=name, hits=hits))
-    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
-    rows = compare(answers, list(dict.fromkeys(o.topic for o in outcomes)), names, COLUMNS, 7)
-    changed = {"systems": names, "outcomes": tuple(outcomes), "comparisons": rows, "excluded": {}}
-    return replace(run, **changed, oracle_systems=(), expected=None)
+    made = run_of(outcomes, 7, measures=list(map(str, MEASURES)))
+    return replace(made, name=run.name, collection=run.collection, provenance=run.provenance)

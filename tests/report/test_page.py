@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.outcome import GroupShares, HitRecord
 from fairagent.evaluate.run import Run
 from fairagent.report.page import digest, page
 from fairagent.report.topics import cut
 
-from .runs import MEASURES, ORACLE, compare, failed, made_run, tiny_run, wide_run
+from .runs import MEASURES, ORACLE, failed, made_run, tiny_run, wide_run
 
 VOID = {"meta", "input", "br", "img", "link", "hr"}
 HOSTILE = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)> \"'&amp; {{ 7 * 7 }} \u202e\x00\ud800"

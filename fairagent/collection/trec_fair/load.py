@@ -9,20 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.targets import TrecEstimatedTarget
+from fairagent.collection.targets import TARGET, TrecEstimatedTarget
 from fairagent.collection.trec_fair.corpus import Corpus
-from fairagent.collection.trec_fair.metadata import (
-    population,
-    read_relevant_pages,
-    track_groups,
-)
-from fairagent.collection.trec_fair.topics import (
-    PageGrades,
-    QueryField,
-    Split,
-    find_track_files,
-    read_track_topics,
-)
+from fairagent.collection.trec_fair.metadata import population, read_relevant_pages, track_groups
+from fairagent.collection.trec_fair.topics import PageGrades, QueryField, Split, find_track_files, read_track_topics
 from fairagent.measures.trec_fair import Year
 
 DEFAULT_DIMENSIONS: dict[Year, tuple[str, ...]] = {2021: ("geo", "gender"), 2022: ("sub-geo", "gender")}
@@ -62,4 +52,5 @@ def load_track(
         notes=(*judged.notes, *notes),
         source=Corpus(name, files.corpus),
         target=TrecEstimatedTarget(),
+        judged=TARGET,
     )

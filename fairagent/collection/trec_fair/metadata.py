@@ -1,23 +1,22 @@
 """The TREC Fair Ranking track's metadata (page alignments, quality) and relevant pages, 2022 and 2021.
 
-JSON lines, gzipped or not. Millions of pages are read one by one; what stays is a few bytes a page. In the group tables
+JSON lines, packed or not. Millions of pages are read one by one; what stays is a few bytes a page. In the group tables
 nothing is normalized: alignments are used as the track makes them, so a page about a woman and a man has a gender row
 that sums to 2, and 2021's continents count 1 each.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import numpy as np
 
-from fairagent.collection.records import Faults, Record, json_records, listed, shown
+from fairagent.collection.records import Faults, json_records, listed, shown
 from fairagent.collection.table import GroupTable, Made, cached_table
-from fairagent.collection.table_buffer import Labels
 from fairagent.collection.trec_fair.corpus import PageSet, page_id
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import (
     LARGEST_ID,
     QUALITIES,
@@ -31,11 +30,8 @@ from fairagent.measures.trec_fair import (
     Rule,
     Year,
 )
-from fairagent.measures.trec_fair.pages import distinct
 from fairagent.storage.digests import file_digest
 from fairagent.types import UNKNOWN
-
-T = TypeVar("T")
 
 RULES: dict[Year, tuple[Rule, ...]] = {2021: RULES_2021, 2022: RULES_2022}
 EVERY = 10_000
@@ -61,7 +57,12 @@ class Metadata:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was odd, in words."""
-        return oddities(self.repeated, self.missing, self.unrecognized)
+        notes = [f"lines that repeat a page, whose first line counts: {self.repeated}"] if self.repeated else []
+        notes += [f"pages without {field!r}: {count}" for field, count in self.missing.items()]
+        for field in dict.fromkeys(field for field, _ in self.unrecognized):
+            labels = [f"{label!r} ({count})" for (of, label), count in self.unrecognized.items() if of == field]
+            notes.append(f"values of {field!r} that are no label and count for nothing: {listed(labels)}")
+        return tuple(notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,42 +74,59 @@ class RelevantPages:
 
 
 def read_metadata(
-    path: Path | str, year: Year = 2022, progress: Callable[[int], None] = lambda lines: None
+    path: Path | str,
+    year: Year = 2022,
+    progress: Callable[[int], None] = lambda lines: None,
+    dimensions: Sequence[str] | None = None,
 ) -> Metadata:
     """The pages of a metadata file (2022: trec_2022_articles_discrete..., 2021: trec_metadata...).
 
-    `progress` is called with the number of lines read, now and then. Raises one DataError with every error by file
-    and line: no JSON, no `page_id`, an id outside 0 .. 2^31 - 1, fields of another form than the track's.
+    In all dimensions, or in these, and then without quality classes. `progress` is called with the number of lines
+    read, now and then. Raises one DataError with every error by file and line: no JSON, no `page_id`, an id outside
+    0 .. 2^31 - 1, fields of another form than the track's; UsageError for a year or a dimension that is none.
     """
-    if year not in RULES:
-        raise UsageError(f"year {year!r}: there are 2021 and 2022")
-    path, faults = Path(path), Faults()
-    builder = PagesBuilder([rule.dimension for rule in RULES[year]])
-    aligner = RecordAligner(RULES[year], lambda place, alignment: builder.row(place, alignment.weights))
-    quality, count = QUALITY_FIELD[year], 0
-
-    def counted() -> Iterator[tuple[int, Record]]:
-        nonlocal count
-        for count, row in enumerate(json_records(path, faults), start=1):
-            if not count % EVERY:
-                progress(count)
-            yield row
-
-    for number, page, record, rows in aligner.pages(counted(), "page_id", path, faults):
-        value = record.get(quality)
-        if value is None:
-            aligner.missing[quality] += 1
-        elif not isinstance(value, str):
-            faults.add(path, number, f"page {page}, field {quality!r}: expected a quality class, got {shown(value)}")
-            continue
-        elif value not in QUALITIES:
-            aligner.unrecognized[quality, value] += 1
-        builder.add(page, rows, QUALITIES.index(value) if value in QUALITIES else -1)
+    read_by = rules(year, [rule.dimension.name for rule in RULES.get(year, ())] if dimensions is None else dimensions)
+    path, faults, seen = Path(path), Faults(), PageSet()
+    builder, quality = PagesBuilder([rule.dimension for rule in read_by]), QUALITY_FIELD[year]
+    count, repeated, missing, unrecognized = 0, 0, Counter[str](), Counter[tuple[str, str]]()
+    # Equal values are aligned once.
+    caches: list[dict[str, tuple[int, Alignment]]] = [{} for _ in read_by]
+    for count, (number, record) in enumerate(json_records(path, faults), start=1):
+        if not count % EVERY:
+            progress(count)
+        try:
+            page, rows = page_id(record.get("page_id"), "field 'page_id'"), []
+            if not seen.add(page):
+                repeated += 1
+                continue
+            for place, (rule, cache) in enumerate(zip(read_by, caches, strict=True)):
+                key = repr(value := record.get(rule.field))
+                if key not in cache:
+                    if len(cache) == CACHED:
+                        cache.clear()
+                    try:
+                        alignment = rule.align(value, rule.dimension)
+                    except ValueError as error:
+                        raise ValueError(f"page {page}, field {rule.field!r}: {error}") from None
+                    cache[key] = builder.row(place, alignment.weights), alignment
+                row, alignment = cache[key]
+                rows.append(row)
+                unrecognized.update((rule.field, label) for label in alignment.unrecognized)
+                # A null is an empty list, and no missing field, where a dimension has a label for unknown.
+                missing[rule.field] += rule.field not in record or not (alignment.weights or alignment.unrecognized)
+            value = record.get(quality) if dimensions is None else ""
+            if not isinstance(value, str | None):
+                raise ValueError(f"page {page}, field {quality!r}: expected a quality class, got {shown(value)}")
+            missing[quality] += value is None
+            unrecognized.update([(quality, value)] if value and value not in QUALITIES else ())
+            builder.add(page, rows, QUALITIES.index(value) if value in QUALITIES else -1)
+        except ValueError as error:
+            faults.add(path, number, str(error))
     if not count and not faults:
         faults.add(path, None, "there are no pages")
     faults.check(f"TREC Fair {year} metadata")
     progress(count)
-    return Metadata(builder.finish(), aligner.repeated, dict(aligner.missing), dict(aligner.unrecognized))
+    return Metadata(builder.finish(), repeated, dict(+missing), dict(unrecognized))
 
 
 def read_relevant_pages(path: Path | str) -> RelevantPages:
@@ -136,7 +154,7 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
         if topic in qrels:
             faults.add(path, number, f"topic {topic} is that of line {lines[topic]} already")
             continue
-        qrels[topic], lines[topic] = distinct(np.array(pages, np.int64)), number
+        qrels[topic], lines[topic] = np.unique(np.array(pages, np.int64)), number
         repeated += len(pages) - qrels[topic].size
     if not qrels and not faults:
         faults.add(path, None, "there are no topics")
@@ -145,68 +163,6 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
     if without := [topic for topic, pages in qrels.items() if not pages.size]:
         notes.append(f"topics without a relevant page: {len(without)} of {len(qrels)} ({listed(without)})")
     return RelevantPages(qrels, tuple(notes))
-
-
-class RecordAligner(Generic[T]):
-    """Aligns records by `rules`, each distinct value once, and counts what is odd in them.
-
-    `row_of` turns the alignment of a dimension (by its place) into what a page has of it.
-    """
-
-    def __init__(self, rules: Sequence[Rule], row_of: Callable[[int, Alignment], T]) -> None:
-        self.repeated = 0
-        self.missing: Counter[str] = Counter()
-        self.unrecognized: Counter[tuple[str, str]] = Counter()
-        self._rules, self._row_of = rules, row_of
-        self._cache: list[dict[str, tuple[T, Alignment]]] = [{} for _ in rules]
-
-    def pages(
-        self, records: Iterable[tuple[int, Record]], id_field: str, path: Path, faults: Faults
-    ) -> Iterator[tuple[int, int, Record, list[T]]]:
-        """The line, id, record and rows of each page; of its lines the first counts."""
-        seen = PageSet()
-        for number, record in records:
-            try:
-                page = page_id(record.get(id_field), f"field {id_field!r}")
-                if seen.add(page):
-                    yield number, page, record, self._align(page, record)
-                else:
-                    self.repeated += 1
-            except ValueError as error:
-                faults.add(path, number, str(error))
-
-    def _align(self, page: int, record: Record) -> list[T]:
-        """What a page has in each dimension; ValueError, naming the field, where a value has another form."""
-        rows = []
-        for place, (rule, cache) in enumerate(zip(self._rules, self._cache, strict=True)):
-            value = record.get(rule.field)
-            key = repr(value)
-            if key not in cache:
-                if len(cache) == CACHED:
-                    cache.clear()
-                try:
-                    alignment = rule.align(value, rule.dimension)
-                except ValueError as error:
-                    raise ValueError(f"page {page}, field {rule.field!r}: {error}") from None
-                cache[key] = self._row_of(place, alignment), alignment
-            row, alignment = cache[key]
-            rows.append(row)
-            for label in alignment.unrecognized:
-                self.unrecognized[rule.field, label] += 1
-            # A null is an empty list, and no missing field, where a dimension has a label for unknown.
-            if rule.field not in record or not (alignment.weights or alignment.unrecognized):
-                self.missing[rule.field] += 1
-        return rows
-
-
-def oddities(repeated: int, missing: Mapping[str, int], unrecognized: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
-    """What is odd in a metadata file, in words."""
-    notes = [f"lines that repeat a page, whose first line counts: {repeated}"] if repeated else []
-    notes += [f"pages without {field!r}: {count}" for field, count in missing.items()]
-    for field in dict.fromkeys(field for field, _ in unrecognized):
-        labels = [f"{label!r} ({count})" for (of, label), count in unrecognized.items() if of == field]
-        notes.append(f"values of {field!r} that are no label and count for nothing: {listed(labels)}")
-    return tuple(notes)
 
 
 def rules(year: Year, dimensions: Sequence[str]) -> tuple[Rule, ...]:
@@ -233,24 +189,20 @@ def population(year: Year, dimensions: Sequence[str]) -> dict[str, dict[str, flo
 def track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> Made:
     """The table of a metadata file, and notes on what is odd in it; cached in the folder `fairagent-groups` beside it.
 
-    Of the lines of a page the first counts. Raises one DataError with every error by file and line: no JSON, no
-    `page_id`, fields of another form.
+    Raises one DataError with every error by file and line: no JSON, no `page_id`, fields of another form.
     """
-    read_by = rules(year, dimensions)
-    labels = {rule.dimension.name: [one for one in rule.dimension.labels if one != UNKNOWN] for rule in read_by}
 
     def read() -> Made:
-        faults, aligner = Faults(), RecordAligner[Labels](read_by, lambda place, alignment: alignment.weights)
-        pages = aligner.pages(json_records(path, faults), "page_id", path, faults)
-        rows = ((str(page), dict(zip(labels, weights, strict=True))) for _, page, _, weights in pages)
-        try:
-            table = GroupTable.from_rows(rows, labels, unnormalized=labels)
-        except DataError:
-            # The rows are well formed: that there are none is all that can be wrong with them.
-            if not faults:
-                faults.add(path, None, "there are no pages")
-        faults.check("TREC Fair metadata")
-        return table, oddities(aligner.repeated, aligner.missing, aligner.unrecognized)
+        metadata, names = read_metadata(path, year, dimensions=dimensions), dict[str, list[str]]()
+        of_page: list[Iterator[dict[str, float]]] = []
+        for dimension, rows in zip(metadata.pages.dimensions, metadata.pages.rows, strict=True):
+            names[dimension.name] = [label for label in dimension.labels if label != UNKNOWN]
+            entries = zip([dimension.labels[code] for code in rows.codes], rows.weights.tolist(), strict=True)
+            weights = [dict(islice(entries, count)) for count in rows.counts.tolist()]
+            of_page.append(map(weights.__getitem__, rows.of_page.tolist()))
+        labels = (dict(zip(names, of_one, strict=True)) for of_one in zip(*of_page, strict=True))
+        pages = zip(map(str, metadata.pages.ids.tolist()), labels, strict=True)
+        return GroupTable.from_rows(pages, names, unnormalized=names), metadata.notes
 
     if not path.is_file():
         return read()

@@ -1,29 +1,24 @@
-"""Run files of the TREC Fair Ranking track, 2022 and 2021: in the track's own formats, or in TREC's.
+"""Run files of the TREC Fair Ranking track, 2022 and 2021: in the track's own formats, or in those of other tools.
 
-Whole numbers, best page first, separated by tabs, commas or spaces (`fairagent.collection.run_lines`):
+Topics and pages are whole numbers, best page first, separated by tabs, commas or spaces:
 
-    Task 1   topic, page             one ranking a topic
-             or TREC's six columns   topic, Q0, page, rank, score, tag; by falling score
+    Task 1   topic, page             one ranking a topic; or a run of any form of `fairagent.collection.run_lines`
     Task 2   topic, ranking, page    a sequence of rankings a topic
 
 How long a ranking may be is the evaluator's to say.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
+from fairagent.collection.known import warn_once
 from fairagent.collection.records import Faults, shown
-from fairagent.collection.run_lines import TREC, Form, RunLine, by_score, run_line, run_lines
+from fairagent.collection.run_lines import RunLine, by_score, order_note, rows_of, run_lines
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import LARGEST_ID, LONGEST, Repeated, Task, TrackRun, Year
+from fairagent.storage.readers import unpacked_name
 
-FORMS: dict[Task, tuple[Form, ...]] = {
-    1: (("topic", "page"), ("topic", "Q0", "page", "rank", "score", "tag")),
-    2: (("topic", "ranking", "page"),),
-}
 _ID = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
@@ -32,59 +27,62 @@ def read_run(
 ) -> TrackRun:
     """The rankings of a run file; its name is the file's without `.gz`.
 
-    The lines of a ranking need not stand together: rank is their order, or with six columns that of the scores. Raises
-    one DataError with every error by file and line: another number of columns, cells that are no whole numbers, ids
-    above 2^31 - 1, ranks that contradict the scores, no lines at all, a page that a ranking lists twice (unless
-    `repeated` is "count") and, where `topics` are given, topics that are none of them. UsageError for another year or
-    task.
+    The lines of a ranking need not stand together: rank is their order, or that of the scores or ranks where there are
+    some; a warning says where ranks contradict scores. Raises one DataError with every error by file and line: lines
+    of another form, cells that are no whole numbers, ids above 2^31 - 1, no lines at all, a page that a ranking lists
+    twice (unless `repeated` is "count") and, where `topics` are given, topics that are none of them. UsageError for
+    another year or task.
     """
-    if year not in LONGEST or task not in FORMS:
+    if year not in LONGEST or task not in (1, 2):
         raise UsageError(f"year {year!r}, task {task!r}: there are the years 2021 and 2022, and tasks 1 and 2")
     path, faults = Path(path), Faults()
-    rows: list[list[int]] = []
-    scored: dict[int, list[RunLine]] = {}
-    for number, cells in run_lines(path, FORMS[task], faults):
-        trec = len(cells) == len(TREC)
-        ids = [cells[0], cells[2]] if trec else cells
-        try:
-            named = zip(FORMS[task][0], ids, strict=True)
-            wrong = [f"the {name} {shown(id)}" for name, id in named if not _ID.fullmatch(id) or int(id) > LARGEST_ID]
-            if wrong:
-                what = "is no whole number" if len(wrong) == 1 else "are no whole numbers"
-                raise ValueError(f"{' and '.join(wrong)} {what} from 0 to {LARGEST_ID}")
-            if trec:
-                scored.setdefault(int(cells[0]), []).append(run_line(number, cells))
-            else:
-                rows.append([*map(int, ids), number])
-        except ValueError as error:
-            faults.add(path, number, str(error))
-    for topic, of_topic in scored.items():
-        rows += [[topic, int(one.document), one.line] for one in by_score(path, of_topic, faults)]
-    run = _grouped(path, rows, task, topics, repeated, faults)
+    read = _task1(path, faults) if task == 1 else _task2(path, faults)
+    rankings: dict[int, dict[int, list[int]]] = {}
+    lines: dict[tuple[int, ...], int] = {}
+    for line, cells in read:
+        if not (ids := _ids(path, line, cells, faults)):
+            continue
+        topic, ranking, page = ids[0], sum(ids[1:-1]), ids[-1]
+        if topics is not None and str(topic) not in topics and topic not in rankings:
+            faults.add(path, line, f"topic {topic} is none of the {len(topics)} judged ones")
+        if (before := lines.setdefault(tuple(ids), line)) != line and repeated == "error":
+            message = f"page {page} is in line {before} of the same ranking already"
+            faults.add(path, line, f"{message}; the track's own code would count both (--repeated count)")
+        rankings.setdefault(topic, {}).setdefault(ranking, []).append(page)
     faults.check(f"run {str(path)!r} (TREC Fair {year}, Task {task})")
-    return run
+    ordered = {str(topic): [of[ranking] for ranking in sorted(of)] for topic, of in sorted(rankings.items())}
+    return TrackRun.of(unpacked_name(path), ordered, repeated)
 
 
-def _grouped(
-    path: Path, rows: list[list[int]], task: Task, topics: Collection[str] | None, repeated: Repeated, faults: Faults
-) -> TrackRun:
-    """The rankings of rows whose last cell is their line; errors for repeated pages and unknown topics."""
-    *first, pages, at = np.array(rows, np.int64).reshape(len(rows), task + 2).T
-    scale = LARGEST_ID + 1
-    rankings, ranking = np.unique(first[0] * scale + (first[1] if task == 2 else 0), return_inverse=True)
-    order = ranking.argsort(kind="stable")
-    pages, at = pages[order], at[order]
-    bounds = np.concatenate(([0], np.bincount(ranking, minlength=rankings.size).cumsum()))
-    distinct, topic = np.unique(rankings // scale, return_inverse=True)
-    names = tuple(map(str, distinct.tolist()))
-    if repeated == "error":
-        lines: dict[tuple[int, int], int] = {}
-        for *key, line in zip(ranking[order].tolist(), pages.tolist(), at.tolist(), strict=True):
-            if (before := lines.setdefault((key[0], key[1]), line)) != line:
-                message = f"page {key[1]} is in line {before} of the same ranking already"
-                faults.add(path, line, f"{message}; the track's own code would count both (--repeated count)")
-    for number, name in enumerate(names):
-        if topics is not None and name not in topics:
-            line = int(at[bounds[np.flatnonzero(topic == number)[0]]])
-            faults.add(path, line, f"topic {name} is none of the {len(topics)} judged ones")
-    return TrackRun(path.name.removesuffix(".gz"), names, topic, bounds, pages)
+def _task1(path: Path, faults: Faults) -> Iterator[tuple[int, Sequence[str]]]:
+    of_topic: dict[str, list[RunLine]] = {}
+    for one in run_lines(path, faults):
+        of_topic.setdefault(one.topic, []).append(one)
+    ordered = {topic: by_score(found) for topic, found in of_topic.items()}
+    if contradicting := [topic for topic, (_, wrong) in ordered.items() if wrong]:
+        warn_once(order_note(path, contradicting))
+    return ((one.line, (one.topic, one.document)) for of_one, _ in ordered.values() for one in of_one)
+
+
+def _task2(path: Path, faults: Faults) -> Iterator[tuple[int, Sequence[str]]]:
+    for place, (number, cells) in enumerate(rows_of(path, faults)[1]):
+        if len(cells) == 3:
+            yield number, cells
+            continue
+        hint = "; is this a run of Task 1?" if len(cells) in (2, 6) else ""
+        faults.add(path, number, f"expected topic, ranking and page, got {len(cells)}: {shown(' '.join(cells))}{hint}")
+        if not place:
+            return  # every further line would say the same
+
+
+def _ids(path: Path, line: int, cells: Sequence[str], faults: Faults) -> list[int]:
+    names = ("topic", "page") if len(cells) == 2 else ("topic", "ranking", "page")
+    wrong = [
+        f"the {name} {shown(id)}"
+        for name, id in zip(names, cells, strict=True)
+        if not _ID.fullmatch(id) or int(id) > LARGEST_ID
+    ]
+    if wrong:
+        what = "is no whole number" if len(wrong) == 1 else "are no whole numbers"
+        faults.add(path, line, f"{' and '.join(wrong)} {what} from 0 to {LARGEST_ID}")
+    return [] if wrong else [*map(int, cells)]

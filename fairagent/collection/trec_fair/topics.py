@@ -10,6 +10,7 @@ import numpy as np
 from fairagent.collection.records import Faults, json_records, listed, read_text, shown
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import IntArray, Year
+from fairagent.storage.readers import SUFFIXES
 from fairagent.types import Topic
 
 QueryField = Literal["title", "keywords"]
@@ -51,21 +52,25 @@ def read_track_topics(path: Path, query: QueryField, keywords: Path | None = Non
     """
     faults = Faults()
     more = dict(_fields(keywords, faults)) if keywords else {}
-    fields = {id: {**more.get(id, {}), **own} for id, own in _fields(path, faults)}
-    if not fields and not faults:
-        faults.add(path, None, "there are no topics")
-    if without := [id for id, own in fields.items() if not own.get(query)]:
+    topics, without = dict[str, Topic](), list[str]()
+    for id, own in _fields(path, faults):
+        fields = {**more.get(id, {}), **own}
+        if words := fields.pop(query, None):
+            topics[id] = Topic(id, words if isinstance(words, str) else " ".join(words), fields)
+        else:
+            without.append(id)
+    if without:
         where = "; name a file that has them: `keywords: FILE`" if query == "keywords" else ""
-        faults.add(path, None, f"{len(without)} of {len(fields)} topics have no {query} ({listed(without)}){where}")
+        count = f"{len(without)} of {len(without) + len(topics)}"
+        faults.add(path, None, f"{count} topics have no {query} ({listed(without)}){where}")
+    elif not topics and not faults:
+        faults.add(path, None, "there are no topics")
     faults.check("TREC Fair topics")
-    texts = {id: own["title"] if query == "title" else " ".join(own["keywords"]) for id, own in fields.items()}
-    return {
-        id: Topic(id, texts[id], {name: value for name, value in own.items() if query != name})
-        for id, own in fields.items()
-    }
+    return topics
 
 
 def _fields(path: Path, faults: Faults) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The id of each topic, its title and other fields."""
     lines: dict[str, int] = {}
     for number, record in json_records(path, faults):
         try:
@@ -74,11 +79,11 @@ def _fields(path: Path, faults: Faults) -> Iterator[tuple[str, dict[str, Any]]]:
             if id in lines:
                 raise ValueError(f"topic {id} is that of line {lines[id]} already")
             lines[id] = number
-            fields: dict[str, Any] = {name: record[name] for name in EXTRA if record.get(name) is not None}
-            words = fields.get("keywords", [])
+            words = record.get("keywords") or []
             if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
                 raise ValueError(f"field 'keywords' is {shown(words)}, expected a list of words")
-            yield id, {"title": read_text(record, "title").strip(), **fields}
+            more = {name: record[name] for name in EXTRA if record.get(name) is not None}
+            yield id, {"title": read_text(record, "title").strip(), **more}
         except ValueError as error:
             faults.add(path, number, str(error))
 
@@ -120,30 +125,29 @@ class TrackFiles:
 
 
 def find_track_files(folder: Path | str, year: Year = 2022, split: Split = "eval", corpus: bool = True) -> TrackFiles:
-    """The track's files in `folder`, gzipped or not; of several forms the first (see this module's lists).
+    """The track's files in `folder`, packed or not; of several forms the first (see this module's lists).
 
     Raises one DataError naming every file that is not there, UsageError for another year or split.
     """
     if (year, split) not in TOPICS:
         raise UsageError(f"year {year!r}, split {split!r}: there are the years 2021 and 2022, and train and eval")
     folder, faults = Path(folder), Faults()
+
+    def there(names: Sequence[str]) -> Path | None:
+        places = (folder / f"{name}{end}" for name in names for end in (*SUFFIXES, ""))
+        return next((path for path in places if path.is_file()), None)
+
+    def needed(names: Sequence[str], what: str) -> Path:
+        path = there(names)
+        if path is None:
+            faults.add(folder, None, f"no {what}: {' or '.join(names)} (or with .gz) is expected here")
+        return path or folder / names[0]
+
     files = TrackFiles(
-        _first(folder, CORPUS[year], faults, "corpus") if corpus else None,
-        _first(folder, METADATA[year], faults, "metadata"),
-        _first(folder, TOPICS[year, split], faults, "topics with relevant pages"),
-        next(_present(folder, KEYWORDS[year, split]), None),
+        needed(CORPUS[year], "corpus") if corpus else None,
+        needed(METADATA[year], "metadata"),
+        needed(TOPICS[year, split], "topics with relevant pages"),
+        there(KEYWORDS[year, split]),
     )
     faults.check(f"the files of TREC Fair {year}, {split}")
     return files
-
-
-def _first(folder: Path, names: Sequence[str], faults: Faults, what: str) -> Path:
-    path = next(_present(folder, names), None)
-    if path is None:
-        faults.add(folder, None, f"no {what}: {' or '.join(names)} (or with .gz) is expected here")
-    return path or folder / names[0]
-
-
-def _present(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    for name in names:
-        yield from (path for path in (folder / f"{name}.gz", folder / name) if path.is_file())

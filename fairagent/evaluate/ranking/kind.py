@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,7 @@ from fairagent.evaluate import query_groups
 from fairagent.evaluate.check import CheckedExperiment, check_experiment_values
 from fairagent.evaluate.fields import Name, Values
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
-from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, System, build_systems
 from fairagent.evaluate.ranking import recall, sampling, unawareness
@@ -35,6 +35,7 @@ from fairagent.retrieve.base import searched
 from fairagent.retrieve.run_file import check_scored
 from fairagent.retrieve.stochastic import draw, topic_rng
 from fairagent.settings import read_yaml, validate
+from fairagent.storage.readers import unpacked_name
 from fairagent.types import Draw, Exposure, FloatArray, Ranking, SearchResult, Topic
 from fairagent.types.common import counted
 from fairagent.types.search import as_query
@@ -221,6 +222,11 @@ class RankingKind(JudgedKind):
                 message = f"measures: {one} compares two rankings, and sampling.alpha draws many of {listed(drawing)}"
                 checking.problems.add(UsageError, message)
 
+    def choose(self, checking: Checking) -> Chosen:
+        """The topics with relevant documents; the others are searched for the run files alone."""
+        chosen = super().choose(checking)
+        return replace(chosen, unjudged=tuple(chosen.excluded))
+
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """The measures of the file, which define themselves."""
         return tuple(
@@ -231,9 +237,8 @@ class RankingKind(JudgedKind):
         )
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """Which topics count, what exposure is judged against, and how deep runs are."""
-        names = "per_group", "target", "run_depth", "draws"
-        return {name: getattr(self, name) for name in names}
+        """Also how deep runs are."""
+        return {**super().fingerprint(plan, subject, environ), "run_depth": self.run_depth, "draws": self.draws}
 
     def trial(self, opened: Opened) -> RankingTrial:
         """Every system as an agent."""
@@ -342,12 +347,13 @@ def check_runs(
     measures: Sequence[str] = (),
     n: int | None = None,
     baseline: str = "",
+    target: Any = None,
     environ: Mapping[str, str] = os.environ,
 ) -> CheckedExperiment:
     """An experiment that compares `runs` on a collection, checked as one of a file is.
 
     By `measures`, or by the standard ones at `n` (20), which cuts the runs; on a collection without judgments, by those
-    that need none.
+    that need none. `target` is that of an experiment.
     """
     if n is not None and measures:
         raise UsageError("measures have their own cut-offs, e.g. nDCG@10: leave out n")
@@ -365,6 +371,7 @@ def check_runs(
         "measures": list(measures) or _standard(collection, named.get(baseline, runs[0]), n or LENGTH),
         "dimensions": list(dimensions),
         "baseline": baseline,
+        "target": target,
         "run_depth": n or WHOLE,
         "systems": systems,
     }
@@ -390,5 +397,5 @@ def run_name(path: Path) -> str:
     >>> run_name(Path("runs/bm25.txt.gz")), run_name(Path("UDInfo.run2"))
     ('bm25', 'UDInfo.run2')
     """
-    name = path.name.removesuffix(".gz")
+    name = unpacked_name(path)
     return Path(name).stem if Path(name).suffix in SUFFIXES else name

@@ -3,8 +3,6 @@
 Millions of pages share few alignment rows, so a dimension keeps its distinct rows once, and each page the
 number of its row: four bytes a page and dimension.
 
-Fast lookup of many numbers in a sorted array.
-
 Page alignments: the label weights of one metadata record, dimension by dimension.
 
 An alignment is label -> weight (> 0); what a rule does with labels it does not know is the same everywhere:
@@ -31,49 +29,17 @@ from fairagent.types import UNKNOWN, FloatArray
 
 IntArray = NDArray[np.int64]
 
-FULLEST = 32
-"""Numbers in one bucket beyond which a binary search is the better way."""
 
+def find(numbers: IntArray, wanted: IntArray) -> IntArray:
+    """The place of each of `wanted` (n,) among `numbers` (p,), which are distinct and rising; -1 where it is not there.
 
-class Lookup:
-    """Places of numbers among `numbers` (p,), which are distinct, rising and 0 or more.
-
-    The range is cut into about as many buckets as there are numbers, so that the few candidates of a bucket are gone
-    through for all wanted numbers at once: several times faster than a binary search each.
-
-    >>> Lookup(np.array([3, 7, 8])).find(np.array([8, 4, 3])).tolist()
+    >>> find(np.array([3, 7, 8]), np.array([8, 4, 3])).tolist()
     [2, -1, 0]
     """
-
-    def __init__(self, numbers: IntArray) -> None:
-        self.numbers = numbers
-        span = int(numbers[-1]) if numbers.size else 0
-        self._shift = max(0, span.bit_length() - max(1, numbers.size).bit_length())
-        self._first = numbers.searchsorted(np.arange((span >> self._shift) + 2) << self._shift)
-        self._crowded = np.diff(self._first).max() > FULLEST
-        self._ended = np.append(numbers, np.iinfo(np.int64).max)
-
-    def find(self, wanted: IntArray) -> IntArray:
-        """The place of each of `wanted` (n,), numbers of 0 or more; -1 where it is not there."""
-        if self._crowded:
-            places = self.numbers.searchsorted(wanted)
-        else:
-            places = self._first.take(wanted >> self._shift, mode="clip")
-            behind = np.flatnonzero(self._ended[places] < wanted)
-            while behind.size:
-                places[behind] += 1
-                behind = behind[self._ended[places[behind]] < wanted[behind]]
-        return np.where(self._ended[places] == wanted, places, -1)
-
-
-def distinct(numbers: IntArray) -> IntArray:
-    """Each number once, rising; for millions of them many times faster than `np.unique`, which hashes.
-
-    >>> distinct(np.array([3, 1, 3])).tolist()
-    [1, 3]
-    """
-    ordered = np.sort(numbers)
-    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
+    places = numbers.searchsorted(wanted)
+    there = places < numbers.size
+    there[there] = numbers[places[there]] == wanted[there]
+    return np.where(there, places, -1)
 
 
 LARGEST_ID = 2**31 - 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import DataError
 from fairagent.measures.discounts import LOG2_MAX2
-from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Lookup, Pages, distinct
+from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Pages, find
 from fairagent.measures.trec_fair.targets import grouped
 from fairagent.types import FloatArray
 
@@ -96,10 +96,9 @@ class Judgments:
         topics = np.repeat(np.arange(len(listed)), [ids.size for ids in listed])
         ids = np.concatenate(listed)
         self._beyond = int(ids.max(initial=0)) + 1  # stands for all ids that are relevant to no topic
-        keys = distinct(self._keys(topics, ids))
-        self.topic, self.ids = np.divmod(keys, self._beyond + 1)
-        self._page_places, self._places = Lookup(pages.ids), Lookup(keys)
-        self.row = self._page_places.find(self.ids)
+        self._known = np.unique(self._keys(topics, ids))
+        self.topic, self.ids = np.divmod(self._known, self._beyond + 1)
+        self.row = find(pages.ids, self.ids)
         self.relevant = np.bincount(self.topic, minlength=len(listed))
 
     def numbers(self, run: TrackRun) -> IntArray:
@@ -122,8 +121,8 @@ class Judgments:
         if run.topic.size > len(run.topics):
             pairs, discounts, lines = grouped(topics * (LARGEST_ID + 1) + ids, discounts)
             topics, ids = np.divmod(pairs, LARGEST_ID + 1)
-        relevant = self._places.find(self._keys(topics, ids)) >= 0
-        return ShownPages(topics, discounts, lines, self._page_places.find(ids), relevant)
+        relevant = find(self._known, self._keys(topics, ids)) >= 0
+        return ShownPages(topics, discounts, lines, find(self.pages.ids, ids), relevant)
 
     def _keys(self, topics: IntArray, ids: IntArray) -> IntArray:
         """A number for each pair, rising with the topic and then the id."""

@@ -27,7 +27,7 @@ import numpy as np
 
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair.dimensions import Dimension
-from fairagent.measures.trec_fair.pages import IntArray, Lookup, Pages
+from fairagent.measures.trec_fair.pages import IntArray, Pages, find
 from fairagent.types import FloatArray
 
 MOST_DENSE = 1_000_000
@@ -162,7 +162,7 @@ class Targets:
 
     def at(self, keys: IntArray) -> FloatArray:
         """The target of each of these cells, (m,); `keys` are topic * cells + cell."""
-        values, places = self._product(keys), self._lookup.find(keys)
+        values, places = self._product(keys), find(self.touched.keys, keys)
         touched = np.flatnonzero(places >= 0)
         values[touched] += self.touched.values[places[touched]]
         return values
@@ -206,10 +206,6 @@ class Targets:
             sides.append(grid.sum(axis=others).reshape(len(side), -1))
         keys, sums, _ = grouped(self.space.projected(self.touched.keys, onto), self.touched.values)
         return Targets(onto, Amounts(keys, sums), *sides)
-
-    @cached_property
-    def _lookup(self) -> Lookup:
-        return Lookup(self.touched.keys)
 
     def _product(self, keys: IntArray) -> FloatArray:
         head, tail = np.divmod(keys, self.space.tails)

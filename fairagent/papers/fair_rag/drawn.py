@@ -156,7 +156,8 @@ class DrawnKind(ExperimentKind, ABC):
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """What drawn rankings depend on; which rows there are is no part of it."""
         rows = {"alphas", "deterministic", "oracle", "highest", "runs", "medians", "queries"}
-        return {"fair_rag": self.fair_rag.model_dump(mode="json", exclude=rows)}
+        drawn = self.fair_rag.model_dump(mode="json", exclude=rows)
+        return {**super().fingerprint(plan, subject, environ), "fair_rag": drawn}
 
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan

@@ -263,10 +263,6 @@ class FairRagKind(DrawnKind, JudgedKind):
         bounds = OF_BOUNDS if self.fair_rag.unjudged == "bounds" else ()
         return (*super().measured(dimensions), *(OF_GROUPS if dimensions else ()), *bounds)
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The section, and which topics count."""
-        return {**super().fingerprint(plan, subject, environ), "per_group": self.per_group, "target": self.target}
-
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
         """An answer for each ranking that can be drawn, and what it is filtered and attributed with."""
         section, system = self.fair_rag, plan.systems[row]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from track_files import FILES_2021, FILES_2022, PAGES, write_track
 
-from fairagent.collection import Collection, GroupTable, make_target
+from fairagent.collection import Collection, make_target
+from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track
 from fairagent.collection.trec_fair.metadata import track_groups
@@ -103,13 +104,13 @@ def test_groups_are_the_official_alignments(golden: Path, tmp_path: Path) -> Non
 
 def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load_track(folder)
-    made, reads = GroupTable.from_rows, list[Any]()
+    read, reads = groups_module.json_records, list[Path]()
 
-    def reading(*given: Any, **more: Any) -> GroupTable:
-        reads.append(given)
-        return made(*given, **more)
+    def reading(path: Path, faults: Any) -> Any:
+        reads.extend([path] * ("articles" in path.name))
+        return read(path, faults)
 
-    monkeypatch.setattr(GroupTable, "from_rows", reading)
+    monkeypatch.setattr(groups_module, "json_records", reading)
     second = load_track(folder)
     assert (reads, second.notes) == ([], first.notes)
     ids = ["12", "7", "70000001", "99"]

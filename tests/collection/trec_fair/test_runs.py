@@ -37,20 +37,17 @@ def test_the_rankings_of_both_tasks(path: Path) -> None:
     assert rankings(read_run(path, 2021, 2)) == TWO
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda text: text.encode(),
-        lambda text: text.partition("\n")[2].encode(),  # no header
-        lambda text: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
-        lambda text: gzip.compress(text[:9].encode(), mtime=0) + gzip.compress(text[9:].encode()),
-        lambda text: text.replace("101", "00101").encode(),
-    ],
-)
-def test_every_accepted_form_reads_the_same(path: Path, form: object) -> None:
-    for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
-        path.write_bytes(form(text))  # type: ignore[operator]
-        assert rankings(read_run(path, 2022, task)) == expected  # type: ignore[arg-type]
+def test_every_accepted_form_reads_the_same(path: Path) -> None:
+    tasks: list[tuple[str, Task, object]] = [(TASK1, 1, ONE), (TASK2, 2, TWO)]
+    for text, task, expected in tasks:
+        for form in (
+            text.partition("\n")[2].encode(),  # no header
+            b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
+            gzip.compress(text[:9].encode(), mtime=0) + gzip.compress(text[9:].encode()),
+            text.replace("101", "00101").encode(),
+        ):
+            path.write_bytes(form)
+            assert rankings(read_run(path, 2022, task)) == expected
 
 
 def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
@@ -60,23 +57,14 @@ def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
     assert rankings(read_run(path, 2022, 2)) == {"99": [[7]], "101": [[7], [5, 4]]}
 
 
-ONE_OR_TREC = (
-    "2 columns (topic, page) or 6 columns (topic, Q0, page, rank, score, tag), separated by tabs, commas or spaces"
-)
 FAULTS: list[tuple[Task, str, list[str]]] = [
     (1, "", [": there are no lines"]),
-    (1, "101\t7\n101\n101\t8\t9\t3\n", [":2: expected 2 columns (topic, page) as above, got 1: '101'",
-                                       ":3: expected 2 columns (topic, page) as above, got 4"]),
-    (1, "101\t7\tx\ty\tz\n", [f":1: expected {ONE_OR_TREC}, got 5: '101\\t7\\tx\\ty\\tz'"]),
-    (2, TASK1, [":2: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, got 2: "
-                "'101\\t7'; is this a run of Task 1 (topic, document)?"]),
-    (2, "101 Q0 7 1 0.5 me\n", [":1: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, "
-                               "got 6: '101 Q0 7 1 0.5 me'; is this a run of a single ranking of a topic"]),
-    (1, "101 Q0 7 1 0.5 me\n101 Q0 x 2 0.4 me\n101 Q0 8 3rd 0.4 me\n101 Q0 9 4 nan me\n101 Q0 10 5 high me\n", [
-        ":2: the page 'x' is no whole number", ":3: the rank '3rd' is no whole number",
-        ":4: the score 'nan' is no finite number", ":5: the score 'high' is no finite number"]),
-    (1, "101 Q0 7 1 0.5 me\n101 Q0 9 2 0.6 me\n101 Q0 8 3 0.4 me\n", [
-        ":2: rank 2 of topic 101 has the score 0.6, and rank 1 (line 1) the lower one 0.5"]),
+    (1, "101\t7\n101\t6\n101\n101\t8\t9\t3\n", [":3: 1 column, and 2 above: '101'", ":4: 4 columns, and 2 above"]),
+    (1, "101\t7\tx\ty\tz\n101\t7\n", [":1: the rank 'x' is no whole number; a run has TREC's six columns"]),
+    (2, TASK1, [":2: expected topic, ranking and page, got 2: '101 7'; is this a run of Task 1?"]),
+    (2, "101 Q0 7 1 0.5 me\n", [":1: expected topic, ranking and page, got 6"]),
+    (1, "101 Q0 7 1 0.5 me\n101 Q0 6 1 0.4 me\n101 Q0 x 2 0.4 me\n101 Q0 9 4 nan me\n", [
+        ":3: the page 'x' is no whole number", ":4: the score 'nan' is no finite number"]),
     (1, "101\t7.0\n101\tnan\n101\t-7\n101\t\nx\t7\n101\t٣\n101\t2147483648\n", [
         f":{line}: the {name} {cell} is no whole number from 0 to 2147483647"
         for line, name, cell in [(1, "page", "'7.0'"), (2, "page", "'nan'"), (3, "page", "'-7'"), (4, "page", "''"),
@@ -96,7 +84,6 @@ def test_every_fault_is_named_with_its_line(path: Path, task: Task, text: str, f
     assert len(caught.value.faults) == len(faults)
     for found, expected in zip(sorted(map(str, caught.value.faults)), sorted(faults), strict=True):
         assert expected in found
-    assert f"(TREC Fair 2022, Task {task}): {len(faults)} error" in str(caught.value)
 
 
 SIX = """101 Q0 9 2 1.5 me
@@ -104,14 +91,13 @@ SIX = """101 Q0 9 2 1.5 me
 101 Q0 7 1 2.5 me
 102 Q0 9 9 4 me
 """
+JSON = '{"101": {"9": 1.5, "7": 2.5}, "102": {"70000000": -3e-2, "9": 4}}'
 
 
-@pytest.mark.parametrize("separator", [" ", ", "])
-@pytest.mark.parametrize("header", ["", "topic,Q0,page,rank,score,tag\n", "QID Q0 docno rank score run\n"])
-def test_six_columns_are_ordered_by_score(path: Path, separator: str, header: str) -> None:
-    """The lines stand in another order, and ranks that are all alike say nothing."""
-    path.write_text(header + SIX.replace(" ", separator))
-    assert rankings(read_run(path, 2022, 1)) == ONE
+def test_runs_of_other_tools_are_ordered_by_score(path: Path) -> None:
+    for text in (SIX, SIX.replace(" ", ", "), "topic,Q0,page,rank,score,tag\n" + SIX, JSON):
+        path.write_text(text)
+        assert rankings(read_run(path, 2022, 1)) == ONE
 
 
 def test_repeated_pages_count_where_they_are_to(path: Path) -> None:

@@ -189,7 +189,7 @@ def test_one_judge_for_all(server: LoopbackServer, tmp_path: Path) -> None:
     run = school.run(file, tmp_path / "run")
     assert {request["model"] for request in server.requests if school.judged(request)} == {"wise"}
     assert {request["model"] for request in server.requests if not school.judged(request)} == {"tiny"}
-    dollars = costs(run)["alone"].dollars
+    dollars = costs(run)["alone"].cost
     assert dollars is not None
     assert dollars > 0
     file.write_text(file.read_text(encoding="utf-8").replace("wise", "clever"), encoding="utf-8")

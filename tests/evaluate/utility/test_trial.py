@@ -206,7 +206,7 @@ def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.M
     assert sum(line.input_tokens for line in before.values()) > 0
     spent = costs(run)
     assert spent["Rel"].calls == 3 * RUNS * 1 + RUNS * (2 + 1 + 1)
-    assert spent["Rel"].dollars
+    assert spent["Rel"].cost
 
 
 def test_both_prompts_are_rows_each_against_its_own_answer_without_documents(
