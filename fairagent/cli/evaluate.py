@@ -266,7 +266,7 @@ def print_results(
     details: bool = False,
 ) -> None:
     """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
-    from fairagent.evaluate.findings import verdict_lines
+    from fairagent.evaluate.findings import findings, verdict_lines
     from fairagent.evaluate.results import alarms_of, results_text
     from fairagent.evaluate.thresholds import verdicts
     from fairagent.report.record import to_json
@@ -283,6 +283,7 @@ def print_results(
         "equal": [asdict(one) for one in run.equal],
         "excluded": dict(run.excluded),
         "verdict": list(verdict_lines(run)),
+        "findings": [one.record() for one in findings(run)],
         "comparisons": [asdict(row) for row in run.comparisons],
         "alarms": alarms_of(run),
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),

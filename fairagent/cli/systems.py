@@ -9,13 +9,24 @@ import numpy as np
 from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import FUSED, SYSTEMS, TARGET, Judge, judged_topics, mean_over_topics, standard_measures
+from fairagent.evaluate.findings import paired
+from fairagent.evaluate.judging import (
+    FUSED,
+    SYSTEMS,
+    TARGET,
+    Judge,
+    judged_topics,
+    judged_value,
+    mean_over_topics,
+    standard_measures,
+)
 from fairagent.evaluate.tables import Cell, Column, Table
+from fairagent.measures import Measure
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
 from fairagent.types import ExposureRow, Ranking, exposure_rows
-from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
+from fairagent.types.change import ExposureChange, exposure_change
 
 BEST = "*"
 """Marks the best values of a column."""
@@ -25,12 +36,14 @@ BEST = "*"
 class Fairness:
     """Means over the topics that count for one dimension; the product is taken topic by topic.
 
-    `groups` has each group's mean exposure and its target in the judgment, last the documents without a label.
+    `groups` has each group's mean exposure and its target in the judgment, last the documents without a label;
+    `topics` is AWRF of each topic that counts, in the collection's order.
     """
 
     awrf: float
     product: float
     groups: tuple[ExposureRow, ...] = ()
+    topics: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +81,12 @@ def compare(site: Site) -> Iterator[SystemMeans]:
 def verdicts(rows: Sequence[SystemMeans]) -> tuple[str, list[ExposureChange]]:
     """The engine that the last row, the agent, is compared with, and what this changes in each dimension."""
     engine = next((row for row in rows if row.system == FUSED), rows[0])
-    changes = [
-        exposure_change(dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE)
-        for dimension, one in rows[-1].fairness.items()
-        if one.groups and (was := engine.fairness[dimension].awrf)
-    ]
+    changes = []
+    for dimension, one in rows[-1].fairness.items():
+        was = engine.fairness[dimension]
+        if one.groups and len(one.topics) > 1:
+            test = paired("AWRF", np.array(one.topics) - np.array(was.topics), dimension)
+            changes.append(exposure_change(dimension, was.groups, one.groups, test.fairness, str(test)))
     return engine.system, changes
 
 
@@ -111,7 +125,10 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
     relevance, fairness, product = standard_measures(n)
     (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
     by_dimension = {
-        dimension: Fairness(awrf, both, _groups(collection, dimension, rankings, n))
+        dimension: Fairness(
+            *(awrf, both, _groups(collection, dimension, rankings, n)),
+            _by_topic(collection, dimension, rankings, fairness),
+        )
         for dimension in collection.groups.dimensions
         for awrf, both in [mean_over_topics(collection, dimension, rankings, [fairness, product])]
     }
@@ -131,6 +148,14 @@ def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranki
         )
         for group in zip(*shown, strict=True)
     )
+
+
+def _by_topic(
+    collection: Collection, dimension: str, rankings: Mapping[str, Ranking], measure: Measure
+) -> tuple[float, ...]:
+    """The measure of each topic that counts."""
+    values = (judged_value(measure, collection, topic, one.ids, dimension) for topic, one in rankings.items())
+    return tuple(value for value in values if value is not None)
 
 
 def _values(row: SystemMeans) -> list[float]:

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.errors import DataError
-from fairagent.measures import awrf_under_error, known_part, odds_spread
+from fairagent.measures import awrf_under_error, known_part, odds_spread, shared_part
 from fairagent.measures.base import seeded
 from fairagent.measures.label_error import SAFE_SPREAD
 from fairagent.measures.unawareness import as_posteriors
@@ -105,8 +105,11 @@ def under_error(
     attention: FloatArray,
     base: float = math.e,
     of_topic: float = SAFE_SPREAD,
-) -> tuple[float, float, float] | None:
+) -> tuple[float, float, float, float] | None:
     """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
+
+    Last comes the part of the error that all topics share (`shared_part`): 0, they are independent, where nothing says
+    that one labeler made the labels.
 
     Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
     none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
@@ -143,4 +146,5 @@ def under_error(
         awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
         for spread in (odds_spread(examples), odds_spread(examples, of_topic))
     )
-    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high)
+    shared = shared_part(examples) if errors else 0.0
+    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high), shared

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import numpy as np
 
@@ -229,6 +230,22 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     for smaller, (p, place) in enumerate(tested):
         corrected[place] = highest = max(highest, min(1.0, (len(tested) - smaller) * p))
     return corrected
+
+
+SIGNIFICANT = 0.05
+
+
+def tested(p: float | None, gain: float | None) -> Literal["better", "worse", ""]:
+    """What a test says of a `gain` on the baseline, "" being nothing: the one rule of marks, sentences and verdicts.
+
+    `p` is that of the randomization test, after Holm where several were tested; None where nothing could be.
+
+    >>> tested(0.01, -0.2), tested(0.2, -0.2), tested(None, 0.3)
+    ('worse', '', '')
+    """
+    if p is None or p >= SIGNIFICANT or not gain:
+        return ""
+    return "better" if gain > 0 else "worse"
 
 
 def wins_ties_losses(differences: FloatArray) -> tuple[int, int, int]:

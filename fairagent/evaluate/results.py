@@ -14,11 +14,11 @@ import numpy as np
 
 from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
-from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison, smallest_p
+from fairagent.evaluate.comparison import RESAMPLES, SIGN, SIGNIFICANT, Comparison, smallest_p
 from fairagent.evaluate.findings import best_mean, label_error_text, mark, under_label_error, verdict_lines
 from fairagent.evaluate.layout import LATEX_WIDTH, WIDTH, short_names
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
-from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, p_value, tex
+from fairagent.evaluate.tables import ORACLE, Cell, Column, Table, p_value, tex
 from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST

@@ -15,7 +15,6 @@ from markupsafe import Markup, escape
 from fairagent.evaluate.layout import GAP, LATEX_WIDTH, aligned, blocks, fitted, renamed, short_names
 from fairagent.types.clean import in_line, spreadsheet_cell
 
-SIGNIFICANT = 0.05
 ORACLE = "†"
 """Marks systems that looked at the judgments."""
 NO_NAMES: Mapping[str, str] = MappingProxyType({})

@@ -17,6 +17,7 @@ from fairagent.labeling.classifier import fit
 from fairagent.labeling.evidence import Evidence
 from fairagent.labeling.examples import FEWEST, Examples
 from fairagent.labeling.made import MadeLabels, errors_of, with_labels
+from fairagent.measures import mean_under_error
 from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.storage.files import file_name
@@ -98,15 +99,17 @@ def awrf_of_lists(
     topics = tuple(topic for topic in topics if topic in lists and len(lists[topic]))
     measures = {str(one): one for one in standard_measures(n)[1:2]}
     judge = Judge(labeled, measures, {dimension: frozenset(topics)}, target, False, n)
-    estimates = []
+    certain, likely = [], []
     for topic in topics:
         (exposure,) = map(GroupShares.of, judge.exposures(topic, lists[topic]))
         values = judge.values(topic, lists[topic])
         if exposure.likely is not None and dimension in values:
-            estimates.append((*values[dimension].values(), *exposure.likely))
-    if not estimates:
+            certain += values[dimension].values()
+            likely.append(exposure.likely)
+    if not likely:
         return None
-    return AwrfUnderError(len(estimates), *np.mean(estimates, axis=0).tolist())
+    mean = mean_under_error(np.array(likely))
+    return AwrfUnderError(len(likely), float(np.mean(certain)), mean.value, mean.low, mean.high)
 
 
 def engine_lists(site: Site, n: int) -> dict[str, Ranking]:

@@ -37,7 +37,15 @@ from fairagent.measures.expected_exposure import (
     target_exposure,
 )
 from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, known_part, min_max, most_underexposed
-from fairagent.measures.label_error import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
+from fairagent.measures.label_error import (
+    awrf_under_error,
+    calibration_error,
+    drawn_labels,
+    mean_under_error,
+    odds_spread,
+    reliability,
+    shared_part,
+)
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.skew import NDKL, ndkl
@@ -91,6 +99,7 @@ __all__ = [
     "kl",
     "kl_reverse",
     "known_part",
+    "mean_under_error",
     "min_max",
     "missing_judgments",
     "most_underexposed",
@@ -102,6 +111,7 @@ __all__ = [
     "parse_measure",
     "prevalence",
     "reliability",
+    "shared_part",
     "target_exposure",
     "total_variation",
 ]

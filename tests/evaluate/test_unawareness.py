@@ -194,8 +194,9 @@ def test_the_text_and_the_file() -> None:
 
 
 def test_awrf_under_label_error_is_a_column() -> None:
-    """The means of two topics' own values and ends."""
-    likely = [(0.9, 0.8, 0.95), (0.96, 0.9, 0.99)]
+    """The mean of two topics, which err by themselves: sqrt(.1^2 + .06^2) / 2 below, half of that above."""
+    likely = [(0.9, 0.8, 0.95, 0.0), (0.96, 0.9, 0.99, 0.0)]
+    ends = 0.93, 0.93 - math.hypot(0.1, 0.06) / 2, 0.93 + math.hypot(0.05, 0.03) / 2
     run = run_of(
         [
             outcome(f"T{n}", "a", {}, [replace(shares(0.7, 0.0, predicted=True), likely=one)])
@@ -204,11 +205,11 @@ def test_awrf_under_label_error_is_a_column() -> None:
     )
     (table,) = tables(run, math.e, {})
     row = next(line for line in table.text().splitlines() if line.startswith("a "))
-    assert row.endswith("0.9300 [0.8500, 0.9700]")
+    assert row.endswith("0.9300 [0.8717, 0.9592]")
     (line, *_) = unawareness(run, math.e, {})
-    assert (line.likely, line.likely_low, line.likely_high) == pytest.approx((0.93, 0.85, 0.97))
+    assert (line.likely, line.likely_low, line.likely_high) == pytest.approx(ends)
     # One topic without an interval: no mean over others.
-    assert under_label_error(run, "gender") == {"a": pytest.approx((0.93, 0.85, 0.97))}
+    assert under_label_error(run, "gender") == {"a": pytest.approx(ends)}
     more = outcome("T9", "a", {}, [shares(0.7, 0.0, predicted=True)])
     assert under_label_error(run_of([*run.answered, more]), "gender") == {}
 

@@ -43,7 +43,7 @@ class Unaware:
     labels are predicted), `lowest` and `highest` what it can be. `estimate` is that by predicted labels, `adjusted`
     (PACC) where the classifier's confusion matrix is known; `low` and `high` are its 95 % bootstrap interval over the
     topics (None without predicted labels). `likely` is AWRF as labels drawn from the chances have it, within
-    `likely_low` and `likely_high` under label error: means over the topics of their own ends, as if all erred together.
+    `likely_low` and `likely_high` under label error (`measures.mean_under_error`).
     """
 
     system: str
@@ -166,7 +166,7 @@ def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
     if row.likely is not None:
         yield (
             "under label error: AWRF as labels drawn from the chances have it, those that the target is counted from, "
-            "too; in brackets where 95 % of the draws of a topic lie, as means over the topics"
+            "too; in brackets what errors leave of the mean: topics err by themselves, but for what one labeler shares"
         )
 
 
