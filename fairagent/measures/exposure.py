@@ -119,8 +119,10 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
 
 @dataclass(frozen=True)
 class Gap(Measure):
-    """The divergence of the first `n` ranks' exposure from the target, over the known groups: what the agent lowers.
+    """The divergence of the first `n` ranks' exposure from the target, over the known groups.
 
+    It is not the gap that the agent lowers (`fairagent.measures.objective`), which adds what documents without a label
+    get, weighs dimensions by how far they apply, and is a Jensen-Shannon divergence unless the settings say otherwise.
     `divergence` is one of `DIVERGENCES`; with `kl` the gap is in nats, 0 or more. A ranking that shows no labeled
     document has the largest gap there is, that of all exposure on the group with the smallest target.
 

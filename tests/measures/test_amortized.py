@@ -76,17 +76,19 @@ def test_what_is_paid_costs_no_more_than_the_tolerance_and_no_debt_grows(case: t
     assert left(order, debts, relevance, weights) <= left(best, debts, relevance, weights) + 1e-6
 
 
-def test_how_far_from_the_best_orders() -> None:
-    """All orders of 6 candidates, 3 ranks; where nothing binds, the assignment is exact."""
-    for tolerance, mean in ((1.0, 1e-9), (0.1, 0.02)):
-        rng, distances = np.random.default_rng(34), []
+@pytest.mark.parametrize(("tolerance", "means", "most"), [(1.0, (0.0, 1e-9), 1e-9), (0.1, (0.0055, 0.0215), 0.5)])
+def test_how_far_from_the_best_orders(tolerance: float, means: tuple[float, float], most: float) -> None:
+    """All orders of 6 candidates, 3 ranks; where nothing binds, the assignment is exact. docs/over_time.md has these."""
+    for seed in range(10):
+        rng, distances = np.random.default_rng(seed), []
         for _ in range(60):
             case = rng.normal(0, 0.2, 6), rng.random(6), LOG2_MAX2(3)
             orders = map(list, permutations(range(6), 3))
             least = min(left(one, *case) for one in orders if quality(one, *case[1:]) >= 1 - tolerance)
             distances.append(left(pay_documents(*case, tolerance), *case) - least)
         assert min(distances) > -1e-9
-        assert np.mean(distances) < mean
+        assert means[0] - 1e-9 <= np.mean(distances) <= means[1]
+        assert max(distances) <= most
 
 
 def test_over_requests_equal_documents_get_equal_attention() -> None:
