@@ -78,7 +78,7 @@ def test_what_is_paid_costs_no_more_than_the_tolerance_and_no_debt_grows(case: t
 
 @pytest.mark.parametrize(("tolerance", "means", "most"), [(1.0, (0.0, 1e-9), 1e-9), (0.1, (0.0055, 0.0215), 0.5)])
 def test_how_far_from_the_best_orders(tolerance: float, means: tuple[float, float], most: float) -> None:
-    """All orders of 6 candidates, 3 ranks; where nothing binds, the assignment is exact. docs/over_time.md has these."""
+    """All orders of 6 candidates, 3 ranks, as docs/over_time.md has it; where nothing binds the assignment is exact."""
     for seed in range(10):
         rng, distances = np.random.default_rng(seed), []
         for _ in range(60):

@@ -71,6 +71,10 @@ def test_numbers_survive_any_width(width: int) -> None:
     for number in ("88%", "12%", "54%", "46%", "50%", "0.3000", "0.0100"):
         assert number in text
     assert "│" in text
+    # The columns of both bars are as wide as each other, up to the numbers of two digits behind them.
+    head = text.splitlines()[0]
+    first, second, third = (head.index(word) for word in ("before", "after", "target"))
+    assert second - first == third - second
     assert (LONG in text) == (width >= 100)
 
 
