@@ -86,7 +86,7 @@ def verdicts(rows: Sequence[SystemMeans]) -> tuple[str, list[ExposureChange]]:
         was = engine.fairness[dimension]
         if one.groups and len(one.topics) > 1:
             test = paired("AWRF", np.array(one.topics) - np.array(was.topics), dimension)
-            changes.append(exposure_change(dimension, was.groups, one.groups, test.fairness, str(test)))
+            changes.append(exposure_change(dimension, was.groups, one.groups, verdict=test.fairness, test=str(test)))
     return engine.system, changes
 
 

@@ -188,13 +188,12 @@ def change_of(run: Run, finding: Finding) -> ExposureChange | None:
     if finding.exposures is None:
         return None
     before, after = map(exposure_rows, finding.exposures)
-    test = finding.fairness
-    if test is None:
-        return exposure_change(finding.dimension, before, after)
-    if test.p is None:
-        rise = -run.gain(test.measure, test.difference)
-        return exposure_change(finding.dimension, before, after, seen_change(before, after, rise))
-    return exposure_change(finding.dimension, before, after, test.fairness, str(test))
+    about: dict[str, str] = {}
+    if (test := finding.fairness) and test.p is None:
+        about["verdict"] = seen_change(before, after, -run.gain(test.measure, test.difference))
+    elif test:
+        about |= {"verdict": test.fairness, "test": str(test)}
+    return exposure_change(finding.dimension, before, after, **about)
 
 
 def under_label_error(run: Run, dimension: str) -> dict[str, tuple[float, float, float]]:

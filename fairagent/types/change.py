@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fairagent.types.clean import in_line
 
@@ -114,30 +114,27 @@ class ExposureChange:
         return f"{start}{self.label} gets {now} of the attention{instead}{should}{but}"
 
 
-def exposure_change(
-    dimension: str, before: Rows | None, after: Rows, verdict: Verdict | None = None, test: str = ""
-) -> ExposureChange:
+def exposure_change(dimension: str, before: Rows | None, after: Rows, **about: Any) -> ExposureChange:
     """The change of one dimension. `before` and `after` have the same groups; the targets are those of `after`.
 
-    Documents without a label are named only where it is less fair: theirs is a share of all, and nobody's aim.
+    `about` are the verdict, its test and whatever does not depend on the group. Documents without a label are named
+    only where the dimension is less fair: theirs is a share of all, and nobody's aim.
     """
     was = [None] * len(after) if before is None else [share for _, share, _ in before]
     groups = [
-        ExposureChange(dimension, label, old, new, due, verdict, test)
+        ExposureChange(dimension, label, old, new, due, **about)
         for old, (label, new, due) in zip(was, after, strict=True)
         if due is not None
     ]
-    if verdict == "less fair":
+    if groups and groups[0].worse:
         # Of two groups one loses what the other gains: then who lacks it is named.
         return max(groups, key=lambda one: (round(one.moved_away, 6), one.target - one.after))
     groups = groups[: len(after) - 1]
     if not any(one.after for one in groups):
-        return ExposureChange(dimension, "", None, 0.0, 0.0, verdict, test)
+        return ExposureChange(dimension, "", None, 0.0, 0.0, **about)
     # Who lacked most before; where nobody did, who lacks most now.
     first = max(groups, key=lambda one: one.target - (one.after if one.before is None else one.before))
     last = max(groups, key=lambda one: one.target - one.after)
     if first.before is not None and first.target - first.before >= ABOUT:
         return first
-    if last.target - last.after >= ABOUT:
-        return last
-    return ExposureChange(dimension, "", None, 1.0, 1.0, verdict, test)
+    return last if last.target - last.after >= ABOUT else ExposureChange(dimension, "", None, 1.0, 1.0, **about)

@@ -396,11 +396,9 @@ class Trace(Summarized):
         changes = []
         for was, now in zip(self.steps[0].exposures, self.exposures, strict=True):
             before, after = exposure_rows(was), exposure_rows(now)
-            verdict = seen_change(before, after, now.divergence - was.divergence)
-            changes.append(exposure_change(now.dimension, before, after, verdict))
-        return tuple(
-            replace(one, likely=now.likely and now.likely[:3]) for one, now in zip(changes, self.exposures, strict=True)
-        )
+            about = {"verdict": seen_change(before, after, now.divergence - was.divergence)}
+            changes.append(exposure_change(now.dimension, before, after, **about, likely=now.likely and now.likely[:3]))
+        return tuple(changes)
 
     @property
     def _summary(self) -> str:

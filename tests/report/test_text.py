@@ -184,10 +184,10 @@ def test_it_names_the_group_that_lacked_most(before: Rows | None, now: Rows, sen
 
 
 def test_worse_names_who_moved_furthest_from_the_target() -> None:
-    change = exposure_change("gender", after(0.3), after(0.1), "less fair")
+    change = exposure_change("gender", after(0.3), after(0.1), verdict="less fair")
     assert str(change) == ("gender is less fair: female gets 10% of the attention instead of 30%; it should have 33%")
     # Those without a label too, where they have a target.
-    change = exposure_change("gender", after(0.3, 0.1, 0.1), after(0.3, 0.5, 0.1), "less fair")
+    change = exposure_change("gender", after(0.3, 0.1, 0.1), after(0.3, 0.5, 0.1), verdict="less fair")
     assert (change.label, change.before, change.after, change.target) == (NO_LABEL, 0.1, 0.5, 0.1)
 
 
