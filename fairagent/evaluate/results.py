@@ -181,7 +181,7 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
 
 
 def results_latex(run: Run) -> str:
-    """`tabular`s of the means for booktabs, each no wider than an article's text, and a legend.
+    """`tabular`s of the means for booktabs, each no wider than an article's text, and a legend; no column of zeros.
 
     The best mean of a system that did not look at the judgments is bold; +/- as `mark`, a dagger for oracles; the
     measures' definitions are in comments.
@@ -196,7 +196,7 @@ def results_latex(run: Run) -> str:
         *([r"$^\dagger$: looked at the judgments."] if run.oracle_systems else []),
     ]
     below = [r"\par\smallskip\noindent{\footnotesize", *legend, r"\par}"]
-    return "\n".join([*comments, means_table(run, latex=True).latex(names) + "\n".join(below), ""])
+    return "\n".join([*comments, means_table(run, latex=True).filled().latex(names) + "\n".join(below), ""])
 
 
 def trec_run(run: Run, system: str) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 
@@ -138,6 +138,16 @@ class Table:
                 [spreadsheet_cell(value) if isinstance(value, str) else value for value in map(_value, row)]
             )
         return page.getvalue()
+
+    def filled(self) -> Table:
+        """Without the columns, after the first, that are empty or 0 in all rows."""
+        kept = [
+            place
+            for place in range(len(self.columns))
+            if not place or any(_value(row[place]) not in (None, "", "-", 0, "0") for row in self.rows)
+        ]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
 
     def latex(self, names: Mapping[str, str] = NO_NAMES) -> str:
         """`tabular`s for booktabs, each at most as wide as an article's text, the title and notes in comments.
