@@ -258,25 +258,3 @@ def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> Float
     if low == high or high - low <= within:
         return np.full_like(scores, flat)
     return np.asarray((scores - low) / (high - low))
-
-
-def standard(scores: FloatArray) -> FloatArray:
-    """Scores (n,) less their mean, in standard deviations; all 0 where they do not vary.
-
-    >>> import numpy as np
-    >>> standard(np.array([3.0, 1.0])).tolist(), standard(np.array([2.0, 2.0])).tolist()
-    ([1.0, -1.0], [0.0, 0.0])
-    """
-    deviation = float(scores.std()) if len(scores) else 0.0
-    return (scores - scores.mean()) / deviation if deviation > 1e-12 else np.zeros(len(scores))
-
-
-def on_scale_of(scores: FloatArray, others: FloatArray) -> FloatArray:
-    """Scores (n,) with the mean and the standard deviation of `others`; those themselves where scores do not vary.
-
-    >>> import numpy as np
-    >>> on_scale_of(np.array([30.0, 10.0]), np.array([0.25, 0.75])).tolist()
-    [0.75, 0.25]
-    """
-    own = standard(scores)
-    return np.asarray(others.mean() + others.std() * own) if own.any() else others

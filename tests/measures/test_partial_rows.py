@@ -19,7 +19,6 @@ from fairagent.measures import (
     Unlabeled,
     awrf_bounds,
     exposure_bounds,
-    group_expected_exposure,
     group_exposure,
     joint_memberships,
     known_part,
@@ -84,8 +83,7 @@ def test_shares_are_shares(drawn: tuple[FloatArray, FloatArray]) -> None:
     rows, target = drawn
     exposure = group_exposure(rows, LOG2_MAX2(len(rows)))
     joint = group_exposure(joint_memberships([rows, rows]), LOG2_MAX2(len(rows)))
-    both = group_expected_exposure(rows, np.ones(len(rows)), np.linspace(1, 0.5, len(rows)))
-    for shares in (exposure, known_part(exposure), joint, both.shares, both.target):
+    for shares in (exposure, known_part(exposure), joint):
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1) or not shares.any()
     if exposure.any():
