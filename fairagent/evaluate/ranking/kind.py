@@ -312,7 +312,7 @@ class RankingKind(JudgedKind):
     def page(self, run: Run) -> PageSection | None:
         """These tables, and the groups' exposure; before them, which rankings are empty."""
         parts: list[Note | Table] = [Note(remark) for remark in self.remarks(run)]
-        parts += [*self.tables(run), *unawareness.group_tables(run, *self._unaware()), *recall.group_tables(run)]
+        parts += [*self.tables(run), *recall.group_tables(run)]
         return PageSection("Labels and topics", "What the means do not show", tuple(parts)) if parts else None
 
 
