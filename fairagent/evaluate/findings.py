@@ -174,7 +174,7 @@ def _finding(run: Run, dimension: str) -> Finding | None:
         best,
         compared[run.baseline, measure],
         tested_difference(run, best),
-        fairness and tested_difference(run, fairness),
+        tested_difference(run, fairness) if fairness else None,
         tuple(pairs),
         (exposures[run.baseline], exposures[best.system]) if both else None,
     )

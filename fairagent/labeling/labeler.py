@@ -99,7 +99,7 @@ def awrf_of_lists(
     topics = tuple(topic for topic in topics if topic in lists and len(lists[topic]))
     measures = {str(one): one for one in standard_measures(n)[1:2]}
     judge = Judge(labeled, measures, {dimension: frozenset(topics)}, target, False, n)
-    certain, likely = [], []
+    certain, likely = list[float](), []
     for topic in topics:
         (exposure,) = map(GroupShares.of, judge.exposures(topic, lists[topic]))
         values = judge.values(topic, lists[topic])

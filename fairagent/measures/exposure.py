@@ -23,7 +23,6 @@ from fairagent.measures.base import (
     check_same_length,
 )
 from fairagent.measures.discounts import LOG2_MAX2, Discount
-from fairagent.measures.divergence import DIVERGENCES, SMOOTHING
 from fairagent.types import FloatArray
 
 DECIMALS = 12
@@ -115,44 +114,6 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     ]
     most, _, dimension, group = max(lacking, default=(0.0, 0.0, 0, 0))
     return (-dimension, -group) if most > 0 else None
-
-
-@dataclass(frozen=True)
-class Gap(Measure):
-    """The divergence of the first `n` ranks' exposure from the target, over the known groups.
-
-    It is not the gap that the agent lowers (`fairagent.measures.objective`), which adds what documents without a label
-    get, weighs dimensions by how far they apply, and is a Jensen-Shannon divergence unless the settings say otherwise.
-    `divergence` is one of `DIVERGENCES`; with `kl` the gap is in nats, 0 or more. A ranking that shows no labeled
-    document has the largest gap there is, that of all exposure on the group with the smallest target.
-
-    >>> import numpy as np
-    >>> rows, due = np.array([[0, 1.0, 0], [0, 0, 1.0]]), np.array([0, 0.5, 0.5])
-    >>> shown = JudgedRanking(np.zeros(2, dtype=bool), 0, rows, due)
-    >>> round(Gap(2)(shown), 6), round(Gap(1)(shown), 4)
-    (0.0, 0.6931)
-    """
-
-    name: ClassVar[str] = "gap"
-    of_groups: ClassVar[bool] = True
-    lower_is_better: ClassVar[bool] = True
-    about: ClassVar[str] = "the divergence of the known groups' exposure from the target; lower is fairer"
-    n: int
-    discount: Discount = LOG2_MAX2
-    divergence: str = "kl"
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.n)
-        check_choice("gap: divergence", self.divergence, tuple(DIVERGENCES))
-
-    def __call__(self, judged: JudgedRanking) -> float:
-        """The divergence; raises DataError where there are no memberships, or no known group has a target."""
-        memberships, target = judged.groups_for(self)
-        rows, due = memberships[: self.n], known_part(target)
-        shares = known_part(group_exposure(rows, self.discount(len(rows))))
-        if not shares.any():
-            shares = np.eye(len(due))[due.argmin()]
-        return DIVERGENCES[self.divergence](shares, due, SMOOTHING)
 
 
 def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatArray:

@@ -41,7 +41,7 @@ from fairagent.types.search import as_query
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
 STANDARD = ("nDCG@20", OF_GROUPS[0], f"nDCG@20*{OF_GROUPS[0]}", *OF_GROUPS[1:])
-UNJUDGED = ("changed@20", "kept@20", OF_GROUPS[0], "gap@20", *OF_GROUPS[1:])
+UNJUDGED = ("changed@20", "kept@20", *OF_GROUPS)
 """The measures of a file that names none, where nothing is judged."""
 LENGTH = 20
 """How long rankings are where no measure says it."""

@@ -176,7 +176,7 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
             yield Unaware(*about, mean, *ends)
         else:
             low, high = (float(end[row]) for end in interval)
-            erring = under_label_error(run, dimension).get(system, ())
+            erring = under_label_error(run, dimension).get(system, (None, None, None))
             yield Unaware(*about, None, *ends, mean, low, high, adjusted, *erring)
 
 
