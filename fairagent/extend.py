@@ -60,7 +60,7 @@ HOMES = {
     """,
     "measures.base": "seeded",
     "measures.curves": """
-        DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
+        DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name
     """,
     "measures.ndcg": "Gain graded_ndcg",
     "measures.parse": "MeasureFamily label_of",

@@ -16,8 +16,8 @@ from fairagent.types.common import counted
 if TYPE_CHECKING:
     from fairagent.labeling.evidence import Evidence
     from fairagent.labeling.examples import Examples
-    from fairagent.labeling.labeler import AwrfUnderError
     from fairagent.labeling.made import MadeLabels
+    from fairagent.measures import Interval
     from fairagent.retrieve.site import Site
 
 By = Literal["classifier", "model", "words"]
@@ -151,7 +151,7 @@ def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batc
     return WordLists(lists, texts)
 
 
-def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
+def report(made: MadeLabels, awrf: tuple[list[float], Interval] | None) -> None:
     """Print how far the labels are right, by examples that were held out, and what that does to AWRF."""
     from rich.table import Table
 
@@ -174,7 +174,8 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     for one in made.bins:
         echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {counted(one.documents, 'example')}")
     if awrf:
+        certain, mean = awrf
         echo(
-            f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}: {awrf.value:.3f} "
-            f"[{awrf.low:.3f}, {awrf.high:.3f}] under label error ({awrf.certain:.3f} were the chances exact)"
+            f"AWRF@{LISTED} of the engine's own list, {counted(len(certain), 'topic')}: {mean.value:.3f} ["
+            f"{mean.low:.3f}, {mean.high:.3f}] under label error ({sum(certain) / len(certain):.3f} were the chances exact)"
         )

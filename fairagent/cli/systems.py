@@ -21,7 +21,6 @@ from fairagent.evaluate.judging import (
     standard_measures,
 )
 from fairagent.evaluate.tables import Cell, Column, Table
-from fairagent.measures import Measure
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
@@ -127,7 +126,11 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
     by_dimension = {
         dimension: Fairness(
             *(awrf, both, _groups(collection, dimension, rankings, n)),
-            _by_topic(collection, dimension, rankings, fairness),
+            tuple(
+                value
+                for topic, one in rankings.items()
+                if (value := judged_value(fairness, collection, topic, one.ids, dimension)) is not None
+            ),
         )
         for dimension in collection.groups.dimensions
         for awrf, both in [mean_over_topics(collection, dimension, rankings, [fairness, product])]
@@ -148,14 +151,6 @@ def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranki
         )
         for group in zip(*shown, strict=True)
     )
-
-
-def _by_topic(
-    collection: Collection, dimension: str, rankings: Mapping[str, Ranking], measure: Measure
-) -> tuple[float, ...]:
-    """The measure of each topic that counts."""
-    values = (judged_value(measure, collection, topic, one.ids, dimension) for topic, one in rankings.items())
-    return tuple(value for value in values if value is not None)
 
 
 def _values(row: SystemMeans) -> list[float]:

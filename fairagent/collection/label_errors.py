@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.errors import DataError
-from fairagent.measures import awrf_under_error, known_part, odds_spread, shared_part
+from fairagent.measures import awrf_under_error, known_part, odds_spread
 from fairagent.measures.base import seeded
-from fairagent.measures.label_error import SAFE_SPREAD
+from fairagent.measures.label_error import SAFE_SPREAD, shared_part
 from fairagent.measures.unawareness import as_posteriors
 from fairagent.settings import Section, validate
 from fairagent.storage.files import write_whole

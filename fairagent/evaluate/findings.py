@@ -11,8 +11,8 @@ import numpy as np
 from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, paired_randomization, smallest_p, tested
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import p_phrase
-from fairagent.measures import mean_under_error
 from fairagent.measures.base import seeded
+from fairagent.measures.label_error import mean_under_error
 from fairagent.measures.parse import is_measure, leading_measure, short_labels
 from fairagent.types import FloatArray, exposure_rows
 from fairagent.types.change import ExposureChange, Verdict, as_verdict, exposure_change, seen_change

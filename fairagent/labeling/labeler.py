@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,8 @@ from fairagent.labeling.classifier import fit
 from fairagent.labeling.evidence import Evidence
 from fairagent.labeling.examples import FEWEST, Examples
 from fairagent.labeling.made import MadeLabels, errors_of, with_labels
-from fairagent.measures import mean_under_error
+from fairagent.measures import Interval
+from fairagent.measures.label_error import mean_under_error
 from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.storage.files import file_name
@@ -73,24 +73,10 @@ def make_labels(
     return MadeLabels(examples, evidence.source, tuple(ids), chances, sure, errors, bins)
 
 
-@dataclass(frozen=True, slots=True)
-class AwrfUnderError:
-    """AWRF of an engine's lists as made labels have it: the mean over topics, and the ends of its interval.
-
-    `certain` is AWRF as if every document were of the groups by its chances.
-    """
-
-    topics: int
-    certain: float
-    value: float
-    low: float
-    high: float
-
-
 def awrf_of_lists(
     collection: Collection, made: MadeLabels, lists: Mapping[str, Ranking], n: int
-) -> AwrfUnderError | None:
-    """AWRF@n of the `lists` (topic -> ranking) under the errors of the labels; None where no topic counts."""
+) -> tuple[list[float], Interval] | None:
+    """AWRF@n of `lists` (topic -> ranking): of each topic that counts, were chances exact, and the mean under error."""
     labeled, dimension = with_labels(collection, made), made.examples.dimension
     if any(collection.qrels.values()):
         target, topics = "trec", judged_topics(labeled, dimension).counted
@@ -106,10 +92,7 @@ def awrf_of_lists(
         if exposure.likely is not None and dimension in values:
             certain += values[dimension].values()
             likely.append(exposure.likely)
-    if not likely:
-        return None
-    mean = mean_under_error(np.array(likely))
-    return AwrfUnderError(len(likely), float(np.mean(certain)), mean.value, mean.low, mean.high)
+    return (certain, mean_under_error(np.array(likely))) if likely else None
 
 
 def engine_lists(site: Site, n: int) -> dict[str, Ranking]:

@@ -15,8 +15,6 @@ from fairagent.settings import read_yaml, validate
 from fairagent.storage.readers import Malformed, file_text
 from fairagent.storage.yaml_text import LARGEST_YAML, parse_yaml
 
-WHO = "fairagent label --write"
-
 
 def section_of(site: Site, path: Path, errors: Path, dimension: str, typed: bool) -> dict[str, Any]:
     """The block of `groups` that names the labels; `typed`: none but documents of the type are in theirs."""
@@ -65,7 +63,11 @@ def with_section(site: Site, section: dict[str, Any]) -> tuple[Path, str]:
     lines, added = text.splitlines(keepends=True), dumped({"groups": after["groups"]})
     start, end = _lines_of(text, "groups") or (len(lines), len(lines))
     was = [f"# {line}" for line in lines[start:end]]
-    told = [f"# {WHO} has put made labels of {dimension!r} into the groups, which were:\n"] if was else []
+    told = (
+        [f"# fairagent label --write has put made labels of {dimension!r} into the groups, which were:\n"]
+        if was
+        else []
+    )
     new = "".join([*lines[:start], *told, *was, added, *lines[end:]])
     try:
         same = parse_yaml(new) == after

@@ -34,16 +34,8 @@ from fairagent.measures.expected_exposure import (
     normalized_expected_utility,
     target_exposure,
 )
-from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, known_part, min_max, most_underexposed
-from fairagent.measures.label_error import (
-    awrf_under_error,
-    calibration_error,
-    drawn_labels,
-    mean_under_error,
-    odds_spread,
-    reliability,
-    shared_part,
-)
+from fairagent.measures.exposure import Unlabeled, blend, group_exposure, known_part, min_max, most_underexposed
+from fairagent.measures.label_error import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.skew import NDKL, ndkl
@@ -87,7 +79,6 @@ __all__ = [
     "drawn_labels",
     "expected_exposure",
     "exposure_bounds",
-    "gaps",
     "group_exposure",
     "item_exposure",
     "jensen_shannon",
@@ -95,7 +86,6 @@ __all__ = [
     "kl",
     "kl_reverse",
     "known_part",
-    "mean_under_error",
     "min_max",
     "missing_judgments",
     "most_underexposed",
@@ -107,7 +97,6 @@ __all__ = [
     "parse_measure",
     "prevalence",
     "reliability",
-    "shared_part",
     "target_exposure",
     "total_variation",
 ]

@@ -78,20 +78,6 @@ def known_part(shares: FloatArray) -> FloatArray:
     return known / total if total > 0.0 else np.zeros_like(known)
 
 
-def gaps(shares: FloatArray, target: FloatArray) -> FloatArray:
-    """What each group lacks: target - shares, shape (g,), in [-1, 1]; positive means under-exposed.
-
-    >>> import numpy as np
-    >>> gaps(np.array([0.25, 0.75]), np.array([0.5, 0.5])).tolist()
-    [0.25, -0.25]
-    """
-    shares, target = as_vector(shares, "shares"), as_vector(target, "target")
-    check_same_length(shares, target, "shares and target")
-    check_nonnegative(shares, "shares")
-    check_nonnegative(target, "target")
-    return target - shares
-
-
 def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray]) -> tuple[int, int] | None:
     """The places (dimension, group) of the known group that lacks most exposure, of all dimensions; None where none.
 
@@ -107,11 +93,11 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     >>> most_underexposed([gender, region], [np.array([0.5, 0.5]), np.array([0.4, 0.3, 0.3])])
     (1, 1)
     """
-    lacking = [
-        (round(gap, DECIMALS), due, -dimension, -group)
-        for dimension, (of_groups, target) in enumerate(zip(shares, targets, strict=True))
-        for group, (gap, due) in enumerate(zip(gaps(of_groups, target).tolist(), target.tolist(), strict=True))
-    ]
+    lacking = []
+    for dimension, (of_groups, target) in enumerate(zip(shares, targets, strict=True)):
+        check_same_length(of_groups, target, "shares and target")
+        gaps = zip((target - of_groups).round(DECIMALS).tolist(), target.tolist(), strict=True)
+        lacking += [(gap, due, -dimension, -group) for group, (gap, due) in enumerate(gaps)]
     most, _, dimension, group = max(lacking, default=(0.0, 0.0, 0, 0))
     return (-dimension, -group) if most > 0 else None
 

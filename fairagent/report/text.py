@@ -173,16 +173,11 @@ class ExposureBars:
         table.add_column("target", justify="right", no_wrap=True)
         for before, after in self.pairs:
             _add_dimension(table, before, after)
-        table.caption = self._caption
+        trace, oracle = self.trace, (" (oracle)", "bold red") if self.trace.oracle else ""
+        meant = "".join(f"; {name} is {TARGETS[name]}" for name in dict.fromkeys(trace.targets) if name in TARGETS)
+        table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle, (meant, "dim"))
         table.caption_justify = "left"
         yield table
-
-    @property
-    def _caption(self) -> Text:
-        trace = self.trace
-        oracle = (" (oracle)", "bold red") if trace.oracle else ""
-        meant = "".join(f"; {name} is {TARGETS[name]}" for name in dict.fromkeys(trace.targets) if name in TARGETS)
-        return Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle, (meant, "dim"))
 
 
 def exposure_table(trace: Trace) -> ExposureBars:

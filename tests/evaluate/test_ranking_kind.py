@@ -89,12 +89,7 @@ def test_runs_are_deep_and_exposure_is_measured_at_n(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("measures", "n"),
-    [
-        ("[nDCG@20, AWRF@10, R@100]", 10),
-        ("[P@5, nDCG@7]", 7),
-        ("[AP]", 20),
-        ("[NDKL@8, unlabeled@6]", 8),
-    ],
+    [("[nDCG@20, AWRF@10, R@100]", 10), ("[P@5, nDCG@7]", 7), ("[AP]", 20), ("[NDKL@8, unlabeled@6]", 8)],
 )
 def test_how_long_rankings_are(tmp_path: Path, measures: str, n: int) -> None:
     pytest.importorskip("ir_measures")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairagent.errors import UsageError
 from fairagent.measures import LOG2_MAX2, Log2Plus1, Uniform
-from fairagent.measures.amortized import attention, deserved, inequity, pay_documents, quality
+from fairagent.measures.amortized import attention, deserved, pay_documents, quality
 from fairagent.types import FloatArray
 
 # Three documents, two ranks of weights 1 and 1/2 (attention 2/3 and 1/3), relevance 1, 1/2, 1/2 (due 1/2, 1/4, 1/4).
@@ -63,7 +63,7 @@ def left(order: list[int], debts: FloatArray, relevance: FloatArray, weights: Fl
     """The debts after a ranking, in all."""
     received = np.zeros(len(relevance))
     received[order] = attention(weights)
-    return inequity(debts + deserved(relevance) - received)
+    return float(np.abs(debts + deserved(relevance) - received).sum())
 
 
 @given(cases())
