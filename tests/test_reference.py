@@ -71,7 +71,7 @@ def test_the_pages_name_every_command_option_and_part(generate: Any) -> None:
     pages = generate.pages()
     assert "| `--collection`, `-c` `FILE` |" in pages["commands.md"]
     for name, function in generate.commands():
-        made = Typer()
+        made = Typer(add_completion=False)
         made.command()(function)
         section = pages["commands.md"].partition(f"## `{name}`\n")[2].partition("\n## ")[0]
         for one in get_command(made).params:

@@ -176,6 +176,6 @@ def report(made: MadeLabels, awrf: tuple[list[float], Interval] | None) -> None:
     if awrf:
         certain, mean = awrf
         echo(
-            f"AWRF@{LISTED} of the engine's own list, {counted(len(certain), 'topic')}: {mean.value:.3f} ["
-            f"{mean.low:.3f}, {mean.high:.3f}] under label error ({sum(certain) / len(certain):.3f} were the chances exact)"
+            f"AWRF@{LISTED} of the engine's list, {counted(len(certain), 'topic')}: {mean.value:.3f} [{mean.low:.3f}, "
+            f"{mean.high:.3f}] under label error ({sum(certain) / len(certain):.3f} were the chances exact)"
         )

@@ -108,8 +108,7 @@ def under_error(
 ) -> tuple[float, float, float, float] | None:
     """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
 
-    Last comes the part of the error that all topics share (`shared_part`): 0, they are independent, where nothing says
-    that one labeler made the labels.
+    Last comes the `shared_part` of the error: 0 where nothing says that one labeler made the labels.
 
     Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
     none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -185,8 +186,8 @@ def paired_randomization(differences: FloatArray, rng: np.random.Generator) -> l
 
     if differences.shape[1] < 2 or not len(differences):
         return [None] * len(differences)
-    how = {"permutation_type": "samples", "n_resamples": RESAMPLES, "batch": BATCH, "vectorized": True}
-    p_values: list[float | None] = permutation_test((differences,), np.mean, axis=1, rng=rng, **how).pvalue.tolist()
+    test: Any = partial(permutation_test, permutation_type="samples", vectorized=True, n_resamples=RESAMPLES)
+    p_values: list[float | None] = test((differences,), np.mean, batch=BATCH, axis=1, rng=rng).pvalue.tolist()
     return p_values
 
 

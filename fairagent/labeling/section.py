@@ -63,11 +63,7 @@ def with_section(site: Site, section: dict[str, Any]) -> tuple[Path, str]:
     lines, added = text.splitlines(keepends=True), dumped({"groups": after["groups"]})
     start, end = _lines_of(text, "groups") or (len(lines), len(lines))
     was = [f"# {line}" for line in lines[start:end]]
-    told = (
-        [f"# fairagent label --write has put made labels of {dimension!r} into the groups, which were:\n"]
-        if was
-        else []
-    )
+    told = [f"# fairagent label --write put made labels of {dimension!r} into the groups, which were:\n"] if was else []
     new = "".join([*lines[:start], *told, *was, added, *lines[end:]])
     try:
         same = parse_yaml(new) == after

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -170,14 +171,13 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
     for row, (system, mean) in enumerate(zip(run.systems, values.mean(axis=1).tolist(), strict=True)):
         own = [shown[system][topic] for topic in topics]
         missing = [0.0 if (of := _possible(one)) is None else of[0] for one in own]
-        ends = np.array([fairness_bounds(one, base) for one in own]).mean(axis=0).tolist()
-        about = system, dimension, len(topics), float(np.mean(missing))
-        if interval is None:
-            yield Unaware(*about, mean, *ends)
-        else:
-            low, high = (float(end[row]) for end in interval)
-            erring = under_label_error(run, dimension).get(system, (None, None, None))
-            yield Unaware(*about, None, *ends, mean, low, high, adjusted, *erring)
+        lowest, highest = np.array([fairness_bounds(one, base) for one in own]).mean(axis=0).tolist()
+        made: list[Any] = [system, dimension, len(topics), float(np.mean(missing)), mean, lowest, highest]
+        if interval is not None:
+            made[4:5] = [None]
+            made += [mean, *(float(end[row]) for end in interval), adjusted]
+            made += under_label_error(run, dimension).get(system, ())
+        yield Unaware(*made)
 
 
 def _lacking(run: Run, dimension: str) -> float:
