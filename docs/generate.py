@@ -225,6 +225,9 @@ def option(annotated: Any, parameter: inspect.Parameter) -> tuple[str, str, str]
     choices = [str(one.value) for one in type_] if isinstance(type_, type) and issubclass(type_, Enum) else []
     value = f"`{' or '.join(choices) or info.metavar or parameter.name.upper()}`"
     if isinstance(info, OptionInfo):
+        if not named:  # typer names it after the parameter, and a switch twice
+            own = parameter.name.replace("_", "-")
+            named = [f"--{own}/--no-{own}" if type_ is bool else f"--{own}"]
         value = ", ".join(f"`{one}`" for one in named) + (f" {value}" if type_ is not bool else "")
     default = getattr(parameter.default, "value", parameter.default)
     unset = default is None or default is False or default == ""

@@ -60,7 +60,7 @@ HOMES = {
     """,
     "measures.base": "seeded",
     "measures.curves": """
-        DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
+        DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name
     """,
     "measures.ndcg": "Gain graded_ndcg",
     "measures.parse": "MeasureFamily label_of",
@@ -136,7 +136,7 @@ HOMES = {
     "search.rerank.frontier": "Frontier",
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pair_scores pool_of reranked",
     "search.run": "SearchRun hits_of",
-    "evaluate.comparison": "paired_t",
+    "evaluate.comparison": "SIGNIFICANT paired_t",
     "evaluate.experiment": "build_indexes",
     "evaluate.fields": "FileSection Name",
     "evaluate.fingerprint": "changes file_hash of_model price_of",
@@ -155,7 +155,7 @@ HOMES = {
     "evaluate.run": """
         HEAD Run lower_is_better plan_in read_head
     """,
-    "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
+    "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint Table",
     "evaluate.thresholds": "Bound",
     "evaluate.workers": "Workers",
     "report.page": "STYLES TEMPLATES",

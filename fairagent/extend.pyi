@@ -79,6 +79,7 @@ from fairagent.errors import ReplyTruncated as ReplyTruncated
 from fairagent.errors import SettingsError as SettingsError
 from fairagent.errors import TransientModelError as TransientModelError
 from fairagent.errors import UsageError as UsageError
+from fairagent.evaluate.comparison import SIGNIFICANT as SIGNIFICANT
 from fairagent.evaluate.comparison import paired_t as paired_t
 from fairagent.evaluate.experiment import build_indexes as build_indexes
 from fairagent.evaluate.fields import FileSection as FileSection
@@ -135,7 +136,6 @@ from fairagent.evaluate.tables import PagePart as PagePart
 from fairagent.evaluate.tables import PageSection as PageSection
 from fairagent.evaluate.tables import PlotLine as PlotLine
 from fairagent.evaluate.tables import PlotPoint as PlotPoint
-from fairagent.evaluate.tables import SIGNIFICANT as SIGNIFICANT
 from fairagent.evaluate.tables import Table as Table
 from fairagent.evaluate.thresholds import Bound as Bound
 from fairagent.evaluate.workers import Workers as Workers

@@ -273,7 +273,7 @@ def print_results(
     details: bool = False,
 ) -> None:
     """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
-    from fairagent.evaluate.findings import verdict_lines
+    from fairagent.evaluate.findings import findings, verdict_lines
     from fairagent.evaluate.results import alarms_of, exposure_table, results_text
     from fairagent.evaluate.thresholds import verdicts
     from fairagent.report.record import to_json
@@ -292,6 +292,7 @@ def print_results(
         "equal": [asdict(one) for one in run.equal],
         "excluded": dict(run.excluded),
         "verdict": list(verdict_lines(run)),
+        "findings": [one.record() for one in findings(run)],
         "comparisons": [asdict(row) for row in run.comparisons],
         "exposures": [
             {"dimension": name, **dict(zip(("system", "group", "exposure", "target"), row, strict=True))}

@@ -10,6 +10,7 @@ from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
 from fairagent.collection.target_choice import judged_by
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
+from fairagent.evaluate.findings import paired
 from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, judged_value, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
 from fairagent.measures import Measure
@@ -17,7 +18,7 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
 from fairagent.types import ExposureRow, Ranking, exposure_rows
-from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
+from fairagent.types.change import ExposureChange, exposure_change
 
 BEST = "*"
 """Marks the best values of a column."""
@@ -28,12 +29,13 @@ class Fairness:
     """Means over the topics that count for one dimension; the product is taken topic by topic.
 
     `groups` has each group's mean exposure and its target in the judgment, last the documents without a label;
-    `target` names that.
+    `topics` is AWRF of each topic that counts, in the collection's order; `target` names what it is judged by.
     """
 
     awrf: float
     product: float
     groups: tuple[ExposureRow, ...] = ()
+    topics: tuple[float, ...] = ()
     target: str = ""
 
 
@@ -72,13 +74,13 @@ def compare(site: Site) -> Iterator[SystemMeans]:
 def verdicts(rows: Sequence[SystemMeans]) -> tuple[str, list[ExposureChange]]:
     """The engine that the last row, the agent, is compared with, and what this changes in each dimension."""
     engine = next((row for row in rows if row.system == FUSED), rows[0])
-    changes = [
-        exposure_change(
-            dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE, one.target
-        )
-        for dimension, one in rows[-1].fairness.items()
-        if one.groups and (was := engine.fairness[dimension].awrf)
-    ]
+    changes = []
+    for dimension, one in rows[-1].fairness.items():
+        was = engine.fairness[dimension]
+        if one.groups and len(one.topics) > 1:
+            test = paired("AWRF", np.array(one.topics) - np.array(was.topics), dimension)
+            about = {"verdict": test.fairness, "test": str(test), "source": one.target}
+            changes.append(exposure_change(dimension, was.groups, one.groups, **about))
     return engine.system, changes
 
 
@@ -121,6 +123,11 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
             _mean(fairness, collection, rankings, dimension),
             _mean(product, collection, rankings, dimension),
             _groups(collection, dimension, rankings, n),
+            tuple(
+                value
+                for topic, one in rankings.items()
+                if (value := judged_value(fairness, collection, topic, one.ids, dimension)) is not None
+            ),
             judged_by(dimension, collection).name,
         )
         for dimension in collection.groups.dimensions

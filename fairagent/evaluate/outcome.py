@@ -30,7 +30,7 @@ class GroupShares:
     predicted: bool = False
     target_known: tuple[float, ...] | None = None
     unknown_target: float | None = None
-    likely: tuple[float, float, float] | None = None
+    likely: tuple[float, float, float, float] | None = None
 
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:

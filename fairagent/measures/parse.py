@@ -21,14 +21,13 @@ OWN = {
     "nDCG": "fairagent.measures.ndcg:NDCG",
     "AWRF": "fairagent.measures.awrf:AWRF",
     "NDKL": "fairagent.measures.skew:NDKL",
-    "gap": "fairagent.measures.exposure:Gap",
     "unlabeled": "fairagent.measures.exposure:Unlabeled",
 }
 """Name of a measure -> `module:Class`."""
 FORMS = (
     "nDCG(discount=log2-max2, gain=binary|linear|exponential)@20, "
     "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, "
-    "NDKL(unknown=ignore|group)@20, gap(divergence=kl)@20, "
+    "NDKL@20, "
     "unlabeled(of=all|type)@20, "
     "a product of two such as nDCG@20*AWRF@20, or what ir-measures (pip install 'fairagent[measures]') has, such as "
     "AP, RR or P@5; options may be left out"

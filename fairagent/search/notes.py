@@ -21,7 +21,7 @@ UNLABELED_OFF = 0.05
 
 
 def less_fair(own: Sequence[Exposure], served: Sequence[Exposure]) -> tuple[str, ...]:
-    """The dimensions in which what is served is less fair than the engine's own list, each as a note, however little.
+    """The dimensions in which what is served is less fair than the engine's own list, each as a note.
 
     So are those that hardly apply to the query, and do not count.
     """

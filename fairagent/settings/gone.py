@@ -5,6 +5,7 @@ from __future__ import annotations
 GONE: dict[str, str] = {
     "GFR": "use AWRF, or nDCG and AWRF as a product",
     "ExposureRatio": "use AWRF, and the exposure table for each group's share of its target",
+    "gap": "use AWRF, which is 1 less a divergence; a search's own gap is in its record",
     "PoolTest": "use NDKL, or fail_probability of fairagent.papers.rivals.fa_star_ir for FA*IR's test",
     "MinSkew": "use NDKL, or the exposure table, which says what each group has of its target",
     "MaxSkew": "use NDKL, or the exposure table, which says what each group has of its target",

@@ -96,14 +96,16 @@ def test_many_dimensions_are_a_block_each_and_none_is_none() -> None:
     assert verdicts(alone) == ("BM25", [])
 
 
-def test_the_verdict_is_the_agents_against_its_engine() -> None:
+def test_the_verdict_is_the_agents_against_its_engine_by_the_paired_test() -> None:
     def row(system: str, awrf: float, women: float) -> SystemMeans:
         groups = (ExposureRow("women", women, 0.5), ExposureRow("men", 1 - women, 0.5), ExposureRow("none", 0.1, None))
-        return SystemMeans(system, 0.5, {"gender": Fairness(awrf, 0.4, groups)}, 0, 0.1)
+        topics = tuple(awrf + (system == "agent" and 0.001 * n) for n in range(-4, 5))
+        return SystemMeans(system, 0.5, {"gender": Fairness(awrf, 0.4, groups, topics)}, 0, 0.1)
 
     rows = [row("BM25", 0.8, 0), row(FUSED, 0.9, 0.1), row("agent", 0.95, 0.3)]
     engine, (change,) = verdicts(rows)
-    assert engine == FUSED
-    assert str(change) == "gender: women gets 30% of the attention instead of 10%; it should have 50%"
-    assert not verdicts([*rows[:1], *rows[2:]])[1][0].worse
+    assert (engine, change.verdict, change.label) == (FUSED, "fairer", "women")
+    assert "AWRF +0.0500, 95 % interval +0.04" in str(change)
+    assert verdicts([*rows[:1], *rows[2:]])[0] == "BM25"
     assert verdicts([*rows[:2], row("agent", 0.85, 0.05)])[1][0].worse
+    assert verdicts([*rows[:2], row("agent", 0.8995, 0.05)])[1][0].verdict == "no measurable difference"
