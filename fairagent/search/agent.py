@@ -326,7 +326,7 @@ class FairAgent(Summarized):
         notes = (
             *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
             *notes_of(served, result, first, meter),
-            *engine_notes(self.retriever, query),
+            *engine_notes(self.retriever, query, own),
         )
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
