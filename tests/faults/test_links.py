@@ -129,6 +129,30 @@ def test_193_a_link_above_the_file_leads_nowhere(mine: Path, tmp_path: Path) -> 
     assert (folder / "more" / "a.txt").read_text() == "mine too"
 
 
+@pytest.mark.parametrize("linked", ["folder", "parent"])
+def test_193_links_that_the_user_has_made_stay_and_are_written_through(linked: str, tmp_path: Path) -> None:
+    (tmp_path / "disk" / "index").mkdir(parents=True)
+    if linked == "parent":
+        (tmp_path / "indexes").symlink_to(tmp_path / "disk")
+    else:
+        (tmp_path / "indexes").mkdir()
+        (tmp_path / "indexes" / "index").symlink_to(tmp_path / "disk" / "index")
+    index = tmp_path / "indexes" / "index"
+    for text in ("first", "second"):
+        with workshop(index) as shop:
+            shop.begin()
+            write_whole(shop.new / "a", text)
+            shop.put()
+        assert (tmp_path / "disk" / "index" / "a").read_text() == text
+    for name, writer in WRITERS.items():
+        writer(index / name)
+    with locked(index):
+        pass
+    assert (index.is_symlink(), index.parent.is_symlink()) == (linked == "folder", linked == "parent")
+    assert sorted(os.listdir(tmp_path / "disk")) == ["index"]
+    assert {"a", *WRITERS} <= set(os.listdir(tmp_path / "disk" / "index"))
+
+
 def test_193_report_writes_into_its_folder_alone(made: Path, mine: Path, tmp_path: Path) -> None:
     """In the place of every file that it writes, and under the names that whole files once had while they grew."""
     names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]
