@@ -43,34 +43,47 @@ def cores() -> int:
 class Crew(ThreadPoolExecutor):
     """An executor whose threads hand each job to a process of their own; the first does its jobs `here`, if so wanted.
 
-    Processes start with the first jobs, those besides `here` after `patience` seconds, so that a short run starts none.
+    Processes start with the first jobs, those besides `here` once it is to `grow`: a short run starts none.
     They end with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments
     and its result can be pickled, and what it raises is raised here; BackendUnavailable where its process has ended, or
     gives no sign of life: one that was stopped would be waited for without end.
     """
 
-    def __init__(self, count: int, here: bool = True, patience: float = 0.0) -> None:
+    def __init__(self, count: int, here: bool = True) -> None:
         super().__init__(count, thread_name_prefix="crew", initializer=self._begin)
         self._mine = threading.local()
         self._lock = threading.Lock()
-        self._here, self._patience = here, patience
-        self._ending = threading.Event()
+        self._here, self._ending = here, False
+        self._awake = threading.Event()
+        if not here:
+            self.grow()
         self._others: list[_Other] = []
 
     def submit(self, work: Callable[..., T], /, *arguments: Any, **_: Any) -> Future[T]:
         """Have a job done; its result as a future."""
         return super().submit(lambda: self._do(work, arguments))
 
+    def grow(self) -> None:
+        """Have the other processes start."""
+        self._awake.set()
+
+    @property
+    def grown(self) -> bool:
+        """Whether they are to."""
+        return self._awake.is_set()
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Wait for the jobs that are under way, and end the processes."""
-        self._ending.set()
+        self._ending = True
+        self._awake.set()
         super().shutdown(wait, cancel_futures=cancel_futures)
         for other in self._others:
             other.end()
 
     def abandon(self) -> None:
         """End the processes at once: nobody waits for what they do."""
-        self._ending.set()
+        self._ending = True
+        self._awake.set()
         for other in self._others:
             other.kill()
 
@@ -78,7 +91,10 @@ class Crew(ThreadPoolExecutor):
         with self._lock:
             here, self._here = self._here, False
         self._mine.other = None
-        if not here and not self._ending.wait(self._patience):
+        if here:
+            return
+        self._awake.wait()
+        if not self._ending:
             self._mine.other = _Other()
             self._others.append(self._mine.other)
 

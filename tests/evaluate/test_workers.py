@@ -165,10 +165,13 @@ def test_a_crew_is_this_process_and_others_that_stay() -> None:
             os.kill(pid, 0)
 
 
-def test_a_short_run_starts_no_process() -> None:
+@pytest.mark.parametrize("total", [0, 20])
+def test_a_short_run_starts_no_process(total: int) -> None:
+    """Nor one that takes more than a moment, of which little is left."""
     pids: set[int] = set()
     with crew(4) as workers:
-        workers.for_each(((slow_pid, (0.0,)) for _ in range(20)), pids.add)
+        workers.for_each(((slow_pid, (0.04 * bool(total),)) for _ in range(20)), pids.add, total)
+        assert workers.alone
     assert pids == {os.getpid()}
 
 
