@@ -194,14 +194,14 @@ def elsewhere(here: int, how: str) -> str:
     [
         ("data", DataError, "line 7 is none"),
         ("fault", ZeroDivisionError, "one of ours"),
-        ("killed", BackendUnavailable, r"a worker process has ended \(exit code -9\).*repeat the command"),
+        ("killed", BackendUnavailable, r"a worker process has ended.*repeat the command"),
     ],
 )
 def test_what_happens_in_another_process_of_a_crew_is_raised_here(how: str, error: type[Exception], says: str) -> None:
     with crew(2) as workers, pytest.raises(error, match=says) as raised:
         workers.for_each(((elsewhere, (os.getpid(), how)) for _ in range(3000)), lambda done: None)
     # A fault of ours comes with the lines where it was.
-    assert any("raise ZeroDivisionError" in note for note in getattr(raised.value, "__notes__", ())) == (how == "fault")
+    assert ("raise ZeroDivisionError" in str(raised.value.__cause__)) == (how == "fault")
 
 
 ORPHANS = """
