@@ -142,7 +142,7 @@ def _without_label(collection: Collection, dimension: str) -> tuple[float, float
     bare = dict.fromkeys(id for id, known in zip(ids, labeled.tolist(), strict=True) if not known)
     types = groups.of_type(dimension, list(bare))
     unable = 0.0 if types is None or not bare else 1 - float(np.mean(np.asarray(types, dtype=np.float64)))
-    return unable, float(np.mean([id in bare for id in relevant] or [0.0]))
+    return unable, sum(id in bare for id in relevant) / max(len(relevant), 1)
 
 
 def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]]:

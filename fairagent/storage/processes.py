@@ -134,8 +134,12 @@ def _prepare() -> None:
     """What a process does before its first job."""
     parent = parent_process()
     assert parent is not None
-    # It ends with the first one, whatever ends that.
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+    def end_with_it() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
     # Libraries that are loaded from now on use one thread; OpenMP is torch's and faiss's.
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", *OF_BLAS), "1"))
     # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.

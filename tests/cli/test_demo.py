@@ -104,18 +104,13 @@ def row(system: str, awrf: float, women: float, ndcg: float = 0.5, none: float =
 
 
 def test_where_the_agent_is_not_the_best_and_why(tmp_path: Path) -> None:
-    rows = [
-        row("labeled", 0.8, 0.2, 0.7, none=0),
-        row("exposure", 0.97, 0.3, 0.4),
-        row("agent", 0.9, 0.3),
-    ]
+    rows = [row("labeled", 0.8, 0.2, 0.7, none=0), row("exposure", 0.97, 0.3, 0.4), row("agent", 0.9, 0.3)]
     collection = load_collection(write_demo(tmp_path / "demo", people=60))
     labeled, exposure = better_rows(rows, collection)
-    ids = [one.id for one in collection.documents()]
-    bare = {id for id in ids if not collection.groups.memberships("gender", [id])[0, 1:].any()}
-    judged = [id for grades in collection.qrels.values() for id, grade in grades.items() if grade]
-    among = np.mean([id in bare for id in judged])
-    persons = np.mean(np.asarray(collection.groups.of_type("gender", list(bare)), float))
+    groups, ids = collection.groups, [one.id for one in collection.documents()]
+    bare = {id for id in ids if not groups.memberships("gender", [id])[0, 1:].any()}
+    among = np.mean([id in bare for grades in collection.qrels.values() for id, grade in grades.items() if grade])
+    persons = np.mean(np.asarray(groups.of_type("gender", list(bare)), float))
     assert labeled.startswith("labeled is best in nDCG: ")
     assert re.findall(r"\d+%", labeled) == ["0%", "10%", f"{1 - persons:.0%}", f"{among:.0%}"]
     assert (exposure.split(":")[0], "0.100" in exposure) == ("exposure is best in AWRF of gender", True)

@@ -131,26 +131,24 @@ def test_193_a_link_above_the_file_leads_nowhere(mine: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("linked", ["folder", "parent"])
 def test_193_links_that_the_user_has_made_stay_and_are_written_through(linked: str, tmp_path: Path) -> None:
-    (tmp_path / "disk" / "index").mkdir(parents=True)
-    if linked == "parent":
-        (tmp_path / "indexes").symlink_to(tmp_path / "disk")
-    else:
-        (tmp_path / "indexes").mkdir()
-        (tmp_path / "indexes" / "index").symlink_to(tmp_path / "disk" / "index")
-    index = tmp_path / "indexes" / "index"
+    disk, index = tmp_path / "disk", tmp_path / "indexes" / "index"
+    (disk / "index").mkdir(parents=True)
+    if linked == "folder":
+        index.parent.mkdir()
+    (index if linked == "folder" else index.parent).symlink_to(disk / "index" if linked == "folder" else disk)
     for text in ("first", "second"):
         with workshop(index) as shop:
             shop.begin()
             write_whole(shop.new / "a", text)
             shop.put()
-        assert (tmp_path / "disk" / "index" / "a").read_text() == text
+        assert (disk / "index" / "a").read_text() == text
     for name, writer in WRITERS.items():
         writer(index / name)
     with locked(index):
         pass
     assert (index.is_symlink(), index.parent.is_symlink()) == (linked == "folder", linked == "parent")
-    assert sorted(os.listdir(tmp_path / "disk")) == ["index"]
-    assert {"a", *WRITERS} <= set(os.listdir(tmp_path / "disk" / "index"))
+    assert os.listdir(disk) == ["index"]
+    assert {"a", *WRITERS} <= set(os.listdir(disk / "index"))
 
 
 def test_193_report_writes_into_its_folder_alone(made: Path, mine: Path, tmp_path: Path) -> None:

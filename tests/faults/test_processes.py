@@ -155,9 +155,6 @@ def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_pat
     assert (reply.text, reply.cached, len(server.requests)) == ("red", False, 1)
 
 
-ASKED = ModelRequest((("user", "Which color?"),))
-
-
 # Case 217
 
 PROGRAM = """
