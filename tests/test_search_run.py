@@ -103,7 +103,7 @@ def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPa
         ({"loop": {"kind": "widen", "actions": ["filter"]}, "filter": "fair"}, ()),
         (
             {"filter": "fair"},
-            ("filter: fair is not used: it reads what answers are made from; set loop.actions=[filter]",),
+            ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",),
         ),
         (
             {"refine": {"terms": 3}},

@@ -103,7 +103,7 @@ def unused_filter(settings: Settings) -> tuple[str, ...]:
     """That a search without an answer makes no use of the filter that was set, and what does; nothing where it does."""
     if not settings.filter.templates or any(one is settings.filter for one in settings.loop.uses(settings)):
         return ()
-    return (f"filter: {settings.filter} is not used: it reads what answers are made from; set loop.actions=[filter]",)
+    return (f"filter: {settings.filter} is not used: a search writes no answer; set loop.actions=[filter]",)
 
 
 def hits_of(

@@ -28,13 +28,11 @@ def test_all_is_well(call: Call, small: Small) -> None:
 
 def test_json(call: Call, small: Small) -> None:
     found = json.loads(call("doctor", "--json", *small.options).stdout)
-    assert found["ok"] is True
     checks = {check["name"]: check for check in found["checks"]}
-    assert checks["packages"]["status"] == "ok"
+    assert (found["ok"], checks["packages"]["status"], checks["index"]["status"]) == (True, "ok", "ok")
     for name in ("openai", "scipy", "tenacity", "pydantic", "jinja2", "diskcache"):
         assert f"{name} {version(name)}" in checks["packages"]["detail"]
     assert {f"extra {name}" for name in EXTRAS} < checks.keys()
-    assert checks["index"]["status"] == "ok"
     assert checks["OPENAI_API_KEY"]["detail"] == "not set"
 
 

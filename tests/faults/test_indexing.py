@@ -99,7 +99,6 @@ def test_121_and_224_a_process_that_is_killed_is_an_error_and_no_smaller_index(
 # Case 209
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell which process is stopped")
 def test_209_a_process_that_is_stopped_is_named_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "LOOK", 0.01)
     folder = tmp_path / "index"

@@ -62,8 +62,7 @@ def test_a_file_is_read_once_by_all_processes(
     assert len(hashed) == 1
     forget(monkeypatch)
     assert file_digest(large, later) == expected
-    assert len(hashed) == 1
-    assert len(list(notes.iterdir())) == 1
+    assert (len(hashed), len(list(notes.iterdir()))) == (1, 1)
 
 
 def test_a_file_of_just_now_is_read_each_time(large: Path, notes: Path, hashed: list[int]) -> None:
