@@ -67,13 +67,11 @@ def test_a_file_is_read_once_by_all_processes(
 
 def test_a_file_of_just_now_is_read_each_time(large: Path, notes: Path, hashed: list[int]) -> None:
     written = max(large.stat().st_mtime_ns, large.stat().st_ctime_ns)
-    for _ in range(2):
-        file_digest(large, lambda: written + QUIET)
-    assert len(hashed) == 2
-    assert not notes.exists()
-    file_digest(large, lambda: written + QUIET + 1)
-    file_digest(large, lambda: written + QUIET + 1)
-    assert len(hashed) == 3
+    for after, times in ((QUIET, 2), (QUIET + 1, 3)):
+        assert not notes.exists()
+        for _ in range(2):
+            file_digest(large, lambda now=written + after: now)
+        assert len(hashed) == times
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_remembered(

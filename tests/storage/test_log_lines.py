@@ -60,7 +60,5 @@ def test_a_traceback_is_one_field_without_messages() -> None:
     found = line(exc_info=raised())
     assert all(told in found["traceback"] for told in ("KeyError", "ValueError", "test_log_lines.py"))
     assert SECRET not in json.dumps(found)
-
-
-def test_its_messages_are_there_where_they_are_wanted() -> None:
+    # They are there where they are wanted.
     assert line(texts=True, exc_info=raised())["traceback"].count(SECRET) >= 3
