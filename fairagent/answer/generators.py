@@ -20,6 +20,7 @@ from fairagent.llm import Model, stream
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.retrieve.bm25.analysis import one_form
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
@@ -128,7 +129,7 @@ class ExtractiveGenerator:
     def _best(self, query: str | Query, documents: Sequence[Document]) -> dict[int, tuple[_Sentence, float]]:
         """Document number -> its best sentence that repeats none before it, and its score, the best first."""
         pool = [
-            _Sentence(number, place, text, frozenset(self.analyze(text)))
+            _Sentence(number, place, text, frozenset(self.analyze(one_form(text))))
             for number, document in enumerate(documents, start=1)
             for place, text in enumerate(sentences(without_citations(document.text)))
         ]
@@ -154,7 +155,7 @@ class ExtractiveGenerator:
         """The scores of the sentences that hold a term of the query."""
         weights: dict[str, float] = defaultdict(float)
         for text, weight in query.weighted:
-            for term in self.analyze(text):
+            for term in self.analyze(one_form(text)):
                 weights[term] += weight
         holding = Counter(term for one in pool for term in one.terms & weights.keys())
         rarity = {term: math.log1p((len(pool) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}

@@ -116,7 +116,7 @@ def evaluate(
             metavar="N",
             min=1,
             help=f"Topics at a time: in threads where a model is called (default: {WORKERS}), else in processes "
-            "(default: the cores, at most as many)",
+            "(default: the cores, at most as many), which start where more than 10 s are left to do",
         ),
     ] = None,
     dask: Annotated[
@@ -165,7 +165,7 @@ def evaluate(
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
-    announce_calls(estimate(checked))
+    announce_calls((row.model, row.calls, row.dollars) for row in estimate(checked))
     folder = run or run_folder(checked.plan)
     finished, usage = carried_out(checked, folder, workers, dask, new)
     show(finished, folder, as_json, usage, details)
@@ -194,10 +194,18 @@ def carried_out(
     ):
         task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
 
+        busy = False
+
         def progress(done: int, total: int) -> None:
+            nonlocal busy
+            busy = busy or done < total
             bar.update(task, completed=done, total=total)
 
         finished = run_experiment(checked, folder, opened, new, progress, models=models)
+    if workers and workers > 1 and busy and opened.alone:
+        error_console().print(
+            f"--workers {workers}: one process did it all; to start another takes longer than it saves here"
+        )
     write_page(finished, folder / PAGE)
     return finished, models.usage
 

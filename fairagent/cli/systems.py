@@ -104,6 +104,55 @@ def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
     return Table.of(columns, lines, notes=[f"{BEST} the best of its column; at the first {n} documents"])
 
 
+def better_rows(rows: Sequence[SystemMeans], collection: Collection) -> Iterator[str]:
+    """Which rows are best of a column in which the last, the agent, is not, and why: a sentence for each row.
+
+    What a row is better at it may buy with relevance, or by passing over documents without a label: how many of these
+    are relevant, or of a type that can have one, says what that is worth.
+    """
+    agent = rows[-1]
+    names = ["nDCG", *(f"{measure} of {name}" for name in agent.fairness for measure in ("AWRF", "product"))]
+    best: dict[str, list[str]] = {}
+    for name, *column in zip(names, *map(_values, rows), strict=True):
+        top = max(column)
+        if top - column[-1] > SHOWN_CHANGE:
+            best.setdefault(rows[column.index(top)].system, []).append(name)
+    for row in (one for one in rows if one.system in best):
+        why = []
+        if agent.ndcg - row.ndcg > SHOWN_CHANGE:
+            why.append(f"at {agent.ndcg - row.ndcg:.3f} less nDCG than the agent")
+        bare = {
+            name: (row.fairness[name].groups[-1].share, one.groups[-1].share)
+            for name, one in agent.fairness.items()
+            if one.groups
+        }
+        name = max(bare, key=lambda one: bare[one][1] - bare[one][0], default="")
+        if name and (shares := bare[name])[1] - shares[0] > UNLABELED_LESS:
+            unable, relevant = _without_label(collection, name)
+            of_type = f"{unable:.0%} of them are of a type that has none, and " if unable else ""
+            why.append(
+                f"documents without a {name} get {shares[0]:.0%} of the attention, the agent's {shares[1]:.0%}; "
+                f"{of_type}{relevant:.0%} of the relevant documents are among them"
+            )
+        yield f"{row.system} is best in {', '.join(best[row.system])}{': ' if why else ''}{'; '.join(why)}"
+
+
+UNLABELED_LESS = 0.02
+"""By how much less attention a row gives documents without a label, for that to say anything of it."""
+
+
+def _without_label(collection: Collection, dimension: str) -> tuple[float, float]:
+    """Of all documents without a label the share that can have none; of the relevant ones the share without."""
+    groups = collection.groups
+    relevant = [id for grades in collection.qrels.values() for id, grade in grades.items() if grade > 0]
+    ids = list(dict.fromkeys([*(one.id for one in collection.documents()), *relevant]))
+    labeled = groups.memberships(dimension, ids)[:, 1:].sum(axis=1) > 0
+    bare = dict.fromkeys(id for id, known in zip(ids, labeled.tolist(), strict=True) if not known)
+    types = groups.of_type(dimension, list(bare))
+    unable = 0.0 if types is None or not bare else 1 - float(np.mean(np.asarray(types, dtype=np.float64)))
+    return unable, sum(id in bare for id in relevant) / max(len(relevant), 1)
+
+
 def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]]:
     """The system's row, and its rankings by topic."""
     collection, n = agent.collection, agent.settings.n

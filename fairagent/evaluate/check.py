@@ -26,6 +26,7 @@ from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.retrieve.known import indexed_documents
 from fairagent.search.pipeline import most_calls
+from fairagent.search.run import unused_filter
 from fairagent.settings import Settings, load_settings, read_yaml
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -127,6 +128,10 @@ def examine(
         chosen = kind.keep(chosen, checking, models)
     models.close()
     unknown = () if collection is None else tuple(_unknown_ids(collection, checking))
+    if kind.ranks:
+        for name, system in checking.systems.items():
+            for note in unused_filter(system.settings):
+                warn_once(f"{name}: {note}")
     rows = kind.rows(checking.systems)
     dimensions = kind.judged_in(checking)
     measured = kind.measured(dimensions)

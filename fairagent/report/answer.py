@@ -89,7 +89,8 @@ def _lines(result: AnswerResult) -> Iterator[StoryLine]:
         yield "", Text(note, "bold red")
     answer = result.answer
     writer = _WRITERS.get(answer.source, answer.source)
-    yield "answer", Text(f"{writer}, citing {len(answer.cited)} of {count}; {usage_text(answer.usage)}")
+    if writer:
+        yield "answer", Text(f"{writer}, citing {len(answer.cited)} of {count}; {usage_text(answer.usage)}")
     for note in answer.notes:
         yield "", Text(note, "red")
     if result.exposures.context:

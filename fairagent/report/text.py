@@ -71,6 +71,10 @@ class CleanConsole(Console):
             else:
                 yield Segment(printable(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Leave it to the program to end: rich ends it at once."""
+        raise
+
 
 def console(**about: Any) -> Console:
     """A console on standard output, or wherever `about` (rich's options) says; texts are no markup, [b] is [b]."""

@@ -172,7 +172,7 @@ class FairAgent(Summarized):
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = agent.open_answerer()
         run = agent.find(query, agent.pool_size, on_step)
-        served = agent.serve(run)
+        served = agent.serve(run, answers=True)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
             return answerer.answer(served, run.meter, agent.retriever, on_text, on_cited)
 
@@ -326,7 +326,7 @@ class FairAgent(Summarized):
         notes = (
             *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
             *notes_of(served, result, first, meter),
-            *engine_notes(self.retriever, query),
+            *engine_notes(self.retriever, query, own),
         )
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
@@ -347,10 +347,11 @@ class FairAgent(Summarized):
         with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}):
             return Served.of(pool, meter, self.reranker, self.settings.rerank, others)
 
-    def serve(self, run: SearchRun) -> SearchResult:
+    def serve(self, run: SearchRun, answers: bool = False) -> SearchResult:
         """What the user gets of a search: the first `settings.n` candidates, or some that are drawn for this request.
 
-        They are counted in an account, if any. A search that is only made for its numbers (`find`) counts nowhere.
+        They are counted in an account, if any; a search that is only made for its numbers (`find`) counts nowhere.
+        `answers`: an answer is made of them.
         """
         ranking, drawn = run.pool, None
         if (alpha := self.settings.sampling.alpha) is not None:
@@ -365,7 +366,7 @@ class FairAgent(Summarized):
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
         notes = account_notes(self.reranker, pools, run.query)
-        return run.result(ranking, drawn, notes)
+        return run.result(ranking, drawn, notes, answers)
 
     def _retrieve_first(self, query: Query) -> list[Step]:
         """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
 from fairagent.measures.objective import estimated_relevance, objective
-from fairagent.retrieve.base import FusedEngine, Retriever
+from fairagent.retrieve.base import FusedEngine, Retriever, Vocabulary
 from fairagent.search.loop.base import LoopResult, Served, lacking, relevance_in, without
 from fairagent.search.rerank.frontier import PRICES
 from fairagent.types import Exposure, Query, Ranking
@@ -87,10 +87,14 @@ def fairer(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
     return (said,) if said else ()
 
 
-def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
-    """Which of several fused engines failed at `query`."""
+def engine_notes(engine: Retriever, query: Query, own: Ranking) -> tuple[str, ...]:
+    """That its list `own` for `query` is empty, and whether it knows a word, and which of several fused ones failed."""
+    notes = list[str]()
+    if not len(own):
+        known = not isinstance(engine, Vocabulary) or any(map(engine.document_frequency, str(query).split()))
+        notes.append("the query retrieves nothing" if known else "no word of the query is known, so nothing is found")
     failures = engine.failures(query) if isinstance(engine, FusedEngine) else {}
-    return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
+    return (*notes, *(f"engine {name} failed, the others serve: {error}" for name, error in failures.items()))
 
 
 def notes_of(served: Served, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:

@@ -368,8 +368,8 @@ class StoreVectors(StoredTexts):
 
     @engine_time("server")
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
-        """The `n` documents nearest to `vector` (d,), as for `search`."""
-        ids = self.store.near(vector, n)
+        """The `n` documents nearest to `vector` (d,), as for `search`; none for zeros, which know nothing."""
+        ids = self.store.near(vector, n) if vector.any() else ()
         self.store.check_once(ids)
         return best_of(list(zip(ids, self._products(vector, ids).tolist(), strict=True)), n)
 
