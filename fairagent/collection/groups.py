@@ -16,6 +16,7 @@ from fairagent.collection.records import Faults, listed
 from fairagent.collection.table import BATCH, GroupTable, unknown_dimension
 from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn
 from fairagent.measures import joint_memberships
+from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray
 
 
@@ -243,7 +244,7 @@ def check_intersections(
             message = f"expected two or more different dimensions, got {listed(parts) or 'none'}"
         elif unknown:
             hint = " (an intersection is none: name its parts)" if any(part in wanted for part in unknown) else ""
-            message = f"no dimension {listed(unknown)}{hint}; there are: {listed(there) or 'none'}"
+            message = f"{no_such('dimension', listed(unknown), there)}{hint}"
         else:
             continue
         faults.add(path, None, f"the intersection {name!r}: {message}")

@@ -15,6 +15,7 @@ from fairagent.collection.records import listed
 from fairagent.collection.targets import Target, make_target
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import known_part
+from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray, Ranking
 from fairagent.types.clean import in_line
 from fairagent.types.common import FOLLOWS, Alarm
@@ -37,9 +38,7 @@ def make_targets(
     """
     there = collection.groups.dimensions
     if isinstance(chosen, Mapping) and (strange := [name for name in chosen if name not in there]):
-        raise UsageError(
-            f"a target is set for {in_line(strange[0])!r}, which is no dimension; there are: {listed(there)}"
-        )
+        raise UsageError(f"a target is set for what is none: {no_such('dimension', in_line(strange[0]), there)}")
     kinds = {dimension: target_choice(chosen, dimension, collection) for dimension in dimensions}
     if lacking := [dimension for dimension, kind in kinds.items() if kind is None]:
         raise UsageError(open_choice(lacking, collection, topic, ranking))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairagent.collection.records import listed, shown
 from fairagent.errors import UsageError
 from fairagent.retrieve.catalog import IdTable
-from fairagent.settings.section import nearest
+from fairagent.settings.faults import no_such
 from fairagent.types import Document
 
 Value = bool | int | float | str
@@ -114,8 +114,8 @@ class StoredColumn:
 
 def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     """The error for a column that no document has."""
-    there = nearest(name, known) if known else "the documents have no columns besides id, title and text"
-    return UsageError(f"where: no document has a column {shown(name)}; {there}")
+    none = " (the documents have no columns besides id, title and text)" if not known else ""
+    return UsageError(f"where: {no_such('column', name, known)}{none}")
 
 
 def wrong_kind(name: str, value: Value, kinds: Sequence[str], some: Sequence[Value]) -> UsageError:

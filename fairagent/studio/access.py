@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairagent.extend import FIELDS, Usage, UsageError, about_request, logger, nearest
+from fairagent.extend import FIELDS, Usage, UsageError, about_request, logger, no_such
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
 
@@ -133,6 +133,6 @@ async def expect_known_arguments(request: Request) -> None:
     known = {one.alias for one in route.dependant.query_params}
     for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in known:
-            raise UsageError(f"{name!r} is no argument of {route.path}; {nearest(name, sorted(known))}")
+            raise UsageError(f"{route.path} has {no_such('argument', name, sorted(known))}")
         if count > 1:
             raise UsageError(f"{name!r} stands {count} times in the address")

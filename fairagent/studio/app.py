@@ -56,7 +56,9 @@ from fairagent.extend import (
     IndexMismatch,
     PlainRecord,
     SettingsError,
+    fault_lines,
     load_plugins,
+    no_such,
 )
 from fairagent.studio.access import MEDIA, RequestLog, StudioMetrics, expect_known_arguments
 from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
@@ -74,6 +76,7 @@ from fairagent.studio.lanes import (
     status,
 )
 from fairagent.studio.server import (
+    DATA,
     LARGEST_BODY,
     METRICS,
     OPEN,
@@ -321,13 +324,16 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def wrong(request: Request, error: RequestValidationError) -> Response:
-        # Without what was sent: nobody needs a megabyte back.
-        faults = [f"{'.'.join(map(str, fault['loc'][1:])) or 'body'}: {fault['msg']}" for fault in error.errors()[:20]]
-        return _json({"error": "; ".join(faults), "kind": "UsageError"}, 400)
+        body = getattr(request.scope["route"], "body_field", None)
+        faults = [{**fault, "loc": fault["loc"][1:] or ("body",)} for fault in error.errors()[:20]]
+        said = fault_lines(body and body.field_info.annotation, faults)
+        return _json({"error": "; ".join(said), "kind": "UsageError"}, 400)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
-        return refused(error.status_code, str(error.detail))
+        calls = [path for one in app.routes if (path := getattr(one, "path", "")).startswith(DATA)]
+        unknown = error.status_code == 404 and request.url.path.startswith(DATA)
+        return refused(error.status_code, no_such("call", request.url.path, calls) if unknown else str(error.detail))
 
     @app.exception_handler(ClientGone)
     async def gone(request: Request, error: ClientGone) -> Response:

@@ -42,7 +42,7 @@ from fairagent.extend import (
     ignore_step,
     indexed_documents,
     load_settings,
-    nearest,
+    no_such,
     open_live,
     printable,
     result_record,
@@ -329,7 +329,7 @@ class Desk:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""
         text, topics = request.query.strip(), self.collection.topics
         if request.topic and request.topic not in topics:
-            raise UsageError(f"no topic {request.topic!r} in this collection; {nearest(request.topic, topics)}")
+            raise UsageError(no_such("topic", request.topic, topics))
         if not text and not request.topic:
             raise UsageError("the query is empty; give at least one word, or a topic")
         return Query(text or topics[request.topic].query, request.topic)

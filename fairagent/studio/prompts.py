@@ -47,7 +47,7 @@ from fairagent.extend import (
     folder_of,
     judged_value,
     meaning,
-    nearest,
+    no_such,
     refining_part,
     resolve,
     shipped_folder,
@@ -263,7 +263,7 @@ class PromptDesk:
 
     def _known(self, id: str) -> str:
         if id not in self._shipped.ids:
-            raise UsageError(f"no prompt template {id!r}; {nearest(id, self._shipped.ids)}")
+            raise UsageError(no_such("prompt template", id, self._shipped.ids))
         return id
 
     def _path(self, id: str) -> Path:

@@ -14,7 +14,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from fairagent.extend import BackendUnavailable, DataError, FairAgentError, Fault, UsageError, open_private, parse_json
+from fairagent.extend import (
+    BackendUnavailable,
+    DataError,
+    FairAgentError,
+    Fault,
+    UsageError,
+    fault_lines,
+    open_private,
+    parse_json,
+)
 from fairagent.studio.calls import RequestModel
 
 LARGEST_FILE = 1_000_000
@@ -83,7 +92,7 @@ def read_users(path: Path) -> Admission:
         try:
             user = User.model_validate(parse_json(line))
         except ValidationError as error:
-            faults += [Fault(path, number, f"{'.'.join(map(str, one['loc']))}: {one['msg']}") for one in error.errors()]
+            faults += [Fault(path, number, said) for said in fault_lines(User, error.errors())]
         except ValueError as error:
             faults.append(Fault(path, number, str(error)))
         else:

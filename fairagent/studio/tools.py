@@ -13,9 +13,9 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
-from pydantic import create_model
+from pydantic import ValidationError, create_model
 
-from fairagent.extend import FIELDS, FairAgentError, PlainRecord, about_request, logger
+from fairagent.extend import FIELDS, FairAgentError, PlainRecord, about_request, fault_lines, logger, no_such
 from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import WITH_MODEL, Lanes, cleaned
@@ -73,13 +73,32 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         request = ExposureRequest(**given)
         return await result("exposure", request, lambda: desk.exposure(request))
 
-    return MCPServer(
+    return ToolServer(
         "fairagent",
         instructions=INSTRUCTIONS,
         version=version("fairagent"),
         tools=[_tool(search, ListRequest), _tool(answer, ListRequest), _tool(exposure, ExposureRequest)],
         log_level="WARNING",
     )
+
+
+class ToolServer(MCPServer[Any]):
+    """A server that says what is wrong with a call as the other doors do."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool; ToolError for a name or arguments that there are not."""
+        tools = {tool.name: tool for tool in self._tool_manager.list_tools()}
+        if name not in tools:
+            raise ToolError(no_such("tool", name, tools))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ToolError):
+                raise error.__cause__ from None
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            faults = fault_lines(tools[name].fn_metadata.arg_model, error.__cause__.errors())
+            raise ToolError("; ".join(faults)) from None
 
 
 @contextmanager

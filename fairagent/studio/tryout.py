@@ -40,6 +40,7 @@ from fairagent.extend import (
     check_groups,
     dimensions_of,
     engine_alone,
+    no_such,
     page_of,
     query_shown,
     reason_text,
@@ -269,5 +270,5 @@ def _group_named(label: str, collection: Collection, settings: Settings) -> Grou
     for dimension in dimensions:
         if label in collection.groups.labels(dimension):
             return Group(dimension, label)
-    known = "; ".join(f"{name}: {', '.join(collection.groups.labels(name))}" for name in dimensions)
-    raise UsageError(f"no group {label!r}; there are: {known}")
+    known = [one for name in dimensions for one in collection.groups.labels(name)]
+    raise UsageError(no_such("group", label, known))

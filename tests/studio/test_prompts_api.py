@@ -149,7 +149,7 @@ def test_a_draft_is_filled_from_a_search(trying: Studio, given: dict[str, str], 
 
 def test_a_search_that_cannot_fill_it_says_why_and_the_check_is_there_all_the_same(trying: Studio) -> None:
     found = post(trying, "check", template=EDITED, query="lawyer", group="nobody")
-    assert found["about"] == "not filled: no group 'nobody'; there are: gender: female, male"
+    assert found["about"] == "not filled: no group 'nobody'; there are: female, male"
     assert found["faults"] == []
     assert found["diff"]
 

@@ -128,7 +128,7 @@ def test_no_route_takes_an_argument_that_it_does_not_have(studio: Studio, app: A
                 body = {"json": {}} if method == "POST" else {}
                 reply = client.request(method, path, params=known | {"surplus": "1"}, **body)
                 assert reply.status_code == 400, path
-                assert "'surplus' is no argument of" in reply.json()["error"] or method == "POST"
+                assert "has no argument 'surplus'" in reply.json()["error"] or method == "POST"
                 if known:
                     twice = client.request(method, path, params=[*known.items(), *known.items()], **body)
                     assert twice.status_code == 400, path
