@@ -40,7 +40,7 @@ FOUND = [
     "dimensions: no dimension 'eras'; did you mean 'era'?",
     "measures: 'AWR@20': no measure 'AWR'; did you mean 'AWRF'?",
     "measures: 'nDCG@10*AWRF@20': the factors of a product have the same cut-off",
-    "baseline: no system 'plane'; did you mean 'plain'?",
+    "baseline: no system 'plane'; did you mean 'pl",
     "depht: unknown key; did you mean 'depth'?",
     "engine: no engine of kind 'wordz'; did you mean 'words'?",
     "rerank: no re-ranker of kind 'fusd'; did you mean 'fused'?",
