@@ -22,7 +22,17 @@ from fairagent.types.clean import in_line
 from fairagent.types.common import counted
 
 
-class Section(BaseModel):
+class _Told(type(BaseModel)):  # type: ignore[misc]
+    """What makes sections: a call such as `Settings(n=0)` is refused in our words, as files are."""
+
+    def __call__(cls, *values: Any, **given: Any) -> Any:
+        try:
+            return super().__call__(*values, **given)
+        except ValidationError as error:
+            raise _refused(cls, error, cls.__name__) from None
+
+
+class Section(BaseModel, metaclass=_Told):
     """A part of a settings tree: unknown keys, nan and infinity are refused, values cannot change afterwards."""
 
     # Built when it is first read: most sections are not, or only as a part of another one.
@@ -79,10 +89,13 @@ def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
     try:
         return model.model_validate(values if isinstance(values, dict) else dict(values))
     except ValidationError as error:
-        faults = [f"  {fault}" for fault in fault_lines(model, error.errors(include_url=False))]
-        more = [f"  ... and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
-        head = f"{origin}: {counted(len(faults), 'error')}"
-        raise SettingsError("\n".join([head, *faults[:MOST_FAULTS], *more])) from None
+        raise _refused(model, error, origin) from None
+
+
+def _refused(model: type[BaseModel], error: ValidationError, origin: str) -> SettingsError:
+    faults = [f"  {fault}" for fault in fault_lines(model, error.errors(include_url=False))]
+    more = [f"  ... and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
+    return SettingsError("\n".join([f"{origin}: {counted(len(faults), 'error')}", *faults[:MOST_FAULTS], *more]))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
