@@ -16,7 +16,7 @@ HOMES = {
         Answer AnswerResult Attribution Debiased Dial Document Exposure Filtered FloatArray Group Hit Query Ranking
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
-    "types.clean": "LONGEST_QUERY logger printable query_shown visible",
+    "types.clean": "LONGEST_QUERY logger name_of printable query_shown visible",
     "types.common": "Check counted",
     "types.search": "as_query",
     "errors": """

@@ -426,6 +426,7 @@ from fairagent.types import Verdict as Verdict
 from fairagent.types import exposure_rows as exposure_rows
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY
 from fairagent.types.clean import logger as logger
+from fairagent.types.clean import name_of as name_of
 from fairagent.types.clean import printable as printable
 from fairagent.types.clean import query_shown as query_shown
 from fairagent.types.clean import visible as visible

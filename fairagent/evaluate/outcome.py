@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, TypeAdapter
 
 from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
+from fairagent.types.clean import name_of
 from fairagent.types.common import Alarm, of_usage
 
 NOTHING = Usage()
@@ -109,6 +110,11 @@ class HitRecord:
     relevant: bool
     groups: Mapping[str, Mapping[str, float]]
     snippet: str = ""
+
+    @property
+    def name(self) -> str:
+        """What people read of it: see `name_of`."""
+        return name_of(self.title, self.snippet, self.id)
 
     @classmethod
     def unjudged(cls, search: SearchResult | None) -> tuple[HitRecord, ...]:

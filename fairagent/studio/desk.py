@@ -42,6 +42,7 @@ from fairagent.extend import (
     ignore_step,
     indexed_documents,
     load_settings,
+    name_of,
     no_such,
     open_live,
     printable,
@@ -317,7 +318,7 @@ class Desk:
         if not isinstance(engine, TextSource):
             raise UsageError("this engine stores no texts of its documents")
         document = engine.document(id)
-        return {"id": id, "title": document.title, "text": document.text}
+        return {"id": id, "title": name_of(document.title, "", id), "text": document.text}
 
     @on_what_is_open
     def texts(self, opened: OpenedDesk, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:

@@ -23,7 +23,7 @@ from fairagent.extend import (
 
 MOST_LISTS = 25
 """Lists of a record; of more those are left out between which the gap hardly falls."""
-OF_HITS = ("id", "title", "snippet", "groups")
+OF_HITS = ("id", "name", "title", "snippet", "groups")
 
 
 def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, int]) -> PlainRecord | None:

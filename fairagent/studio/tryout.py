@@ -40,6 +40,7 @@ from fairagent.extend import (
     check_groups,
     dimensions_of,
     engine_alone,
+    name_of,
     no_such,
     page_of,
     query_shown,
@@ -233,7 +234,11 @@ class FillingTryout:
         pages = self._pages()
         verdicts, usage = ask_verdicts(model, self.prompts, self.id, pages, **self._values())
         rows = (
-            EffectRow(page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
+            EffectRow(
+                name_of(page.title, page.text, page.id),
+                "pass" if verdict.passed else "fail",
+                reason_text(verdict.reason),
+            )
             for page, verdict in zip(pages, verdicts, strict=True)
         )
         return TryoutReply(tuple(model.texts), usage, tuple(rows))
