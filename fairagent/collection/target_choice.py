@@ -116,8 +116,8 @@ def following(targets: tuple[Target, ...]) -> tuple[str, ...]:
     names = [f"{one.dimension} ({one.source})" for one in targets if one.follows]
     if not names:
         return ()
-    verb = "follows" if len(names) == 1 else "follow"
-    return (f"the target of {', '.join(names)} {verb} the engine's own list for this query",)
+    what = "target of {} follows" if len(names) == 1 else "targets of {} follow"
+    return (f"the {what.format(' and '.join(names))} the engine's own list for this query",)
 
 
 def below_corpus(targets: tuple[Target, ...], collection: Collection) -> tuple[Alarm, ...]:

@@ -93,7 +93,7 @@ GROUP = "fairagent.studio_pages"
 DOCS = "/docs"
 PAGES = Path(__file__).parent / "pages"
 STREAM = "text/event-stream"
-SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "copy.js", "docs.js")
+SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "docs.js")
 """Files of every page, and of that of the API."""
 SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 STREAMS: dict[int | str, dict[str, Any]] = {

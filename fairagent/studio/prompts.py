@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import shlex
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -43,13 +42,10 @@ from fairagent.extend import (
     counted,
     estimate_tokens,
     file_bytes,
-    flow,
     folder_of,
     judged_value,
     meaning,
     no_such,
-    refining_part,
-    resolve,
     shipped_folder,
     usage_record,
     variants,
@@ -71,8 +67,6 @@ FAULTS_SHOWN = 3
 LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
 """Templates that the loop asks with, as its settings say."""
 Pair = tuple[PlainRecord, PlainRecord]
-NOT_OF_SYSTEMS = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}
-"""Settings that are no systems', or that an experiment decides."""
 
 
 class PromptPage(StudioPage):
@@ -112,10 +106,6 @@ class PromptPage(StudioPage):
         async def save(body: SaveRequest) -> Response:
             """409 where its file is not as it was when it was read: nothing is written then."""
             return await studio.json(partial(desk.save, body), lane)
-
-        @app.get("/api/prompts/{id}/comparison", summary="An experiment that compares a template with the shipped one")
-        async def comparison(id: str) -> Response:
-            return await studio.json(partial(desk.comparison, id), lane)
 
         @app.get("/prompts", include_in_schema=False)
         async def page() -> Response:
@@ -256,11 +246,6 @@ class PromptDesk:
             write_whole(path, draft.template)
         return {"own": self._own_record(draft.id)}
 
-    def comparison(self, id: str) -> PlainRecord:
-        """An experiment that compares the shipped template with that of the user's folder."""
-        saved = self._path(self._known(id)).is_file()
-        return {"saved": saved, **comparison(id, self._desk.settings, self.folder)}
-
     def _known(self, id: str) -> str:
         if id not in self._shipped.ids:
             raise UsageError(no_such("prompt template", id, self._shipped.ids))
@@ -330,39 +315,6 @@ class PromptDesk:
             record["ndcg"] = ndcg_of(self._desk.collection, query, first, reply.result.ranking, settings.n)
             record["hits"] = [ranked_hit(hit, "engine_rank", ranks) for hit in reply.result.hits]
         return record
-
-
-def comparison(id: str, settings: Settings, folder: Path) -> PlainRecord:
-    """The experiment's file, the commands that run it, and why it would say nothing about `id` ("" if it does)."""
-    given = settings.model_dump(mode="json", exclude_unset=True)
-    asking, note = settings, ""
-    if id in REFINERS:
-        asking = resolve(settings, {"loop": "fair-qr", "refine": refining_part(id, settings)})
-    elif id not in LOOPS:
-        note = (
-            f"Rankings do not depend on {id}, so that this experiment shows no difference. Take a kind that asks with "
-            "it (`fairagent evaluate --template KIND`), with the same two systems."
-        )
-    elif id not in settings.loop.templates:
-        note = f"With these settings nothing asks with {id}: set what does under `settings` (docs/prompts.md)."
-    values = asking.model_dump(mode="json", exclude_unset=True)
-    values = {name: value for name, value in values.items() if name not in NOT_OF_SYSTEMS}
-    if settings.index:
-        values["index"] = str(Path(settings.index).absolute())
-    lines = [
-        f"name: {id}, shipped and edited",
-        f"collection: {flow(str(Path(settings.collection).absolute()))}",
-        "baseline: shipped",
-        *(f"{name}: {flow(given[name])}" for name in ("budget", "prices") if given.get(name)),
-        "settings:",
-        *(f"  {name}: {flow(value)}" for name, value in values.items()),
-        "systems:",
-        "  shipped: {prompts: ''}",
-        f"  edited: {flow({'prompts': str(folder.absolute())})}",
-    ]
-    file = f"compare-{id}.yaml"
-    commands = [shlex.join(["fairagent", command, file]) for command in ("estimate", "evaluate")]
-    return {"file": file, "yaml": "\n".join(lines) + "\n", "commands": commands, "note": note}
 
 
 def pairs_of(trials: Sequence[PlainRecord], sides: Sequence[str]) -> list[Pair]:

@@ -41,6 +41,8 @@ def replies(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "key": ("search", {"query": "lawyer", "settings": {"nn": 3}}),
         "type": ("search", {"query": 5}),
         "tool": ("serch", {}),
+        "empty": ("exposure", {"ids": []}),
+        "ids": ("answer", {"query": "lawyer", "ids": ["d02"]}),
         "again": ("search", {"query": "lawyer", "settings": {"n": 3}}),
     }
 
@@ -74,6 +76,7 @@ def test_there_are_three_tools_that_choose_no_files(replies: dict[str, Any]) -> 
     assert "fair-qr" in schema
     assert "collection.yaml" not in schema
     assert "base_url" not in schema
+    assert all(tool.input_schema["additionalProperties"] is False for tool in replies["tools"].values())
 
 
 def test_search_is_the_agents_ranking_with_texts(replies: dict[str, Any], folder: Path) -> None:
@@ -111,6 +114,8 @@ def test_exposure_of_a_list(replies: dict[str, Any]) -> None:
         ("long", "query: expected a text of at most 2000"),
         ("file", "settings.prompts: unknown key; there are: depth"),
         ("key", "settings.nn: unknown key; did you mean 'n'?"),
+        ("empty", "ids: name at least one document"),
+        ("ids", "ids: unknown key; there are: "),
         ("type", "query: expected text (got 5)"),
         ("tool", "no tool 'serch'; did you mean 'search'? There are: search, answer, exposure"),
     ],
