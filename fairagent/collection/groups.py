@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.records import Faults, listed
-from fairagent.collection.table import BATCH, GroupTable, unknown_dimension
+from fairagent.collection.table import BATCH, GroupTable
 from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn
+from fairagent.errors import UsageError
 from fairagent.measures import joint_memberships
 from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray
@@ -124,7 +125,7 @@ class JoinedGroups:
         try:
             return self._parts[dimension]
         except KeyError:
-            raise unknown_dimension(dimension, self.dimensions) from None
+            raise UsageError(no_such("dimension", dimension, self.dimensions)) from None
 
 
 def tables_of(groups: Groups) -> list[GroupTable]:
@@ -229,7 +230,7 @@ class Intersection:
 
     def _check(self, dimension: str) -> None:
         if dimension != self.name:
-            raise unknown_dimension(dimension, self.dimensions)
+            raise UsageError(no_such("dimension", dimension, self.dimensions))
 
 
 def check_intersections(

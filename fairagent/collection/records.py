@@ -20,7 +20,8 @@ from fairagent.errors import DataError, Fault
 from fairagent.settings.faults import no_such
 from fairagent.storage.readers import GZIP_MAGIC, MOST_COLUMNS, Malformed, Unpacked, parse_json, too_many_columns
 from fairagent.storage.regular import open_to_read
-from fairagent.types.common import counted, listed
+from fairagent.types.common import counted
+from fairagent.types.common import listed as listed
 
 MOST_FAULTS = 1000
 """So many errors are reported word for word; further ones are counted."""

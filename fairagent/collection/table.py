@@ -222,7 +222,7 @@ class GroupTable:
         try:
             return self._columns[dimension]
         except KeyError:
-            raise unknown_dimension(dimension, self.dimensions) from None
+            raise UsageError(no_such("dimension", dimension, self.dimensions)) from None
 
     def _rows(self, ids: Sequence[str]) -> IntArray:
         """The row of each id; the row after the last where the table does not have it."""
@@ -234,12 +234,6 @@ class GroupTable:
         rows = self._keys.searchsorted(wanted)
         rows[self._keys.take(rows, mode="clip") != wanted] = len(self)
         return rows
-
-
-def unknown_dimension(dimension: str, dimensions: Collection[str]) -> UsageError:
-    """The error for a dimension that a collection does not have."""
-    none = " (the collection has no groups)" if not dimensions else ""
-    return UsageError(no_such("dimension", dimension, dimensions) + none)
 
 
 Made = tuple[GroupTable, tuple[str, ...]]

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, TypeAdapter
 
 from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
-from fairagent.types.clean import name_of
 from fairagent.types.common import Alarm, of_usage
 
 NOTHING = Usage()
@@ -111,18 +110,13 @@ class HitRecord:
     groups: Mapping[str, Mapping[str, float]]
     snippet: str = ""
 
-    @property
-    def name(self) -> str:
-        """What people read of it: see `name_of`."""
-        return name_of(self.title, self.snippet, self.id)
-
     @classmethod
     def unjudged(cls, search: SearchResult | None) -> tuple[HitRecord, ...]:
         """The documents retrieved, where nobody has judged what is relevant."""
         if search is None:
             return ()
         scored = zip(search.hits, search.ranking.scores.tolist(), strict=True)
-        return tuple(cls(hit.id, hit.title, score, False, hit.groups, hit.snippet) for hit, score in scored)
+        return tuple(cls(hit.id, hit.name, score, False, hit.groups, hit.snippet) for hit, score in scored)
 
 
 @dataclass(frozen=True, slots=True)

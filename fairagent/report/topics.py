@@ -240,7 +240,7 @@ class TopicTables:
 
     def hit(self, hit: HitRecord, rank: int, before: int | None) -> list[Any]:
         """The document, whether it is relevant, and how far it rose."""
-        title, groups = hit.name, chips(hit.groups, self._colors)
+        title, groups = hit.title or hit.id, chips(hit.groups, self._colors)
         place = self._places.setdefault((title, hit.snippet, groups), len(self.documents))
         if place == len(self.documents):
             self.documents.append([title, [[chip.color, chip.text] for chip in groups]])

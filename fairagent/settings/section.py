@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -21,8 +21,13 @@ from fairagent.storage.readers import Malformed, file_text
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted
 
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
-class _Told(type(BaseModel)):  # type: ignore[misc]
+
+class _Told(ModelMetaclass):
     """What makes sections: a call such as `Settings(n=0)` is refused in our words, as files are."""
 
     def __call__(cls, *values: Any, **given: Any) -> Any:

@@ -1,26 +1,8 @@
 """The studio's application: pages, ours and other packages', their calls, and how errors leave it.
 
-A page is a `StudioPage`, named in an entry point of the group `fairagent.studio_pages`. Ours (search, prompts, runs)
-are registered in the same way; another package's needs nothing but this in its pyproject.toml, and the class:
-
-    [project.entry-points."fairagent.studio_pages"]
-    hello = "my_package:HelloPage"
-
-    class HelloPage(StudioPage):
-        links = (("/hello", "Hello"),)
-
-        def add(self, app: FastAPI, studio: Studio) -> None:
-            @app.get("/api/hello", summary="How many topics there are")
-            async def topics() -> Response:
-                return await studio.json(lambda: {"topics": len(studio.desk.collection.topics)})
-
-            @app.get("/hello", include_in_schema=False)
-            async def page() -> Response:
-                return studio.html("hello.html", folder=Path(__file__).parent)
-
-A template may extend our `base.html`, which sets `title`, `here`, `skip` and `skip_to`. A page is given to whoever
-reaches the port on this machine (`RequestGuard`): it holds nothing of the collection, and its script asks for that
-under /api/ by `record` and `events` of /assets/ask.js, which send the token.
+A page is a `StudioPage`, named in an entry point of the group `fairagent.studio_pages`, as ours are (docs/extending.md
+has one). A page is given to whoever reaches the port on this machine (`RequestGuard`): it holds nothing of the
+collection, and its script asks for that under /api/ by `record` and `events` of /assets/ask.js, which send the token.
 """
 
 from __future__ import annotations
@@ -51,9 +33,7 @@ from fairagent.extend import (
     LONGEST_QUERY,
     STYLES,
     TEMPLATES,
-    DataError,
     FairAgentError,
-    IndexMismatch,
     PlainRecord,
     SettingsError,
     fault_lines,
@@ -68,7 +48,6 @@ from fairagent.studio.lanes import (
     OF_ONE_USER,
     WITH_MODEL,
     Lanes,
-    NothingThere,
     Work,
     encoded,
     events,
@@ -200,7 +179,22 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
 
     @app.get(DOCS, include_in_schema=False)
     async def docs() -> Response:
-        return api_docs()
+        # FastAPI's own, with all it loads from here, whose requests have the token of the tab.
+        page = get_swagger_ui_html(
+            openapi_url=OPEN,
+            title="fairagent studio: API",
+            swagger_js_url=f"/assets/{SWAGGER[0]}",
+            swagger_css_url=f"/assets/{SWAGGER[1]}",
+            swagger_favicon_url="data:,",
+        )
+        html = (
+            bytes(page.body).decode().replace("</body>", '<script type="module" src="/assets/docs.js"></script></body>')
+        )
+        script = html.rpartition("<script>")[2].partition("</script>")[0]
+        allowed = f"'self' 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+        # The page's own script, and nothing else, may stand in the page.
+        policy = POLICY.replace("script-src 'self'", f"script-src {allowed}")
+        return HTMLResponse(html, headers={"content-security-policy": policy})
 
     @app.get(OPEN, include_in_schema=False)
     async def schema() -> Response:
@@ -222,23 +216,6 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
         return Response(assets[name].read_bytes(), media_type=mimetypes.guess_type(name)[0])
 
     return RequestLog(RequestGuard(app, door), metrics)
-
-
-def api_docs() -> Response:
-    """FastAPI's own page of the API, with all it loads from here, whose requests have the token of the tab."""
-    page = get_swagger_ui_html(
-        openapi_url=OPEN,
-        title="fairagent studio: API",
-        swagger_js_url=f"/assets/{SWAGGER[0]}",
-        swagger_css_url=f"/assets/{SWAGGER[1]}",
-        swagger_favicon_url="data:,",
-    )
-    html = bytes(page.body).decode().replace("</body>", '<script type="module" src="/assets/docs.js"></script></body>')
-    script = html.rpartition("<script>")[2].partition("</script>")[0]
-    allowed = f"'self' 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
-    # The page's own script, and nothing else, may stand in the page.
-    policy = POLICY.replace("script-src 'self'", f"script-src {allowed}")
-    return HTMLResponse(html, headers={"content-security-policy": policy})
 
 
 class SearchPage(StudioPage):
@@ -297,20 +274,11 @@ class SearchPage(StudioPage):
 
         @app.get("/api/document", summary="The text of a document")
         async def document(id: str) -> Response:
-            return await studio.json(partial(_document, desk, id))
+            return await studio.json(partial(desk.document, id))
 
         @app.get("/", include_in_schema=False)
         async def page() -> Response:
             return studio.html("search.html", longest=LONGEST_QUERY)
-
-
-def _document(desk: Desk, id: str) -> PlainRecord:
-    try:
-        return desk.document(id)
-    except IndexMismatch:
-        raise
-    except DataError as error:
-        raise NothingThere(str(error)) from None
 
 
 def _add_errors(app: FastAPI) -> None:

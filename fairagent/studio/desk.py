@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from fairagent.extend import (
     ExposureMeter,
     FairAgent,
     Hit,
+    IndexMismatch,
     PlainRecord,
     Query,
     Ranking,
@@ -30,7 +32,6 @@ from fairagent.extend import (
     Site,
     Step,
     TextSource,
-    Usage,
     UsageError,
     answer_record,
     asks_model,
@@ -63,7 +64,7 @@ from fairagent.studio.calls import (
 from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
 from fairagent.studio.frontier import frontier_record
-from fairagent.studio.lanes import Listener, ignore_event
+from fairagent.studio.lanes import Listener, NothingThere, ignore_event
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,18 +82,6 @@ WARMING = 5
 SHOWN_TOPICS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class StartSettings:
-    """What the server's settings come from: a file, and what its command sets."""
-
-    file: Path | None
-    overrides: Mapping[str, Any]
-
-    def settings(self, choices: Choices) -> Settings:
-        """The settings of a request, whose choices each take the place of what was set; SettingsError."""
-        return load_settings(self.file, {**self.overrides, **choices.overrides})
-
-
 class NotFinished(UsageError):
     """There is no such search any more, or it was never made."""
 
@@ -101,9 +90,8 @@ class FinishedRuns:
     """The last `most` searches by query, settings and filter, to be put in another order; threads may share it."""
 
     def __init__(self, most: int = KEPT) -> None:
-        self._most = most
-        self._runs: dict[Key, SearchRun] = {}
-        self._lock = threading.Lock()
+        self._most, self._lock = most, threading.Lock()
+        self._runs: OrderedDict[Key, SearchRun] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -111,10 +99,10 @@ class FinishedRuns:
     def keep(self, key: Key, run: SearchRun) -> SearchRun:
         """Keep a search, and drop that which was not looked at for longest where there are too many."""
         with self._lock:
-            self._runs.pop(key, None)
             self._runs[key] = run
-            if len(self._runs) > self._most:
-                del self._runs[next(iter(self._runs))]
+            self._runs.move_to_end(key)
+            while len(self._runs) > self._most:
+                self._runs.popitem(last=False)
         return run
 
     def get(self, key: Key, make: Callable[[], SearchRun]) -> SearchRun:
@@ -141,7 +129,7 @@ def on_what_is_open(work: Callable[Concatenate[Desk, OpenedDesk, P], T]) -> Call
 
     @wraps(work)
     def done(desk: Desk, /, *given: P.args, **named: P.kwargs) -> T:
-        return desk._live.use(lambda site: work(desk, desk._opened(site), *given, **named))
+        return desk.live.use(lambda site: work(desk, desk._opened(site), *given, **named))
 
     return done
 
@@ -153,39 +141,34 @@ class Desk:
     is dropped. Raises what `open_live` and `build` do.
     """
 
-    def __init__(self, origin: StartSettings) -> None:
-        self.origin = origin
-        self.settings = origin.settings(Choices())
+    def __init__(self, file: Path | None, overrides: Mapping[str, Any]) -> None:
+        """Open what the settings of a file say, under what a command sets."""
+        self._file, self._overrides = file, overrides
+        self.settings = self.settings_of(Choices())
         self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
-            lambda choices, command: asks_model(origin.settings(choices), command)
+            lambda choices, command: asks_model(self.settings_of(choices), command)
         )
         self.documents = 0
-        self._live = open_live(settings=self.settings)
-        self._live.use(lambda site: self._opened(site).agent(Choices()))
+        self.live = open_live(settings=self.settings)
+        self.live.use(lambda site: self._opened(site).agent(Choices()))
+
+    def settings_of(self, choices: Choices) -> Settings:
+        """The settings of a request, whose choices each take the place of what was set; SettingsError."""
+        return load_settings(self._file, {**self._overrides, **choices.overrides})
 
     @property
     def site(self) -> Site:
         """What is open now."""
-        return self._live.now()
+        return self.live.now()
 
     @property
     def collection(self) -> Collection:
         """That of the site."""
         return self.site.collection
 
-    @property
-    def openings(self) -> int:
-        """How often an index was opened; it waits for nothing, also while one is opened."""
-        return self._live.openings
-
-    @property
-    def usage(self) -> Usage:
-        """What models were paid since the start."""
-        return self._live.usage
-
     def _opened(self, site: Site) -> OpenedDesk:
         def agent(choices: Choices) -> FairAgent:
-            return build(with_settings(site, self.origin.settings(choices)))
+            return build(with_settings(site, self.settings_of(choices)))
 
         def opened() -> OpenedDesk:
             self.documents = document_count(site.collection, site.index)[0]
@@ -214,7 +197,7 @@ class Desk:
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""
-        self._live.close()
+        self.live.close()
 
     def about(self) -> PlainRecord:
         """The collection, its groups and topics, and what can be chosen."""
@@ -313,11 +296,16 @@ class Desk:
 
     @on_what_is_open
     def document(self, opened: OpenedDesk, id: str) -> PlainRecord:
-        """A document's title and text; UsageError where the engine stores none, DataError where it is not there."""
+        """A document's title and text; UsageError where the engine stores none, NothingThere where it is not there."""
         engine = opened.agent(Choices()).retriever
         if not isinstance(engine, TextSource):
             raise UsageError("this engine stores no texts of its documents")
-        document = engine.document(id)
+        try:
+            document = engine.document(id)
+        except IndexMismatch:
+            raise
+        except DataError as error:
+            raise NothingThere(str(error)) from None
         return {"id": id, "title": name_of(document.title, "", id), "text": document.text}
 
     @on_what_is_open

@@ -331,26 +331,20 @@ def means_of(pairs: Sequence[Pair], sides: Sequence[str]) -> dict[str, PlainReco
 
     Of the gaps also on how many topics the second's is lower or higher, of nDCG also that of the first list.
     """
-    gaps = [(left["gap"]["after"], right["gap"]["after"]) for left, right in pairs if "gap" in left and "gap" in right]
-    judged = [(left["ndcg"], right["ndcg"]) for left, right in pairs if left.get("ndcg") and right.get("ndcg")]
-    of_gaps = {
-        "topics": len(gaps),
-        **{side: fmean(both) for side, both in zip(sides, zip(*gaps, strict=True), strict=False)},
-        "lower": sum(right < left for left, right in gaps),
-        "higher": sum(right > left for left, right in gaps),
-    }
-    if not judged:
-        return {"gaps": of_gaps if gaps else None, "ndcg": None}
-    of_ndcg = {
-        "topics": len(judged),
-        "measure": judged[0][0]["measure"],
-        "before": fmean(left["before"] for left, _ in judged),
-        **{
-            side: fmean(one["after"] for one in both)
-            for side, both in zip(sides, zip(*judged, strict=True), strict=True)
-        },
-    }
-    return {"gaps": of_gaps if gaps else None, "ndcg": of_ndcg}
+    of_gaps: PlainRecord | None = None
+    of_ndcg: PlainRecord | None = None
+    if gaps := [(one["gap"]["after"], two["gap"]["after"]) for one, two in pairs if "gap" in one and "gap" in two]:
+        fell, rose = sum(two < one for one, two in gaps), sum(two > one for one, two in gaps)
+        of_gaps = {"topics": len(gaps), **_by_side(sides, gaps), "lower": fell, "higher": rose}
+    if judged := [(one["ndcg"], two["ndcg"]) for one, two in pairs if one.get("ndcg") and two.get("ndcg")]:
+        before, measure = fmean(one["before"] for one, _ in judged), judged[0][0]["measure"]
+        after = _by_side(sides, [(one["after"], two["after"]) for one, two in judged])
+        of_ndcg = {"topics": len(judged), "measure": measure, "before": before, **after}
+    return {"gaps": of_gaps, "ndcg": of_ndcg}
+
+
+def _by_side(sides: Sequence[str], values: Sequence[tuple[float, float]]) -> dict[str, float]:
+    return dict(zip(sides, map(fmean, zip(*values, strict=True)), strict=True))
 
 
 def ndcg_of(collection: Collection, query: Query, first: Ranking, served: Ranking, n: int) -> PlainRecord | None:
@@ -382,16 +376,15 @@ def no_effect(pairs: Sequence[Pair]) -> str:
         return f"This text changes nothing: the replies are equal {on}{', since both prompts are' * equal('prompt')}."
     if any(_ids(left) != _ids(right) for left, right in pairs):
         return ""
-    if equal("prompt"):
-        why = "both texts are filled to the same prompt"
-    elif equal("replies"):
-        why = "the replies are equal"
-    elif equal("rows"):
-        why = "other replies come to the same keywords"
-    elif not any(trial.get("kept") for pair in pairs for trial in pair):
-        why = "the loop keeps the keywords of neither, since the gap does not fall or no keyword is in the index"
-    else:
-        why = "other keywords bring the same documents in the same order"
+    reasons = {
+        "prompt": "both texts are filled to the same prompt",
+        "replies": "the replies are equal",
+        "rows": "other replies come to the same keywords",
+    }
+    kept = any(trial.get("kept") for pair in pairs for trial in pair)
+    last = "other keywords bring the same documents in the same order"
+    none = "the loop keeps the keywords of neither, since the gap does not fall or no keyword is in the index"
+    why = next((said for key, said in reasons.items() if equal(key)), last if kept else none)
     return f"This text changes nothing: the rankings are equal {on}; {why}."
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from fairagent.extend import (
     BackendUnavailable,
@@ -46,16 +46,10 @@ class UserBudget(RequestModel):
         return self
 
 
-def _of_one_word(name: str) -> str:
-    if not name or not all(sign.isalnum() or sign in "._@+-" for sign in name):
-        raise ValueError("is letters, digits and any of . _ @ + -")
-    return name
-
-
 class User(RequestModel):
     """A line of the file."""
 
-    name: Annotated[str, Field(max_length=100), AfterValidator(_of_one_word)]
+    name: Annotated[str, Field(max_length=100, pattern=r"^[\w.@+-]+$")]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     budget: UserBudget | None = None
 

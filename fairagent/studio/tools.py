@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any
@@ -42,13 +41,21 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     models = lanes.beside(WITH_MODEL)
 
     async def result(command: str, request: SearchRequest, work: Callable[[], PlainRecord]) -> dict[str, Any]:
-        with _told(command):
+        # A log line for the call, without what is in it; those that are written meanwhile have its id.
+        started, status = perf_counter(), "ok"
+        with about_request(request=secrets.token_hex(8)):
             try:
                 chosen = models if desk.asks_model(request.settings, command) else lanes
                 record: dict[str, Any] = cleaned(await chosen.do(work))
-            except FairAgentError as error:
-                raise ToolError(str(error)) from None
-            return record
+            except BaseException as error:
+                status = type(error).__name__
+                if isinstance(error, FairAgentError):
+                    raise ToolError(str(error)) from None
+                raise
+            finally:
+                ms = round(1000 * (perf_counter() - started), 1)
+                log.info("request", extra={FIELDS: {"method": "mcp", "route": command, "status": status, "ms": ms}})
+        return record
 
     async def search(**given: Any) -> dict[str, Any]:
         """A ranking that is relevant and gives groups their fair share of exposure.
@@ -99,21 +106,6 @@ class ToolServer(MCPServer[Any]):
                 raise
             faults = fault_lines(tools[name].fn_metadata.arg_model, error.__cause__.errors())
             raise ToolError("; ".join(faults)) from None
-
-
-@contextmanager
-def _told(tool: str) -> Iterator[None]:
-    """A log line for a call, without what is in it; those that are written meanwhile have its id."""
-    started, status = perf_counter(), "ok"
-    with about_request(request=secrets.token_hex(8)):
-        try:
-            yield
-        except BaseException as error:
-            status = type(error.__cause__ or error.__context__ or error).__name__
-            raise
-        finally:
-            ms = round(1000 * (perf_counter() - started), 1)
-            log.info("request", extra={FIELDS: {"method": "mcp", "route": tool, "status": status, "ms": ms}})
 
 
 def _tool(function: Callable[..., Any], request: type[SearchRequest]) -> Tool:

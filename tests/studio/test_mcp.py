@@ -114,7 +114,7 @@ def test_exposure_of_a_list(replies: dict[str, Any]) -> None:
         ("long", "query: expected a text of at most 2000"),
         ("file", "settings.prompts: unknown key; there are: depth"),
         ("key", "settings.nn: unknown key; did you mean 'n'?"),
-        ("empty", "ids: name at least one document"),
+        ("empty", "ids: expected a list of 1 or more entries"),
         ("ids", "ids: unknown key; there are: "),
         ("type", "query: expected text (got 5)"),
         ("tool", "no tool 'serch'; did you mean 'search'? There are: search, answer, exposure"),

@@ -51,7 +51,7 @@ def _cells(outcome: Outcome) -> Iterator[str]:
     answer = outcome.answer
     for hit in outcome.hits:
         removed = " [removed by the filter]" if answer and hit.id in answer.removed else ""
-        yield ": ".join(filter(None, (hit.name, hit.snippet))) + removed
+        yield ": ".join(filter(None, (hit.title or hit.id, hit.snippet))) + removed
     if answer is None:
         yield f"{FAILED}: {outcome.failed}"
     else:
