@@ -55,7 +55,7 @@ def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
         View("studio_search", search, DONE),
         View("studio_search_dark", search, DONE, scheme="dark"),
         View("studio_lists", search, DONE, scroll="#lists .twin"),
-        View("studio_answer", f"{search}&do=answer&n=6", DONE, scroll="#answered"),
+        View("studio_answer", f"{search}&do=answer&n=6", DONE),
         View("studio_phone_light", f"{studio.url}/", STARTED, 390, 844),
         View("studio_phone", search, DONE, 390, 844, "dark"),
         View(

@@ -50,11 +50,9 @@ def kind_class(name: object) -> type[ExperimentKind]:
     """The class of a kind; SettingsError where there is none, BackendUnavailable where it lacks a package."""
     if not isinstance(name, str):
         raise SettingsError(f"kind: expected the name of a kind of experiment; {nearest('', kinds())}")
-    what = "kind of experiment"
+    what, called = "kind of experiment", "fairagent.extend.ExperimentKind"
     try:
-        loaded: type[ExperimentKind] | None = plugins.load(
-            what, name, SHIPPED, GROUP, ExperimentKind, "fairagent.extend.ExperimentKind"
-        )
+        loaded: type[ExperimentKind] | None = plugins.load(what, name, SHIPPED, GROUP, ExperimentKind, called)
     except ValueError as error:
         lacking = isinstance(error.__cause__, ImportError)
         raise (BackendUnavailable if lacking else SettingsError)(f"kind: {error}") from error

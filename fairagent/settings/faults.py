@@ -19,7 +19,7 @@ from fairagent.types.clean import in_line
 from fairagent.types.common import listed
 
 MOST_FAULTS = 50
-"""So many are fault_lines, each with the nearest key; of thousands nobody reads the others."""
+"""So many are explained, each with the nearest key; of thousands nobody reads the others."""
 LONGEST_VALUE = 200
 """Characters of a value in a message."""
 UNKNOWN_KEY = "unknown_key"
@@ -81,15 +81,10 @@ def fault_lines(model: type[BaseModel] | None, faults: Sequence[Any]) -> list[st
     """
     alike: dict[tuple[Any, ...], list[Any]] = {}
     for fault in faults:
-        written = tuple(step for step in fault["loc"] if not _BRANCH.fullmatch(str(step)))
-        union = len(written) < len(fault["loc"])
-        alike.setdefault(written if union else tuple(fault["loc"]), []).append({**fault, "union": union})
-    lines = []
-    for loc, several in alike.items():
-        if not all(one["union"] for one in several):
-            several = [one for one in several if not one["union"]] or several
-        lines.append(f"{_place(loc)}: {_said(model, loc, several)}")
-    return lines
+        last = len(fault["loc"]) - (fault["type"] == "extra_forbidden")
+        written = (step for n, step in enumerate(fault["loc"]) if n >= last or not _BRANCH.fullmatch(str(step)))
+        alike.setdefault(tuple(written), []).append(fault)
+    return [f"{_place(loc)}: {_said(model, loc, several)}" for loc, several in alike.items()]
 
 
 def _place(loc: tuple[Any, ...]) -> str:

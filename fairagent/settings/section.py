@@ -34,7 +34,7 @@ class _Told(ModelMetaclass):
         try:
             return super().__call__(*values, **given)
         except ValidationError as error:
-            raise _refused(cls, error, cls.__name__) from None
+            raise _refused(cls, error, cls.__name__) from None  # type: ignore[arg-type]
 
 
 class Section(BaseModel, metaclass=_Told):

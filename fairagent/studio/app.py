@@ -68,7 +68,6 @@ from fairagent.studio.server import (
 )
 from fairagent.studio.spending import UserBudgetExceeded
 
-GROUP = "fairagent.studio_pages"
 DOCS = "/docs"
 PAGES = Path(__file__).parent / "pages"
 STREAM = "text/event-stream"
@@ -141,7 +140,7 @@ class StudioPage:
 def studio_pages() -> list[StudioPage]:
     """A page of every installed class, in order; SettingsError for one that cannot be loaded."""
     try:
-        classes = load_plugins("studio page", GROUP, StudioPage, "fairagent.studio.app.StudioPage")
+        classes = load_plugins("studio page", "fairagent.studio_pages", StudioPage, "fairagent.studio.app.StudioPage")
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return sorted((page() for page in classes.values()), key=lambda page: page.position)
@@ -284,10 +283,9 @@ class SearchPage(StudioPage):
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(FairAgentError)
     async def ours(request: Request, error: FairAgentError) -> Response:
-        seconds = error.retry_after if isinstance(error, UserBudgetExceeded) else None
         reply = _json({"error": str(error), "kind": type(error).__name__}, status(error))
-        if seconds is not None:
-            reply.headers["retry-after"] = str(seconds)
+        if isinstance(error, UserBudgetExceeded) and error.retry_after is not None:
+            reply.headers["retry-after"] = str(error.retry_after)
         return reply
 
     @app.exception_handler(RequestValidationError)

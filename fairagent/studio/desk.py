@@ -91,23 +91,20 @@ class FinishedRuns:
 
     def __init__(self, most: int = KEPT) -> None:
         self._most, self._lock = most, threading.Lock()
-        self._runs: OrderedDict[Key, SearchRun] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._runs)
+        self.runs: OrderedDict[Key, SearchRun] = OrderedDict()
 
     def keep(self, key: Key, run: SearchRun) -> SearchRun:
         """Keep a search, and drop that which was not looked at for longest where there are too many."""
         with self._lock:
-            self._runs[key] = run
-            self._runs.move_to_end(key)
-            while len(self._runs) > self._most:
-                self._runs.popitem(last=False)
+            self.runs[key] = run
+            self.runs.move_to_end(key)
+            while len(self.runs) > self._most:
+                self.runs.popitem(last=False)
         return run
 
     def get(self, key: Key, make: Callable[[], SearchRun]) -> SearchRun:
         """A search that was kept, or else what `make` gives, kept from now on."""
-        return self.keep(key, self._runs.get(key) or make())
+        return self.keep(key, self.runs.get(key) or make())
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +114,6 @@ class OpenedDesk:
     site: Site
     agent: Callable[[Choices], FairAgent]
     finished: FinishedRuns
-
-    @property
-    def collection(self) -> Collection:
-        """That of the site."""
-        return self.site.collection
 
 
 def on_what_is_open(work: Callable[Concatenate[Desk, OpenedDesk, P], T]) -> Callable[Concatenate[Desk, P], T]:
@@ -180,9 +172,9 @@ class Desk:
     @on_what_is_open
     def warm(self, opened: OpenedDesk) -> None:
         """Search a little, which starts what is slow at first; no model is called."""
-        topics = islice(opened.collection.topics.values(), WARMING)
+        topics = islice(opened.site.collection.topics.values(), WARMING)
         agent = opened.agent(Choices())
-        for query in [Query(one.query, one.id) for one in topics] or [Query(opened.collection.name)]:
+        for query in [Query(one.query, one.id) for one in topics] or [Query(opened.site.collection.name)]:
             agent.retriever.search(query, self.settings.depth)
             # Draws are numbered, and the first belongs to the first who asks.
             if not self.settings.model.name and not agent.draws:
@@ -226,7 +218,7 @@ class Desk:
         run = agent.find(query, agent.pool_size, _steps(listen))
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run), agent, opened.collection, run)
+        return _search_record(agent.serve(run), agent, opened.site.collection, run)
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True) -> PlainRecord:
@@ -249,7 +241,7 @@ class Desk:
         run = opened.finished.get((query, request.settings, kept_to), make)
         ordered = agent.under(request.options.model_copy(update={"where": None}))
         done = ordered.reordered(run)
-        record = _search_record(done.result(done.pool), ordered, opened.collection, done)
+        record = _search_record(done.result(done.pool), ordered, opened.site.collection, done)
         return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
     @on_what_is_open
@@ -264,7 +256,7 @@ class Desk:
         query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
         heard = None if listen is ignore_event else cited
         result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
-        searched = _search_record(result.search, agent.under(options), opened.collection)
+        searched = _search_record(result.search, agent.under(options), opened.site.collection)
         return {**answer_record(result), "search": searched}
 
     @on_what_is_open
@@ -277,7 +269,7 @@ class Desk:
         given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
         query = self.query_of(request) if request.query or request.topic else Query("")
         ranking = agent.retriever.search(query, settings.depth) if query.text else given
-        meter = ExposureMeter.make(opened.collection, query.id, settings, ranking)
+        meter = ExposureMeter.make(opened.site.collection, query.id, settings, ranking)
         exposures = meter.measure(given)
         site = opened.site
         known = site.memo.get("known documents", lambda: indexed_documents(site.collection, site.index))
@@ -291,7 +283,7 @@ class Desk:
             "targets": targets,
             "oracle": meter.oracle,
             "unlabeled": [id for id, none in zip(ids, unlabeled, strict=True) if none],
-            "notes": [*filter(None, [opened.collection.behind, alone, unknown])],
+            "notes": [*filter(None, [opened.site.collection.behind, alone, unknown])],
         }
 
     @on_what_is_open

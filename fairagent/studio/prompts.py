@@ -63,7 +63,6 @@ FOLDER = Path("my-prompts")
 """The user's folder of templates where neither the settings nor the command name one."""
 SHIPPED, AGAINST, EDITED = "shipped", "against", "edited"
 """What the sides of a trial are called: the first is the shipped template, or the text that a request names."""
-FAULTS_SHOWN = 3
 LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
 """Templates that the loop asks with, as its settings say."""
 Pair = tuple[PlainRecord, PlainRecord]
@@ -273,7 +272,7 @@ class PromptDesk:
     def _sound(self, draft: Draft) -> Prompts:
         prompts, faults = self._read(draft)
         if prompts is None:
-            listed = "; ".join(f"line {fault.line or 1}: {fault.message}" for fault in faults[:FAULTS_SHOWN])
+            listed = "; ".join(f"line {fault.line or 1}: {fault.message}" for fault in faults[:3])
             raise UsageError(f"the template has {len(faults)} error{'s' * (len(faults) != 1)}: {listed}")
         return prompts
 

@@ -29,8 +29,10 @@ INSTRUCTIONS = (
 )
 OF_STEPS = ("source", "added", "dropped", "gap", "accepted", "reason")
 OF_SEARCHES = ("query", "targets", "oracle", "exposure", "gap", "stopped", "entered", "notes", "alarms", "usage")
-OF_SOURCES = ("cited", "context", "exposure", "citations", "removed")
-OF_ANSWERS = ("answer", "truncated", "source", *OF_SOURCES, "notes", "alarms", "usage")
+OF_ANSWERS = (
+    *("answer", "truncated", "source", "cited", "context", "exposure", "citations", "removed", "notes", "alarms"),
+    "usage",
+)
 
 
 def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:

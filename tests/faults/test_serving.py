@@ -349,7 +349,8 @@ def test_201_another_port_of_this_machine_never_gets_the_token(folder: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)]
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
 )
 def test_202_serve_ends_at_once_while_requests_wait_come_in_and_are_not_read(
     folder: Path, silent: SilentServer, number: signal.Signals, code: int

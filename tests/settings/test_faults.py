@@ -51,6 +51,7 @@ class Outer(Section):
         ({"inner": {"weight": 1}}, "inner.weight: expected less than 1 (got 1)"),
         ({"inner": {"weigth": 1}}, "inner.weigth: unknown key; did you mean 'weight'? There are: name, weight"),
         ({"inner": {"xx": 1}}, "inner.xx: unknown key; there are: name, weight"),
+        ({"inner": {"none": 1}}, "inner.none: unknown key; did you mean 'name'? There are: name, weight"),
         ({"needed": ...}, "needed: is missing"),
     ],
 )
