@@ -85,13 +85,13 @@ def held_back(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
         if share < max(lack.share, most - 2 * ABOUT) + ABOUT:
             break
         said = f"{lack}; fairness {price:g} reaches {share:.0%}, keeping {lists.kept[number]:.0%} of the relevance"
-    if said:
-        return (said,)
     places = round(lack.target * meter.n)
     there, unlabeled = int((known[:, label] > 0).sum()), int((known.sum(1) <= 0).sum())
-    others = f", {unlabeled} have no label" if unlabeled else ""
-    few = f"too few for its {places} of {meter.n} places" if there < places else "and no fairer list has more of them"
-    return (f"{lack}; of the {len(known)} candidates {there} are of this group, {few}{others}",)
+    if said and there >= places:
+        return (said,)
+    count = f"{there} of the {len(known)} candidates {'is' if there == 1 else 'are'} of this group"
+    why = f"too few for its {places} of {meter.n} places" if there < places else "and no fairer list has more of them"
+    return (f"{said or lack}; {count}, {why}" + (f", {unlabeled} have no label" if unlabeled else ""),)
 
 
 def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
