@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import Settings, meanings
+from fairagent.extend import Settings, meanings, parse_json
 from fairagent.studio.calls import Choices
 
-WORDS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "pages" / "words.json").read_text("utf-8"))
+WORDS: dict[str, dict[str, Any]] = parse_json((Path(__file__).parent / "pages" / "words.json").read_text("utf-8"))
 """Of a setting: its `label`, and `words` for its values."""
 
 
