@@ -16,7 +16,7 @@ HOMES = {
         Answer AnswerResult Attribution Debiased Dial Document Exposure Filtered FloatArray Group Hit Query Ranking
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
-    "types.clean": "LONGEST_QUERY logger printable query_shown visible",
+    "types.clean": "LONGEST_QUERY logger name_of printable query_shown visible",
     "types.common": "Check counted",
     "types.search": "as_query",
     "errors": """
@@ -48,7 +48,8 @@ HOMES = {
     "settings.described": "flow",
     "settings.parts": "Progress read_part",
     "settings.plugins": "EXTEND_VERSION load_plugins",
-    "settings.section": "meanings nearest",
+    "settings.faults": "fault_lines no_such",
+    "settings.section": "meanings",
     "measures": """
         AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure
         group_exposure item_exposure jensen_shannon known_part min_max missing_judgments

@@ -349,12 +349,13 @@ from fairagent.settings import load_settings as load_settings
 from fairagent.settings import read_yaml as read_yaml
 from fairagent.settings import validate as validate
 from fairagent.settings.described import flow as flow
+from fairagent.settings.faults import fault_lines as fault_lines
+from fairagent.settings.faults import no_such as no_such
 from fairagent.settings.parts import Progress as Progress
 from fairagent.settings.parts import read_part as read_part
 from fairagent.settings.plugins import EXTEND_VERSION as EXTEND_VERSION
 from fairagent.settings.plugins import load_plugins as load_plugins
 from fairagent.settings.section import meanings as meanings
-from fairagent.settings.section import nearest as nearest
 from fairagent.storage.arrays import read_array as read_array
 from fairagent.storage.arrays import write_array as write_array
 from fairagent.storage.cancellation import Cancellation as Cancellation
@@ -425,6 +426,7 @@ from fairagent.types import Verdict as Verdict
 from fairagent.types import exposure_rows as exposure_rows
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY
 from fairagent.types.clean import logger as logger
+from fairagent.types.clean import name_of as name_of
 from fairagent.types.clean import printable as printable
 from fairagent.types.clean import query_shown as query_shown
 from fairagent.types.clean import visible as visible

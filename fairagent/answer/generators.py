@@ -26,7 +26,7 @@ from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.types import Answer, Document, Query, Usage
-from fairagent.types.clean import query_shown, visible
+from fairagent.types.clean import name_of, query_shown, visible
 from fairagent.types.search import as_query
 
 
@@ -145,7 +145,7 @@ class ExtractiveGenerator:
         self, chosen: Mapping[int, _Sentence], documents: Sequence[Document], on_text: OnText | None
     ) -> Answer:
         numbers = tuple(sorted(chosen))
-        text = " ".join(chosen[number].cited(documents[number - 1].title) for number in numbers)
+        text = " ".join(chosen[number].cited(name_of(documents[number - 1].title, "", "")) for number in numbers)
         if on_text and text:
             on_text(text)
         notes = () if chosen or not documents else ("no sentence of the context holds a word of the query",)

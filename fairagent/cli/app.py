@@ -6,18 +6,20 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
 
 from fairagent.cli.options import echo, error_console
 from fairagent.errors import BackendUnavailable, FairAgentError, UsageError
+from fairagent.settings.faults import no_such, worded
 from fairagent.settings.gone import gone
 from fairagent.storage.log_lines import logs_as_json
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
@@ -52,7 +54,7 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
-        _expect_there(cmd_name)
+        _expect_there(ctx, cmd_name, cmd_name, COMMANDS)
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def get_params(self, ctx: Any) -> Any:
@@ -72,14 +74,14 @@ class Subcommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
-        _expect_there(f"{self.name} {cmd_name}")
+        _expect_there(ctx, f"{self.name} {cmd_name}", cmd_name, self.commands)
         return super().get_command(ctx, cmd_name)
 
 
-def _expect_there(name: str) -> None:
-    """Raise UsageError, with what to use instead, for a command that is gone."""
-    if message := gone(name):
-        raise UsageError(f"fairagent {message}")
+def _expect_there(ctx: Any, whole: str, name: str, known: Collection[str]) -> None:
+    """Raise UsageError for a command that there is not, or that is gone; a shell that completes one asks for parts."""
+    if name not in known and not ctx.resilient_parsing and not name.startswith("-"):
+        raise UsageError(f"fairagent {message}" if (message := gone(whole)) else no_such("command", name, known))
 
 
 _WrongUsage: Any = typer.BadParameter.__bases__[0]
@@ -100,7 +102,7 @@ def _told(act: Callable[[], T]) -> T:
             # A signal that comes while something is told changes nothing.
             SIGNALS.note()
     except _WrongUsage as error:
-        error.message = printable(error.message)
+        error.message = printable(_in_our_words(error))
         raise
     except FairAgentError as error:
         _complain(str(error))
@@ -163,6 +165,17 @@ def _open_streams() -> None:
     heard = io.BufferedWriter(_Heard(2, "wb", closefd=False))
     encoding = getattr(sys.stderr, "encoding", "utf-8")
     sys.stderr = io.TextIOWrapper(heard, encoding, "replace", line_buffering=True)
+
+
+def _in_our_words(error: Any) -> str:
+    """What is wrong with arguments, as every door says it."""
+    if option := getattr(error, "possibilities", None) is not None and error.option_name:
+        known = [name for one in error.ctx.command.params if not one.hidden for name in one.opts if name[:2] == "--"]
+        error.possibilities = None
+        return no_such("option", option, known)
+    if isinstance(error.__cause__, ValidationError):
+        return worded(*error.__cause__.errors(include_url=False))
+    return str(error.message)
 
 
 app = typer.Typer(

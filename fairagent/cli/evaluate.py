@@ -62,11 +62,11 @@ def kinds() -> dict[str, DescribedSection]:
 def template_text(kind: str) -> str:
     """The file to start from, for a kind of experiment; UsageError where there is none."""
     from fairagent.settings.described import template
-    from fairagent.settings.section import nearest
+    from fairagent.settings.faults import no_such
 
     described = kinds()
     if kind not in described:
-        raise UsageError(f"no experiment of kind {kind!r}; {nearest(kind, described)}")
+        raise UsageError(no_such("experiment of kind", kind, described))
     about = [
         f"# An experiment of the kind {kind}, for `fairagent evaluate FILE`. Paths are relative to this file.",
         "# A line that begins with # and no space is a key with its default: remove the # to set it.",

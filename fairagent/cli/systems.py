@@ -18,7 +18,7 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
 from fairagent.types import ExposureRow, Ranking, exposure_rows
-from fairagent.types.change import ExposureChange, exposure_change
+from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
 
 BEST = "*"
 """Marks the best values of a column."""

@@ -17,6 +17,7 @@ from fairagent.collection.table import GroupTable
 from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.errors import UsageError
 from fairagent.settings import validate
+from fairagent.settings.faults import no_such
 from fairagent.types import UNKNOWN
 
 Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
@@ -102,9 +103,8 @@ class LabelReader:
 
     def check(self, path: Path, faults: Faults) -> None:
         """Add an error for each column that no record had (one may lack it), and each type that no record is of."""
-        there = listed(self.fields)
         for name in sorted(self.missing) if self.fields else ():
-            faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
+            faults.add(path, 1, f"dimension {name!r}: {no_such('column', self.columns[name], self.fields)}")
         for name, types in self.value_types.items():
             if len(types) > 1:
                 first = listed([f"{type} ({shown(one)}, {path.name}:{line})" for type, (one, line) in types.items()])
@@ -117,7 +117,7 @@ class LabelReader:
         for name in sorted(self.unused_types) if self.fields else ():
             column, values = self.types[name].column, listed(self.types[name].values or ("anything",))
             if name in self.missing_types:
-                faults.add(path, 1, f"no column {column!r} for the type of dimension {name!r}; there are: {there}")
+                faults.add(path, 1, f"the type of dimension {name!r}: {no_such('column', column, self.fields)}")
             else:
                 message = f"no document is of the type of dimension {name!r}: {column!r} never says {values}"
                 faults.add(path, None, message)
@@ -197,7 +197,7 @@ def labeled(
         raise UsageError(f"labels={shown(labels)}: expected {JOIN!r}, or dimension -> {JOIN!r} or value -> label")
     wanted = dict.fromkeys(columns, JOIN) if isinstance(labels, str) else dict[str, Any](labels or {})
     if strange := [name for name in wanted if name not in columns]:
-        raise UsageError(f"labels: no dimension {strange[0]!r}; there are: {listed(list(columns)) or 'none'}")
+        raise UsageError(f"labels: {no_such('dimension', strange[0], columns)}")
     made, doubts = dict(columns), list[str]()
     for name, how in wanted.items():
         column = columns[name]

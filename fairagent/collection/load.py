@@ -24,6 +24,7 @@ from fairagent.collection.table import GroupTable, Made, cached_table
 from fairagent.collection.targets import GivenTarget, TargetKind, checked_population, read_population
 from fairagent.errors import DataError, FairAgentError
 from fairagent.settings import read_yaml, validate
+from fairagent.settings.faults import no_such
 from fairagent.storage.digests import file_digest
 from fairagent.types.clean import logger
 
@@ -252,7 +253,7 @@ def _finished(
             messages = target.faults(groups.labels(dimension)) if isinstance(target, TargetKind) else ()
         elif not isinstance(collection.source, NoDocuments):
             # Without documents the groups may come with the engine.
-            messages = [f"no such dimension; there are: {listed(groups.dimensions) or 'none'}"]
+            messages = [no_such("dimension", dimension, groups.dimensions)]
         for message in messages:
             faults.add(path, None, f"target of {dimension!r}: {message}")
     faults.check(f"collection {collection.name!r} ({path})")

@@ -22,6 +22,7 @@ from fairagent.collection.records import Faults, checked_id, listed
 from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
+from fairagent.settings.faults import no_such
 from fairagent.types.clean import in_line
 
 MOST_ROWS = 200_000
@@ -293,7 +294,7 @@ def look_at(
     faults.check(f"{path}")
     named = [name for name in (id, *text, title, *groups) if name and name != ROW]
     if missing := [name for name in named if name not in columns]:
-        raise UsageError(f"{path}: no column {missing[0]!r}; there are: {listed(list(columns))}")
+        raise UsageError(f"{path}: {no_such('column', missing[0], columns)}")
     lacking = {name: one.lacking_ids(rows) for name, one in columns.items()}
     named_so = {name: match for name in columns if (match := ID.fullmatch(name)) and lacking[name] is not None}
     # `user_id` may well be of somebody else: where some lack, it is no column of ids.

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import DataError, Fault
+from fairagent.settings.faults import no_such
 from fairagent.storage.readers import MOST_COLUMNS, Malformed, parse_json, too_many_columns, unpacked
 from fairagent.storage.regular import open_to_read
 from fairagent.types.common import counted
+from fairagent.types.common import listed as listed
 
 MOST_FAULTS = 1000
 """So many errors are reported word for word; further ones are counted."""
@@ -72,16 +74,6 @@ def shown(value: object, most: int = 60) -> str:
     except Exception as error:
         text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
     return text if len(text) <= most else f"{text[:most]} ..."
-
-
-def listed(names: Collection[str], most: int = 20) -> str:
-    """`names` in one line, in order; beyond `most` the rest is counted.
-
-    >>> listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    first = ", ".join(list(names)[:most])
-    return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
 
 def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int, str]]:
@@ -250,7 +242,7 @@ def read_text(record: Record, name: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if name not in record:
-        raise ValueError(f"no field {name!r}; there are: {listed(list(record)) or 'none'}")
+        raise ValueError(no_such("field", name, record))
     raise ValueError(f"field {name!r} is {shown(value)}, expected text")
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fairagent.collection.bounds import error_text
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.errors import UsageError
+from fairagent.settings.faults import no_such
 from fairagent.types import UNKNOWN, FloatArray
 
 IntArray = NDArray[np.int64]
@@ -211,7 +212,7 @@ class TableBuffer:
         """
         messages = []
         if unknown := labels.keys() - self._columns.keys():
-            messages.append(f"no dimension {listed(sorted(unknown))}; there are: {listed(list(self._columns))}")
+            messages.append(no_such("dimension", listed(sorted(unknown)), self._columns))
         for name, column in self._columns.items():
             try:
                 column.add(labels.get(name))

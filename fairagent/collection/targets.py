@@ -38,6 +38,7 @@ from fairagent.collection.records import Faults, listed, shown
 from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.measures import min_max
 from fairagent.settings import read_yaml
+from fairagent.settings.faults import no_such
 from fairagent.settings.parts import Part, read_part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, file_text, parse_json
@@ -108,7 +109,7 @@ def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
     if abs(total - 1.0) > TOLERANCE:
         faults.append(f"the shares add up to {total:.6g}, expected 1")
     if labels is not None and (unknown := [str(label) for label in shares if label not in labels]):
-        faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
+        faults.append(no_such("group", listed(unknown), labels))
     return faults
 
 

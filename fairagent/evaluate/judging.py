@@ -276,7 +276,7 @@ class Judge:
                 of_label = zip(table.labels(dimension), row, strict=True)
                 of_hit[dimension] = {label: share for label, share in of_label if share > 0}
         return tuple(
-            HitRecord(hit.id, hit.title, score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
+            HitRecord(hit.id, hit.name, score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
             for hit, score, of_hit in zip(hits, scores.tolist(), groups, strict=True)
         )
 

@@ -1,6 +1,5 @@
 """Parsing measures, the inverse of `str(measure)`: ours, those of other packages, and families of them."""
 
-import difflib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.measures.base import Measure, Product
 from fairagent.measures.discounts import parse_discount
 from fairagent.settings import plugins
+from fairagent.settings.faults import no_such
 from fairagent.settings.gone import gone
 
 GROUP = "fairagent.measures"
@@ -144,9 +144,7 @@ def _factor(part: str, text: str) -> Measure:
     for option in _split(options):
         key, _, value = (piece.strip() for piece in option.partition("="))
         if key not in known or key in values:
-            raise UsageError(
-                f"{text!r}: {option.strip()!r} is no option of {name} or stands twice; there are: {', '.join(known)}"
-            )
+            raise UsageError(f"{text!r}: {name} has {no_such('further option', option.strip(), known)}")
         values[key] = parse_discount(value) if key == "discount" else value
     parsed: Measure = measure(int(cutoff), **values)
     return parsed
@@ -170,12 +168,8 @@ def _families() -> Iterator[MeasureFamily]:
 
 def _unknown(name: str, text: str) -> str:
     """What to say of a name that no measure has."""
-    if message := gone(name):
-        return f"{text!r}: {message}"
     others = plugins.plugins(GROUP)
-    message = f"{text!r} is no measure; the accepted forms are: {FORMS}" + "".join(f", {other}@20" for other in others)
+    known = [*OWN, *others, *(one for family in _families() for one in family.names())]
     if name in ELSEWHERE:
-        return f"{message}. {name} is measured by {ELSEWHERE[name]}"
-    by_small = {one.lower(): one for one in (*(n for f in _families() for n in f.names()), *others, *OWN)}
-    near = difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5)
-    return f"{message}. Did you mean {by_small[near[0]]}?" if near else message
+        return f"{text!r}: no measure {name!r} here; {name} is measured by {ELSEWHERE[name]}"
+    return f"{text!r}: {no_such('measure', name, known)}" + ("" if gone(name) else f"; the forms are: {FORMS}")

@@ -128,7 +128,14 @@ def _debiased(debiased: Debiased) -> PlainRecord:
 def hit_record(hit: Hit) -> PlainRecord:
     """One line of a ranking, with the first `LONGEST_TEXT` characters of its text."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
-    line = {"rank": hit.rank, "id": hit.id, "title": hit.title, "snippet": hit.snippet, "score": hit.score}
+    line = {
+        "rank": hit.rank,
+        "id": hit.id,
+        "name": hit.name,
+        "title": hit.title,
+        "snippet": hit.snippet,
+        "score": hit.score,
+    }
     return {**line, "groups": groups, "text": hit.text[:LONGEST_TEXT], "columns": {**hit.columns}}
 
 

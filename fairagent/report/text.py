@@ -131,7 +131,7 @@ def hits_table(hits: Sequence[Hit], own: Ranking | None = None) -> Table:
         was = ranks.get(hit.id)
         score = [] if own is None else ["-" if was is None else f"{own.scores[was - 1]:.3f}"]
         rank = [str(hit.rank), *([str(was or "new")] if moved else [])]
-        table.add_row(*rank, one_line(hit.title or hit.id), *groups, *score)
+        table.add_row(*rank, one_line(hit.name), *groups, *score)
     if own is not None:
         meant = "was: the rank in the engine's own list; score: the engine's" if moved else "score: the engine's"
         table.caption, table.caption_justify = Text(meant, "dim"), "left"

@@ -26,10 +26,10 @@ from fairagent.retrieve.columns import (
     ColumnSource,
     Value,
     keys_of,
-    unknown_column,
     wanted_keys,
     wrong_kind,
 )
+from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray, Query, Ranking
 from fairagent.types.common import counted
 
@@ -119,7 +119,8 @@ class Conditions:
             if name in self.groups.dimensions or not columns:
                 continue
             if not any(name in one for one in columns):
-                raise unknown_column(name, list(dict.fromkeys(key for one in columns for key in one)))
+                known = dict.fromkeys(key for one in columns for key in one)
+                raise UsageError(f"where: {no_such('column', name, known)}")
             there = list(dict.fromkeys(key for one in columns for key in keys_of(one.get(name))))
             kinds = tuple(dict.fromkeys(kind for kind, _ in there))
             for value in wanted:

@@ -100,6 +100,26 @@ def in_line(text: str) -> str:
     return text if text.isprintable() else printable(text).replace("\n", " ").replace("\t", " ")
 
 
+NO_TITLE = re.compile(
+    r"\W*((the )?title (is )?(not known|unknown|missing)|(no|unknown) title|untitled|none|null|nan|n/?a)?\W*",
+    re.IGNORECASE,
+)
+"""Titles that tell no document from another, as catalogues write them."""
+LONGEST_NAME = 60
+
+
+def name_of(title: str, text: str, id: str) -> str:
+    """What a list calls a document: its title, or where that says nothing the first words of its text, else its id.
+
+    >>> name_of("Boats", "A sheet", "d1"), name_of("[title not known]", "A sheet", "d1"), name_of("", " ", "d1")
+    ('Boats', 'A sheet', 'd1')
+    """
+    if not NO_TITLE.fullmatch(title):
+        return title
+    words = " ".join(text[: 10 * LONGEST_NAME].split())
+    return (words if len(words) <= LONGEST_NAME else words[:LONGEST_NAME].rpartition(" ")[0]) or id
+
+
 def spreadsheet_cell(text: str) -> str:
     """`text` for a cell of a CSV file: in one line, and with an apostrophe before what would be run as a formula.
 

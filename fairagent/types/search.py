@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from fairagent.types.change import ExposureChange, exposure_change, seen_change
+from fairagent.types.clean import name_of
 from fairagent.types.common import Alarm, Recorded, Summarized, Usage, counted, quoted
 
 if TYPE_CHECKING:
@@ -138,6 +139,11 @@ class Hit:
     snippet: str = ""
     text: str = ""
     columns: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What people read of it: see `name_of`."""
+        return name_of(self.title, self.snippet, self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,7 +428,7 @@ class SearchResult(Recorded):
 
     @property
     def _summary(self) -> str:
-        first = f", first {quoted(self.hits[0].title or self.hits[0].id)}" if self.hits else ""
+        first = f", first {quoted(self.hits[0].name)}" if self.hits else ""
         return f"of {quoted(self.query.text)}: {counted(len(self.hits), 'document')}{first}; gap {self.trace.gap:.4g}"
 
 

@@ -146,13 +146,13 @@ def test_topics_and_groups_are_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("measures: [AQ@5]\n", "Did you mean AP?"),
+        ("measures: [AQ@5]\n", "did you mean 'AP'?"),
         ("measures: [EE-L@5]\n", "EE-L is measured by `fairagent evaluate-run --task 2`"),
         ("measures: [P@0]\n", "'P@0': ir-measures does not take it: the cut-off is 0"),
         ("measures: [nDCG@20*AP]\n", "the factors of a product have the same cut-off"),
         ("target: estimated\n", "target: the target 'estimated' needs the ranking"),
         ("target: {gener: {female: 1}}\n", "target: no dimension 'gener'; did you mean 'gender'?"),
-        ("target: {gender: {women: 1}, era: {old: 1}}\n", "women is no group of the dimension"),
+        ("target: {gender: {women: 1}, era: {old: 1}}\n", "no group 'women'"),
     ],
 )
 def test_what_cannot_be_judged_by_is_said(tmp_path: Path, more: str, message: str) -> None:

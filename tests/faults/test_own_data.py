@@ -89,7 +89,7 @@ def test_137_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
 
 
 def test_138_a_column_that_there_is_not_is_named_with_those_that_there_are() -> None:
-    there = "there are: id, text, gender"
+    there = "here are: id, text, gender"
     for columns in ({"text": "txt"}, {"id": "key"}, {"groups": ["sex"]}):
         with pytest.raises(DataError, match=there):
             FairAgent.from_records(ROWS, **columns)  # type: ignore[arg-type]

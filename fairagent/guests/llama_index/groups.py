@@ -14,6 +14,7 @@ from fairagent.extend import (
     TextSource,
     UsageError,
     listed,
+    no_such,
     shown,
 )
 
@@ -58,7 +59,7 @@ class MetadataGroups:
     def labels(self, dimension: str) -> tuple[str, ...]:
         """The known labels, in the order of the columns 1 .. g."""
         if dimension not in self._labels:
-            raise UsageError(f"no dimension {dimension!r}; there are: {listed(self.dimensions)}")
+            raise UsageError(no_such("dimension", dimension, self.dimensions))
         return self._labels[dimension]
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:

@@ -29,7 +29,7 @@ from fairagent.extend import (
     judged_value,
     known_documents,
     make_target,
-    nearest,
+    no_such,
     warn_once,
 )
 
@@ -86,7 +86,7 @@ def assert_exposure(
     due = make_target(target, dimension, collection, topic)
     for label in bounds:
         if label not in due.labels:
-            raise UsageError(f"shares: no group {label!r}; {nearest(label, due.labels)}")
+            raise UsageError(f"shares: {no_such('group', label, due.labels)}")
     ranked = _ranking(ranking)
     # What has no label has one that is not known; what nobody has heard of may be another's.
     known = known_documents(collection)

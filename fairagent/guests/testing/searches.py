@@ -19,7 +19,7 @@ from fairagent.extend import (
     are_shares,
     exposure_rows,
     exposures_of,
-    nearest,
+    no_such,
     total_gap,
 )
 
@@ -204,7 +204,7 @@ def _least(given: Least, shares: Mapping[str, Mapping[str, float]]) -> dict[str,
             raise UsageError(f"min_share: expected {form}, and not {name!r}; dimensions are: {', '.join(shares)}")
         for label, bound in bounds.items():
             if label not in shares[name]:
-                raise UsageError(f"min_share: no group {label!r}; {nearest(label, shares[name])}")
+                raise UsageError(f"min_share: {no_such('group', label, shares[name])}")
             if not isinstance(bound, int | float) or not 0 <= bound <= 1:
                 raise UsageError(f"min_share: {label!r}: {bound!r} is no share; it is from 0 to 1")
             least.setdefault(name, {})[label] = float(bound)
