@@ -16,7 +16,7 @@ HOMES = {
         Answer AnswerResult Attribution Debiased Dial Document Exposure Filtered FloatArray Group Hit Query Ranking
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
-    "types.clean": "LONGEST_QUERY logger printable query_shown visible",
+    "types.clean": "LONGEST_QUERY label_text logger printable query_shown visible",
     "types.common": "Check counted",
     "types.search": "as_query",
     "errors": """
@@ -84,6 +84,7 @@ HOMES = {
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
+    "collection.spellings": "meant",
     "collection.table_buffer": "Labels",
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
@@ -120,7 +121,7 @@ HOMES = {
     "search.agent": "FairAgent",
     "search.hit_shapes": "at_path",
     "search.hits": """
-        FairHits GroupsByPlace HitGroups Shares are_shares exposures_of fair_order fair_rerank groups_alone
+        FairHits HitGroups Shares are_shares exposures_of fair_rerank fields_of groups_alone with_named
     """,
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",

@@ -35,13 +35,15 @@ import numpy as np
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.records import Faults, listed, shown
+from fairagent.collection.spellings import meant
 from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.measures import min_max
-from fairagent.settings import read_yaml
+from fairagent.settings import Label, read_yaml
 from fairagent.settings.parts import Part, read_part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, file_text, parse_json
 from fairagent.types import UNKNOWN, FloatArray, Ranking
+from fairagent.types.clean import label_text
 
 WorldShares = dict[str, dict[str, float]]
 
@@ -83,7 +85,7 @@ def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
         for message in messages:
             faults.add(path, None, f"population of {dimension!r}: {message}")
         if not messages:
-            population[str(dimension)] = {str(label): float(share) for label, share in shares.items()}
+            population[str(dimension)] = {label_text(label): float(share) for label, share in shares.items()}
     return population
 
 
@@ -105,9 +107,22 @@ def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
     total = math.fsum(shares.values()) if not faults else 1.0
     if abs(total - 1.0) > TOLERANCE:
         faults.append(f"the shares add up to {total:.6g}, expected 1")
-    if labels is not None and (unknown := [str(label) for label in shares if label not in labels]):
+    if labels is not None and (unknown := [name for name in by_label(shares, labels) if name not in labels]):
         faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
     return faults
+
+
+def by_label(shares: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
+    """The shares by those of `labels` that their names mean; a name that means none stays.
+
+    >>> by_label({"Female": 0.5, 1: 0.5}, ["1", "female"])
+    {'female': 0.5, '1': 0.5}
+    """
+    of, summed = meant(shares, labels), dict[str, float]()
+    for name, share in shares.items():
+        label = of[label_text(name)]
+        summed[label] = summed.get(label, 0.0) + share
+    return summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +178,8 @@ class _Counts:
                 f"{listed(list(population)) or 'none'}); add it to the collection's settings file, or use 'uniform', "
                 "'corpus' or 'estimated'"
             )
-        return np.array([population[self.dimension].get(label, 0.0) for label in self.labels])
+        world = by_label(population[self.dimension], self.labels)
+        return np.array([world.get(label, 0.0) for label in self.labels])
 
     def corpus(self) -> tuple[FloatArray, FloatArray | None]:
         """The shares of the documents, and the known part of them."""
@@ -321,7 +337,7 @@ class GivenTarget(TargetKind):
     """The user's own shares."""
 
     kind: Literal["given"] = "given"
-    shares: dict[str, float]
+    shares: dict[Label, float]
     """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
 
     def faults(self, labels: Sequence[str]) -> list[str]:
@@ -335,7 +351,8 @@ class GivenTarget(TargetKind):
 def _given(shares: Mapping[str, float], counts: _Counts) -> Target:
     if faults := share_faults(shares, counts.labels):
         raise DataError(f"the target given for {counts.dimension!r} cannot be used: {'; '.join(faults)}")
-    given = np.array([float(shares.get(label, 0.0)) for label in counts.labels])
+    own = by_label(shares, counts.labels)
+    given = np.array([float(own.get(label, 0.0)) for label in counts.labels])
     return Target(counts.dimension, counts.labels, given, "given")
 
 

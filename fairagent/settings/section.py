@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -23,7 +23,7 @@ from fairagent.errors import SettingsError
 from fairagent.settings.gone import gone
 from fairagent.storage import yaml_text
 from fairagent.storage.readers import Malformed, file_text
-from fairagent.types.clean import in_line
+from fairagent.types.clean import in_line, label_text
 from fairagent.types.common import counted
 
 MOST_FAULTS = 50
@@ -83,6 +83,8 @@ def meanings(section: type[Section]) -> Mapping[str, str]:
     return {name: texts[name] for name in section.model_fields if texts.get(name)}
 
 
+Label = Annotated[str, BeforeValidator(label_text)]
+"""A label of a group: 1 is "1", true is "true"."""
 S = TypeVar("S", bound=Section)
 
 

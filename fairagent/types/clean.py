@@ -9,6 +9,9 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable
+from numbers import Integral
+
+import numpy as np
 
 LONGEST_QUERY = 2000
 """Characters of a query that a model sees."""
@@ -50,6 +53,22 @@ def _seen_by_person(sign: str) -> str:
 
 _FOR_MODELS = _Signs(_seen_by_model)
 _FOR_PEOPLE = _Signs(_seen_by_person)
+
+
+def label_text(value: object) -> str:
+    """A label, or the name of a group, as text: 1 and 1.0 are "1", true is "true"; ValueError for anything else.
+
+    >>> label_text("1.0"), label_text(1.0), label_text(True)
+    ('1.0', '1', 'true')
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, Integral) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    expected = "text, a whole number, true or false, a list of these or label: weight pairs"
+    raise ValueError(f"{value!r:.60} is no label; expected {expected}")
 
 
 def visible(text: str) -> str:

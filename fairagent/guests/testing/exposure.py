@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -28,9 +28,12 @@ from fairagent.extend import (
     groups_alone,
     judged_value,
     known_documents,
+    label_text,
     make_target,
+    meant,
     nearest,
     warn_once,
+    with_named,
 )
 
 Shown: TypeAlias = SearchResult | Ranking | Sequence[str]
@@ -82,11 +85,12 @@ def assert_exposure(
     bounds = {label: _bound(label, text) for label, text in (shares or {}).items()}
     if at_least is None and not bounds:
         raise UsageError("assert_exposure: there is no bound; give at_least, shares or both")
-    collection, dimension = _grouped(groups, dimension, target)
+    collection, dimension, notes = _grouped(groups, dimension, target, bounds)
     due = make_target(target, dimension, collection, topic)
-    for label in bounds:
-        if label not in due.labels:
-            raise UsageError(f"shares: no group {label!r}; {nearest(label, due.labels)}")
+    of = meant(bounds, due.labels)
+    if strange := [label for label in of.values() if label not in due.labels]:
+        raise UsageError(f"shares: no group {strange[0]!r}; {nearest(strange[0], due.labels)}")
+    bounds = {of[label_text(name)]: bound for name, bound in bounds.items()}
     ranked = _ranking(ranking)
     # What has no label has one that is not known; what nobody has heard of may be another's.
     known = known_documents(collection)
@@ -109,7 +113,7 @@ def assert_exposure(
     if wanted:
         verdict = "" if reached else ": MISSED"
         lines.append(f"AWRF(unknown=ignore)@{n} is {fairness:.4f}, bound {wanted}{verdict}")
-    raise AssertionError("\n".join(lines))
+    raise AssertionError("\n".join([*lines, *notes]))
 
 
 def _bound(label: str, text: str) -> Bound:
@@ -136,21 +140,25 @@ def _ranking(shown: Shown) -> Ranking:
     return Ranking(tuple(places), np.arange(len(places), 0, -1, dtype=np.float64))
 
 
-def _grouped(groups: Grouped, dimension: str, target: str | Mapping[str, float]) -> tuple[Collection, str]:
-    """What holds the groups, and the dimension that is meant; UsageError where several are possible."""
+def _grouped(
+    groups: Grouped, dimension: str, target: str | Mapping[str, float], named: Iterable[object]
+) -> tuple[Collection, str, list[str]]:
+    """What holds the groups, the dimension that is meant, and notes; UsageError where several are possible.
+
+    A group of the target that no document has is one all the same; so is one that is `named` where no target names all.
+    """
     if isinstance(groups, Mapping):
         dimension = dimension or "group"
         rows = [(id, {dimension: labels}) for id, labels in groups.items()]
         table = GroupTable.from_rows(rows, [dimension])
-        # A group of the target that no document has is one all the same.
-        first = list(target) if isinstance(target, Mapping) else []
-        labels = dict.fromkeys([*first, *table.labels(dimension)])
-        return groups_alone(table.relabeled(dimension, list(labels)), {}), dimension
+        notes: list[str] = []
+        table, _ = with_named(table, {dimension: target}, {dimension: named}, notes, "document")
+        return groups_alone(table, {}), dimension, notes
     collection = groups_alone(groups, {})
     there = collection.groups.dimensions
     if not dimension and len(there) != 1:
         raise UsageError(f"assert_exposure needs a dimension; there are: {', '.join(there) or 'none'}")
-    return collection, dimension or there[0]
+    return collection, dimension or there[0], []
 
 
 def _table(exposure: Exposure, bounds: Mapping[str, Bound]) -> Table:
