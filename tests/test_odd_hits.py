@@ -82,4 +82,4 @@ def test_what_is_not_is_one_clear_error(hits: Any, error: type[Exception], said:
 
 def test_hits_without_scores_fall_evenly_in_their_order() -> None:
     read = [read_hit({"id": id}, number) for number, id in enumerate("abcd", start=1)]
-    assert _scores(read, ranked=False).tolist() == [1.0, 0.75, 0.5, 0.25]
+    assert _scores(read, ranked=False)[0].tolist() == [1.0, 0.75, 0.5, 0.25]

@@ -259,8 +259,11 @@ def _scores(read: Sequence[HitShape], ranked: bool) -> tuple[FloatArray, list[st
 def fields_of(groups: Any, target: Any = None) -> dict[str, str | Mapping[Any, Any]]:
     """Dimension -> the field of the hits with its groups, or id -> label, of `groups` as `fair_rerank` takes them.
 
-    Raises UsageError for anything else, and for the reverse, field -> dimension, as the `target` shows it.
+    Nothing where a collection or a table knows them. Raises UsageError for anything else, and for the reverse, field ->
+    dimension, as the `target` shows it.
     """
+    if isinstance(groups, Collection) or hasattr(groups, "memberships"):
+        return {}
     if isinstance(groups, str):
         groups = [groups]
     if isinstance(groups, Sequence) and all(isinstance(name, str) for name in groups):
@@ -294,14 +297,15 @@ def _grouped(
 
     And the target, by dimension and label, and what is to be known of both.
     """
-    if hasattr(groups, "memberships") or isinstance(groups, Collection):
+    columns = fields_of(groups, target)
+    if not columns:
+        assert not isinstance(groups, str | Sequence | Mapping)
         if labels is not None:
             raise UsageError("labels: these groups have their labels already; it is for values of hits")
         whole = groups_alone(groups, {})
         by_place = GroupsByPlace(whole.groups, _ids(read))
         _expect_labels(by_place, len(read))
         return replace(whole, groups=by_place), _by_dimension(target, by_place.dimensions), []
-    columns = fields_of(groups, target)
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
     faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
     targets = _by_dimension(target, list(columns))

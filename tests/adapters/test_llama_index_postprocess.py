@@ -13,7 +13,7 @@ from fairagent.guests.llama_index import DebiasPostprocessor, ExposurePostproces
 from fairagent.types import Debiased, Document, Filtered, Verdict
 
 HALF = {"gender": {"female": 0.5, "male": 0.5}}
-BY_KEY = {"author_gender": "gender"}
+BY_KEY = {"gender": "author_gender"}
 GENDER = {"f": "female", "m": "male"}
 
 
@@ -128,5 +128,7 @@ def test_the_parts_of_a_document_have_its_groups() -> None:
     chosen = ids(after.postprocess_nodes(nodes))
     assert {"part0", "part1"} <= set(chosen)
     by_url = [node(f"n{id}", score=1, url=id) for id in ("m1", "f1")]
-    after = ExposurePostprocessor(groups=by_letter(["m1", "f1"]), n=1, target={"gender": {"female": 1.0}}, id_key="url")
+    after = ExposurePostprocessor(
+        groups=by_letter(["m1", "f1"]), n=1, target={"female": 1.0}, id_key="url", fairness=20
+    )
     assert ids(after.postprocess_nodes(by_url)) == ["nf1"]
