@@ -18,7 +18,6 @@ HOMES = {
     """,
     "types.clean": "LONGEST_QUERY label_text logger printable query_shown visible",
     "types.common": "Check counted",
-    "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
         NotRegular PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError
@@ -88,8 +87,8 @@ HOMES = {
     "collection.table_buffer": "Labels",
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
-        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore lend_texts
-        placed scored searched term_weights texts_for
+        MAX_TERMS PassageSource Retriever TextSource Vocabulary as_query check_length engine_time full_text ignore
+        lend_texts placed scored searched term_weights texts_for
     """,
     "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",

@@ -430,6 +430,6 @@ from fairagent.types.clean import query_shown as query_shown
 from fairagent.types.clean import visible as visible
 from fairagent.types.common import Check as Check
 from fairagent.types.common import counted as counted
-from fairagent.types.search import as_query as as_query
+from fairagent.retrieve.base import as_query as as_query
 
 HOMES: dict[str, str]

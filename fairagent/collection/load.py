@@ -277,8 +277,8 @@ def aligned(
             notes.append(f"no {what} has a label of dimension {dimension!r}")
         elif world and world.keys().isdisjoint(present):
             raise DataError(
-                f"none of the groups of {dimension!r} that have a share, {listed(list(world))}, is a label of any {what}: "
-                f"these have {listed(present)}"
+                f"none of the groups of {dimension!r} that have a share, {listed(list(world))}, is a label of any "
+                f"{what}: these have {listed(present)}"
             )
         if joined := [f"{name} = {label}" for name, label in spelled.items() if name != label]:
             notes.append(f"names of groups of {dimension!r} that are taken for spellings of labels: {listed(joined)}")

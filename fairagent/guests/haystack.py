@@ -33,7 +33,7 @@ from fairagent.guests.results import check_texts, documents_found, metadata_of
 
 @component
 class ExposureRanker:
-    """The `n` (or `top_k`) documents that are relevant and together give every group about its target share of the exposure.
+    """The `n` documents that are relevant and together give every group about its target share of the exposure.
 
     Put it behind a retriever whose `top_k` is much larger: it can only choose among those. `groups`, `target`,
     `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are keys of `meta` or paths, or known by

@@ -355,8 +355,8 @@ def with_named(
             raise DataError(f"no {what} has a label of {name!r}: there is nothing to be fair to")
         if len(there) < 2 and "uniform" in (kind, getattr(kind, "kind", "")):
             raise UsageError(
-                f"target 'uniform' in {name!r}: the {what}s are of one group, {there[0]!r}, and of others it knows "
-                f"nothing; give shares that name the groups, e.g. target={{{name!r}: {{{there[0]!r}: 0.5, 'another': 0.5}}}}"
+                f"target 'uniform' in {name!r}: the {what}s are of one group, {there[0]!r}, and nothing names another; "
+                f"write the shares, which name the groups: target={{{name!r}: {{{there[0]!r}: 0.5, 'another': 0.5}}}}"
             )
     return table, {**own, **shares} if own else targets
 
@@ -383,8 +383,8 @@ def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[HitSh
         names = list(dict.fromkeys(name for hit in read for name in hit.names))
         turned = f"; groups are {_FORM}" if dimension != where and dimension in names else ""
         raise UsageError(
-            f"no hit has a field {where!r} for dimension {dimension!r}; there are: {listed(names) or 'none'} (looked for "
-            f"in the hits and in their {', '.join(WITHIN)}){turned}"
+            f"no hit has a field {where!r} for dimension {dimension!r}; there are: {listed(names) or 'none'} (looked "
+            f"for in the hits and in their {', '.join(WITHIN)}){turned}"
         )
     return values
 

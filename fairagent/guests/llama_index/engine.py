@@ -131,7 +131,8 @@ class LlamaIndexRetriever:
         """The first `n` documents of the retriever's list, whose order stands.
 
         Where a score is missing (None, nan, infinite) or the scores rise, which some engines' distances do, all of them
-        are replaced: they fall evenly from 1. Raises DataError for a node without an id, BackendUnavailable where the retriever fails.
+        are replaced: they fall evenly from 1. Raises DataError for a node without an id, BackendUnavailable where the
+        retriever fails.
         """
         if n < 1:
             raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
@@ -293,10 +294,10 @@ def fair_agent(
 ) -> FairAgent:
     """The agent of the settings, with a LlamaIndex retriever as its engine.
 
-    `groups` are those of `fair_rerank`: fields of the metadata ({"gender": "author_gender"}), a collection, its groups (a
-    GroupTable) or labels by id. Fields need a `population` or a target that names all labels of each dimension: the
-    shares that they have of the world, or should get. Settings are as in `open_agent`; those of engine, analyzer and expansion have no effect here. Whatever
-    reads the words of documents reads those of the texts that were retrieved.
+    `groups` are those of `fair_rerank`: fields of the metadata ({"gender": "author_gender"}), a collection, its groups
+    (a GroupTable) or labels by id. Fields need a `population` or a target that names all labels of each dimension: the
+    shares that they have of the world, or should get. Settings are as in `open_agent`; those of engine, analyzer and
+    expansion have no effect here. Whatever reads the words of documents reads those of the texts that were retrieved.
 
         half = {"gender": {"female": 0.5, "male": 0.5}}
         agent = fair_agent(index.as_retriever(similarity_top_k=200), {"gender": "author_gender"}, target=half, n=10)

@@ -99,9 +99,9 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     """The `n` nodes that are relevant and together give every group about its target share of the exposure.
 
     Put it behind a retriever that returns many more nodes than `n`: it can only choose among those. `groups`, `target`,
-    `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are fields of the metadata, or known by the
-    ids of the nodes' documents. Scores are the re-ranker's, from 1 down. `on_fair` receives the exposures before and
-    after. Raises UsageError for groups that do not go with the target.
+    `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are fields of the metadata, or known by
+    the ids of the nodes' documents. Scores are the re-ranker's, from 1 down. `on_fair` receives the exposures before
+    and after. Raises UsageError for groups that do not go with the target.
     """
 
     groups: SkipValidation[Any]

@@ -39,8 +39,6 @@ from fairagent.extend import (
     encoder,
     engine_time,
     label_text,
-    listed,
-    shown,
     term_weights,
 )
 from fairagent.guests.terms import LocalTerms

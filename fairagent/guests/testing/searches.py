@@ -145,9 +145,9 @@ def assert_exposure_of(
     """Raise AssertionError, with the table and the worst query, unless `search` gives the groups what they should have.
 
     The mean share of each group in `min_share` has to be that or more (`{"women": .3}`; of several dimensions
-    `{"gender": {"women": .3}}`; a group that no hit is in has 0), and the mean gap to the target `gap` or less (nats; 0 is the target itself);
-    with `each` both hold for every query. A query without a hit fails. What differs by 1e-9 or less is equal. The rest
-    is as in `exposure_of`, whose value it returns.
+    `{"gender": {"women": .3}}`; a group that no hit is in has 0), and the mean gap to the target `gap` or less (nats; 0
+    is the target itself); with `each` both hold for every query. A query without a hit fails. What differs by 1e-9 or
+    less is equal. The rest is as in `exposure_of`, whose value it returns.
 
     Raises UsageError for an unknown dimension or group, a share that is none, and without any bound.
 
