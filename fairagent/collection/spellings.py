@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from fairagent.collection.records import listed
+from fairagent.errors import UsageError
 from fairagent.types.clean import label_text, visible
 
 NO_LABEL = frozenset(
@@ -90,12 +91,15 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
 def meant(names: Iterable[object], labels: Collection[str]) -> dict[str, str]:
     """The name of each group as text -> the one of `labels` that it means, itself where it is a spelling of none.
 
-    A label that is among the names is meant by no other one.
+    A label that is among the names is meant by no other one. Raises UsageError for a name that is no label.
 
     >>> meant(["Female", "M", 1, "other"], ["female", "male", "1"])
     {'Female': 'female', 'M': 'male', '1': '1', 'other': 'other'}
     """
-    texts = list(dict.fromkeys(map(label_text, names)))
+    try:
+        texts = list(dict.fromkeys(map(label_text, names)))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     strange = [text for text in texts if text not in labels]
     if not strange:
         return dict(zip(texts, texts, strict=True))

@@ -28,6 +28,7 @@ neighboring scores, w(d) = (score(d) - lowest + step) / (highest - lowest + step
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -102,6 +103,8 @@ def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
         for label, share in shares.items()
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1
     ]
+    if strange := [name for name in shares if not isinstance(name, str | Integral | float)]:
+        return [*faults, f"{shown(strange[0])} is no name of a group"]
     if UNKNOWN in shares:
         faults.append(f"{UNKNOWN} is no group; shares are over known labels only")
     total = math.fsum(shares.values()) if not faults else 1.0

@@ -29,7 +29,7 @@ from fairagent.collection.records import Faults, listed, shown
 from fairagent.collection.spellings import meant
 from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.collection.target_choice import following
-from fairagent.collection.targets import GivenTarget
+from fairagent.collection.targets import GivenTarget, share_faults
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
 from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in, read_hit
@@ -309,9 +309,7 @@ def _grouped(
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
     faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
     targets = _by_dimension(target, list(columns))
-    own = targets if isinstance(targets, Mapping) else {}
-    given = {name: getattr(one, "shares", one) for name, one in own.items()}
-    spelled = {name: tuple(map(label_text, one)) for name, one in given.items() if isinstance(one, Mapping)}
+    spelled = {name: tuple(map(label_text, shares)) for name, shares in _given(targets).items()}
     plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
     for place, hit in enumerate(read):
@@ -344,7 +342,7 @@ def with_named(
     without a group, and UsageError for `uniform` over a single one.
     """
     own = targets if isinstance(targets, Mapping) else {}
-    given = {name: shares for name, one in own.items() if isinstance(shares := getattr(one, "shares", one), Mapping)}
+    given = _given(targets)
     table, shares = aligned(table, given, notes, what)
     for name in table.dimensions:
         if name in named and name not in given:
@@ -359,6 +357,16 @@ def with_named(
                 f"write the shares, which name the groups: target={{{name!r}: {{{there[0]!r}: 0.5, 'another': 0.5}}}}"
             )
     return table, {**own, **shares} if own else targets
+
+
+def _given(targets: Any) -> dict[str, Mapping[Any, float]]:
+    """The shares that stand in the targets, by dimension; DataError where they are none."""
+    by_name = targets if isinstance(targets, Mapping) else {}
+    given = {name: getattr(one, "shares", one) for name, one in by_name.items() if not isinstance(one, str)}
+    for name, shares in given.items():
+        if isinstance(shares, Mapping) and "kind" not in shares and (faults := share_faults(shares)):
+            raise DataError(f"the target given for {name!r} cannot be used: {'; '.join(faults)}")
+    return {name: shares for name, shares in given.items() if isinstance(shares, Mapping) and "kind" not in shares}
 
 
 def _expect_labels(groups: Groups, hits: int, *dimensions: str) -> None:
