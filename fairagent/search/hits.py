@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from fairagent.collection import Collection, Groups, GroupTable
 from fairagent.collection.bounds import plain
 from fairagent.collection.config import DimensionColumn
+from fairagent.collection.documents import NoDocuments
 from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection.known import compare_ids, known_documents
 from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
 from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed, shown
@@ -36,7 +38,7 @@ from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in,
 from fairagent.search.rerank.base import pool_of
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings import SearchOptions, Unknown, load_settings
-from fairagent.types import Dial, Document, Exposure, FloatArray, Hit, Query, Ranking, exposure_rows
+from fairagent.types import Dial, Exposure, FloatArray, Hit, Query, Ranking, exposure_rows
 from fairagent.types.clean import label_text
 from fairagent.types.common import counted
 
@@ -49,7 +51,7 @@ def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
     if isinstance(groups, Collection):
         return groups
     own = {dimension: GivenTarget(shares=dict(shares)) for dimension, shares in population.items()} or None
-    return Collection("", {}, {}, groups, population, (), _Nowhere(), target=own)
+    return Collection("", {}, {}, groups, population, (), NoDocuments("of groups alone"), target=own)
 
 
 class GroupsByPlace:
@@ -70,21 +72,6 @@ class GroupsByPlace:
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
         """Which of the documents at these places can have a label, (len(ids),); None where nobody says."""
         return self._groups.of_type(dimension, [self._ids[int(place)] for place in ids], topic)
-
-
-class _Nowhere:
-    """The source of documents that cannot be read here."""
-
-    notes: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Document]:
-        raise UsageError("these groups came without documents, so there is nothing to read or to index")
-
-    def count(self) -> int:
-        return 0
-
-    def fingerprint(self) -> str:
-        return ""
 
 
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
@@ -193,7 +180,8 @@ def exposures_of(
 
     Hits, `groups`, `target`, `separator` and `labels` are what `fair_rerank` takes. The order of the hits counts, not
     their scores; a group that the hits of one query have is one for all queries, and so is one that is `named`
-    (dimension -> groups) or has a share in the target. Documents without a label are left out of the shares and of the
+    (dimension -> groups) or has a share in the target. Where groups or targets depend on the topic, a query is the id
+    of one. Documents without a label are left out of the shares and of the
     divergence. A query without hits has no exposures: ().
 
     Raises what `fair_rerank` does, naming the query where it is about one; UsageError where no query has a hit.
@@ -221,7 +209,8 @@ def exposures_of(
         with _of(query):
             # What falls evenly leaves the engine's order as it is.
             ranking = Ranking(tuple(map(str, places)), np.linspace(1, 0, len(places), endpoint=False))
-            measured[query] = ExposureMeter.make(collection, "", settings, ranking).measure(ranking)
+            topic = query if query in collection.topics else ""
+            measured[query] = ExposureMeter.make(collection, topic, settings, ranking).measure(ranking)
     return measured, tuple(notes)
 
 
@@ -303,9 +292,11 @@ def _grouped(
         if labels is not None:
             raise UsageError("labels: these groups have their labels already; it is for values of hits")
         whole = groups_alone(groups, {})
-        by_place = GroupsByPlace(whole.groups, _ids(read))
+        by_place, known = GroupsByPlace(whole.groups, _ids(read)), known_documents(whole)
+        unknown = compare_ids("hits", _ids(read), known) if known else ""
         _expect_labels(by_place, len(read))
-        return replace(whole, groups=by_place), _by_dimension(target, by_place.dimensions), []
+        notes = [unknown] if unknown else []
+        return replace(whole, groups=by_place), _by_dimension(target, by_place.dimensions), notes
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
     faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
     targets = _by_dimension(target, list(columns))
