@@ -9,8 +9,6 @@ import pytest
 
 from fairagent import fair_rerank
 from fairagent.errors import DataError, UsageError
-from fairagent.search.hit_shapes import read_hit
-from fairagent.search.hits import _scores
 
 HALF = {"f": 0.5, "m": 0.5}
 
@@ -39,10 +37,6 @@ class Moved:
     [
         pytest.param([{"gender": "f"}, {"gender": "m"}], "gender", id="no id, text or score"),
         pytest.param(
-            [{"id": 1, "score": None, "gender": "f"}, {"id": 2, "score": 1, "gender": "m"}], "gender", id="half a score"
-        ),
-        pytest.param([{"id": 1, "score": float("nan"), "gender": "f"}, {"id": 2, "gender": "m"}], "gender", id="nan"),
-        pytest.param(
             [SimpleNamespace(metadata=SimpleNamespace(gender=one)) for one in "fm"], "gender", id="metadata an object"
         ),
         pytest.param(
@@ -60,16 +54,9 @@ def test_what_is_enough(hits: Any, groups: Any) -> None:
 @pytest.mark.parametrize(
     ("hits", "error", "said"),
     [
-        pytest.param([{"id": 1}], UsageError, "no hit has a field 'gender' .*there are: id ", id="no groups"),
         pytest.param([{}], UsageError, r"hit 1 is a dict \({}\), which has no id", id="nothing"),
         pytest.param([Moved()], DataError, "hit 1 cannot be read: .*gone in 3.0", id="a field that raises"),
         pytest.param([Slotted("a", "f")], UsageError, "there are: id, properties", id="metadata by a new name"),
-        pytest.param(
-            [{"id": id, "score": score, "gender": "f"} for id, score in zip("abcd", (3, 1, 2, 0), strict=True)],
-            UsageError,
-            "hit 3 has the score 2 and the one before it 1;",
-            id="order",
-        ),
         pytest.param(
             SimpleNamespace(items=[{"id": 1}]), UsageError, "holds none in body, hits, points", id="a new list"
         ),
@@ -78,8 +65,3 @@ def test_what_is_enough(hits: Any, groups: Any) -> None:
 def test_what_is_not_is_one_clear_error(hits: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         fair_rerank(hits, "gender", HALF)
-
-
-def test_hits_without_scores_fall_evenly_in_their_order() -> None:
-    read = [read_hit({"id": id}, number) for number, id in enumerate("abcd", start=1)]
-    assert _scores(read, ranked=False)[0].tolist() == [1.0, 0.75, 0.5, 0.25]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fairagent.collection import Collection, GroupTable
+from fairagent.collection import Collection, GroupTable, load_collection, make_target
+from fairagent.collection.demo import write_demo
 from fairagent.errors import DataError, UsageError
 from fairagent.guests.testing import assert_exposure_of, exposure_of
 from fairagent.measures import jensen_shannon
@@ -83,6 +85,46 @@ def test_each_query_and_the_gap() -> None:
         assert_exposure_of(search, asked, {"gender": GENDER}, HALF, min_share={"women": 0.4}, each=True)
     with pytest.raises(AssertionError, match=r"the gap to the target is 0\.21\d+ for 'two'; the most is 0.1"):
         assert_exposure_of(search, ["one", "two"], {"gender": GENDER}, HALF, gap=0.1, each=True)
+
+
+MEN = [{"id": n, "sex": "men"} for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("target", "bounds", "missed"),
+    [
+        pytest.param(HALF, {"gap": 0.2}, r"gap to the target is 0\.2158", id="gap"),
+        pytest.param({"Women": 0.5, "Men": 0.5}, {"gap": 0.2}, r"gap to the target is 0\.2158", id="spelling"),
+        pytest.param(HALF, {"min_share": {"women": 0.01}}, "sex: women gets 0.0%", id="named by the target"),
+        pytest.param("uniform", {"min_share": {"women": 0.01}}, "sex: women gets 0.0%", id="named by the bound"),
+        pytest.param("uniform", {"min_share": {"sex": {"WOMEN": 0.01}, "age": {}}}, "dimensions are: sex", id="age"),
+        pytest.param("uniform", {"gap": 0.2}, "'men', and nothing names another; write the shares", id="unnamed"),
+    ],
+)
+def test_a_list_of_men_alone_never_passes(target: Any, bounds: Any, missed: str) -> None:
+    failed = UsageError if missed.startswith(("'men'", "dim")) else AssertionError
+    with pytest.raises(failed, match=missed):
+        assert_exposure_of(lambda query: MEN, "jazz", "sex", target, **bounds)
+
+
+def test_names_of_bounds_are_compared_as_spellings_are_and_notes_are_shown() -> None:
+    hits = [{"id": 1, "sex": "women"}, {"id": 2, "sex": "men"}]
+    shown = assert_exposure_of(lambda query: hits, "q", "sex", {"Women": 0.5, "men": 0.5}, min_share={"WOMEN": 0.5})
+    assert shown.shares == {"sex": HALF}
+    assert "Women = women" in shown.notes[0]
+    assert shown.notes[0] in str(shown)
+
+
+def test_targets_of_a_topic_and_ids_that_are_not_there(tmp_path: Path) -> None:
+    collection = load_collection(write_demo(tmp_path, people=200))
+    topic, grades = next(iter(collection.qrels.items()))
+    ids = [*list(grades)[:4], "nowhere"]
+    shown = exposure_of(lambda query: ids, topic, collection, "trec")
+    due = make_target("trec", "gender", collection, topic)
+    assert shown.by_query[topic][0].target.tolist() == pytest.approx(due.shares.tolist())
+    assert "1 of 5 hits are not in collection 'demo' (20 %): 'nowhere'" in shown.notes[0]
+    with pytest.raises(DataError, match="none of the 1 hits is in collection 'demo'"):
+        exposure_of(lambda query: ["nowhere"], topic, collection, "trec")
 
 
 def test_what_is_not_found_fails() -> None:

@@ -55,7 +55,7 @@ def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
 
 
 class GroupsByPlace:
-    """Groups of documents as those of the places "0", "1" ... of a list, whose documents are `ids`.
+    """Groups of documents by their places (`place`) in a list, whose documents are `ids`, and by their own ids.
 
     Two passages of a document are two places.
     """
@@ -66,12 +66,24 @@ class GroupsByPlace:
         self.labels, self.shares, self.missing = groups.labels, groups.shares, groups.missing
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Those of the documents at these places, (len(ids), 1 + g)."""
-        return self._groups.memberships(dimension, [self._ids[int(place)] for place in ids], topic)
+        """Those of the documents at these places, or with these ids, (len(ids), 1 + g)."""
+        return self._groups.memberships(dimension, self._documents(ids), topic)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Which of the documents at these places can have a label, (len(ids),); None where nobody says."""
-        return self._groups.of_type(dimension, [self._ids[int(place)] for place in ids], topic)
+        """Which of these documents can have a label, (len(ids),); None where nobody says."""
+        return self._groups.of_type(dimension, self._documents(ids), topic)
+
+    def _documents(self, ids: Sequence[str]) -> list[str]:
+        return [self._ids[int(id[1:])] if id[:1] == _PLACE else id for id in ids]
+
+
+_PLACE = "\0"
+"""What no id of a document begins with."""
+
+
+def place(number: int) -> str:
+    """The name of a place of a list, from 0."""
+    return f"{_PLACE}{number}"
 
 
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
@@ -157,13 +169,13 @@ def fair_rerank(
     read = [read_hit(hit, number) for number, hit in enumerate(hits, start=1)]
     collection, targets, notes = _grouped(groups, read, separator, labels, target)
     scores, doubts = _scores(read, ranked=all(isinstance(hit, Hit) for hit in hits))
-    ranking = Ranking(tuple(map(str, range(len(read)))), scores)
+    ranking = Ranking(tuple(map(place, range(len(read)))), scores)
     settings = load_settings(overrides={"n": n, "target": targets, "unknown": unknown}, environ={})
     meter = ExposureMeter.make(collection, "", settings, ranking)
     reranker = ExposureReranker(dial, 0.0, parse_discount(settings.discount), settings.divergence)
     fair = reranker.rerank(pool_of(Query(""), ranking, meter, n))
     notes = [*notes, *doubts, *following(meter.targets)]
-    return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair), tuple(notes))
+    return FairHits([hits[int(id[1:])] for id in fair.ids], meter.measure(ranking), meter.measure(fair), tuple(notes))
 
 
 def exposures_of(
@@ -208,7 +220,7 @@ def exposures_of(
             continue
         with _of(query):
             # What falls evenly leaves the engine's order as it is.
-            ranking = Ranking(tuple(map(str, places)), np.linspace(1, 0, len(places), endpoint=False))
+            ranking = Ranking(tuple(map(place, places)), np.linspace(1, 0, len(places), endpoint=False))
             topic = query if query in collection.topics else ""
             measured[query] = ExposureMeter.make(collection, topic, settings, ranking).measure(ranking)
     return measured, tuple(notes)
@@ -237,10 +249,10 @@ def _scores(read: Sequence[HitShape], ranked: bool) -> tuple[FloatArray, list[st
         notes = [f"no score, or none that is a number, in {first}: the order of all stands for their scores"]
         return np.linspace(1, 0, len(read), endpoint=False), notes if told and none.size else []
     if (steps > 0).any():
-        place = int(np.flatnonzero(steps > 0)[0]) + 2
+        rank = int(np.flatnonzero(steps > 0)[0]) + 2
         raise UsageError(
-            f"the hits are in no order: hit {place} has the score {scores[place - 1]:g} and the one before it "
-            f"{scores[place - 2]:g}; pass them the best first"
+            f"the hits are in no order: hit {rank} has the score {scores[rank - 1]:g} and the one before it "
+            f"{scores[rank - 2]:g}; pass them the best first"
         )
     return scores, []
 
@@ -282,7 +294,7 @@ def _grouped(
     target: str | Mapping[str, Any] | None,
     named: Mapping[str, Iterable[object]] = {},
 ) -> tuple[Collection, Any, list[str]]:
-    """The groups of the hits by their places "0", "1" ..., two passages of a document being two hits.
+    """The groups of the hits by their places, two passages of a document being two hits.
 
     And the target, by dimension and label, and what is to be known of both.
     """
@@ -303,15 +315,15 @@ def _grouped(
     spelled = {name: tuple(map(label_text, shares)) for name, shares in _given(targets).items()}
     plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
-    for place, hit in enumerate(read):
+    for row, hit in enumerate(read):
         of_hit: dict[str, Labels] = {}
         try:
             for name, cells in values.items():
                 try:
-                    of_hit[name] = labels_of(plain(cells[place]), how[name])
+                    of_hit[name] = labels_of(plain(cells[row]), how[name])
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from None
-            buffer.add(str(place), of_hit, hit.number)
+            buffer.add(place(row), of_hit, hit.number)
         except ValueError as error:
             faults.add(Path(f"{hit.of}hit"), hit.number, str(error))
     faults.check("the groups of the hits")
@@ -363,7 +375,7 @@ def _given(targets: Any) -> dict[str, Mapping[Any, float]]:
 def _expect_labels(groups: Groups, hits: int, *dimensions: str) -> None:
     """Raise DataError for a dimension of which no hit has a label."""
     for name in dimensions or groups.dimensions:
-        if not groups.memberships(name, list(map(str, range(hits))))[:, 1:].any():
+        if not groups.memberships(name, list(map(place, range(hits))))[:, 1:].any():
             raise DataError(f"no hit has a label of {name!r}: there is nothing to be fair to")
 
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo
-from scripted import by_letter, collection
+from scripted import by_letter
 
 from adapters.words import node
 from fairagent.guests.llama_index import DebiasPostprocessor, ExposurePostprocessor, FairFilterPostprocessor
@@ -93,17 +93,6 @@ def test_groups_from_metadata_get_their_share() -> None:
     assert [node.score for node in nodes] == [8, 7, 6, 5, 4, 3, 2, 1]
     assert chosen[0].node is nodes[0].node
     assert ids(asyncio.run(after.apostprocess_nodes(nodes, query_str="q"))) == ids(chosen)
-
-
-def test_a_table_or_a_collection_says_the_same_as_metadata() -> None:
-    nodes = found("m1 m2 m3 m4 m5 m6 f1 f2")
-    table = by_letter(ids(nodes))
-    expected = ids(ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4).postprocess_nodes(nodes))
-    whole = collection(table, {"gender": {"female": 0.5, "male": 0.5}})
-    assert ids(ExposurePostprocessor(groups=table, target="uniform", n=4).postprocess_nodes(nodes)) == expected
-    assert ids(ExposurePostprocessor(groups=whole, target="population", n=4).postprocess_nodes(nodes)) == expected
-    mixed = ExposurePostprocessor(groups=whole, target={"gender": "uniform"}, n=4)
-    assert ids(mixed.postprocess_nodes(nodes)) == expected
 
 
 def test_nodes_without_a_label_keep_their_share() -> None:
