@@ -79,7 +79,7 @@ HOMES = {
     "collection.bounds": "Bounds bounded",
     "collection.exposure": "ExposureMeter dimensions_of total_gap",
     "collection.groups": "JoinedGroups tables_of",
-    "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
+    "collection.known": "KnownIds compare_ids notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
@@ -120,7 +120,7 @@ HOMES = {
     "search.agent": "FairAgent",
     "search.hit_shapes": "at_path",
     "search.hits": """
-        FairHits HitGroups Shares are_shares exposures_of fair_rerank fields_of groups_alone with_named
+        FairHits HitGroups Shares are_shares exposures_of fair_rerank fields_of groups_alone
     """,
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",

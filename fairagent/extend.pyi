@@ -61,6 +61,7 @@ from fairagent.collection.records import lines as lines
 from fairagent.collection.records import listed as listed
 from fairagent.collection.records import read_text as read_text
 from fairagent.collection.records import shown as shown
+from fairagent.collection.spellings import meant as meant
 from fairagent.collection.table_buffer import Labels as Labels
 from fairagent.errors import BackendUnavailable as BackendUnavailable
 from fairagent.errors import BudgetExceeded as BudgetExceeded
@@ -231,6 +232,7 @@ from fairagent.retrieve.base import PassageSource as PassageSource
 from fairagent.retrieve.base import Retriever as Retriever
 from fairagent.retrieve.base import TextSource as TextSource
 from fairagent.retrieve.base import Vocabulary as Vocabulary
+from fairagent.retrieve.base import as_query as as_query
 from fairagent.retrieve.base import check_length as check_length
 from fairagent.retrieve.base import engine_time as engine_time
 from fairagent.retrieve.base import full_text as full_text
@@ -293,13 +295,12 @@ from fairagent.retrieve.vectors import prepare_vectors as prepare_vectors
 from fairagent.search.agent import FairAgent as FairAgent
 from fairagent.search.hit_shapes import at_path as at_path
 from fairagent.search.hits import FairHits as FairHits
-from fairagent.search.hits import GroupsByPlace as GroupsByPlace
 from fairagent.search.hits import HitGroups as HitGroups
 from fairagent.search.hits import Shares as Shares
 from fairagent.search.hits import are_shares as are_shares
 from fairagent.search.hits import exposures_of as exposures_of
-from fairagent.search.hits import fair_order as fair_order
 from fairagent.search.hits import fair_rerank as fair_rerank
+from fairagent.search.hits import fields_of as fields_of
 from fairagent.search.hits import groups_alone as groups_alone
 from fairagent.search.loop.base import Loop as Loop
 from fairagent.search.loop.base import LoopResult as LoopResult
@@ -424,12 +425,12 @@ from fairagent.types import Usage as Usage
 from fairagent.types import Verdict as Verdict
 from fairagent.types import exposure_rows as exposure_rows
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY
+from fairagent.types.clean import label_text as label_text
 from fairagent.types.clean import logger as logger
 from fairagent.types.clean import printable as printable
 from fairagent.types.clean import query_shown as query_shown
 from fairagent.types.clean import visible as visible
 from fairagent.types.common import Check as Check
 from fairagent.types.common import counted as counted
-from fairagent.retrieve.base import as_query as as_query
 
 HOMES: dict[str, str]

@@ -53,7 +53,7 @@ class ExposureCompressor(BaseDocumentCompressor):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """The same objects in their new order; raises what `fair_rerank` does."""
-        dial = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
+        dial: dict[str, Any] = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
         fair = fair_rerank(list(documents), self.groups, self.target, self.n, unknown=self.unknown, **dial)
         if self.on_fair:
             self.on_fair(fair)

@@ -9,6 +9,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 LONGEST_QUERY = 2000
 """Characters of a query that a model sees."""
@@ -66,7 +67,7 @@ def shown(value: object, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
-def label_text(value: object) -> str:
+def label_text(value: Any) -> str:
     """A label, or the name of a group, as text: 1 and 1.0 are "1", true is "true"; ValueError for anything else.
 
     >>> label_text("1.0"), label_text(1.0), label_text(True)

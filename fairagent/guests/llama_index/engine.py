@@ -322,11 +322,15 @@ def fair_agent(
 def _collection(engine: LlamaIndexRetriever, groups: HitGroups, population: Shares, settings: Settings) -> Collection:
     fields = fields_of(groups, settings.target)
     if not fields:
+        assert not isinstance(groups, str | Sequence | Mapping)
         return groups_alone(groups, population)
-    if all(isinstance(labels, Mapping) for labels in fields.values()):
-        ids = dict.fromkeys(id for labels in fields.values() for id in labels)
-        rows = ((str(id), {name: labels.get(id) for name, labels in fields.items()}) for id in ids)
-        return groups_alone(GroupTable.from_rows(rows, list(fields)), population)
+    keys = {name: field for name, field in fields.items() if isinstance(field, str)}
+    if by_id := {name: labels for name, labels in fields.items() if isinstance(labels, Mapping)}:
+        if keys:
+            raise UsageError(f"groups={shown(groups)}: name fields of the metadata, or labels by id, and not both")
+        ids = dict.fromkeys(id for labels in by_id.values() for id in labels)
+        rows = ((str(id), {name: labels.get(id) for name, labels in by_id.items()}) for id in ids)
+        return groups_alone(GroupTable.from_rows(rows, list(by_id)), population)
     targets = settings.target if isinstance(settings.target, Mapping) else dict.fromkeys(fields, settings.target)
     given = {name: shares for name, one in targets.items() if (shares := getattr(one, "shares", None))}
-    return groups_alone(MetadataGroups(engine, fields, {**population, **given}), population)
+    return groups_alone(MetadataGroups(engine, keys, {**population, **given}), population)

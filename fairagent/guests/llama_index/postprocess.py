@@ -134,7 +134,7 @@ class ExposurePostprocessor(BaseNodePostprocessor):
             {"id": document_id(one.node, self.id_key), "score": one.score, "metadata": one.node.metadata}
             for one in nodes
         ]
-        dial = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
+        dial: dict[str, Any] = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
         fair = fair_rerank(hits, self.groups, self.target, self.n, unknown=self.unknown, **dial)
         if self.on_fair:
             self.on_fair(fair)

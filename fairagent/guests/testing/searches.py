@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -98,7 +98,7 @@ def exposure_of(
     target: str | Mapping[str, Any] | None = None,
     *,
     at: int = 20,
-    named: Mapping[str, Iterable[object]] | None = None,
+    named: Mapping[str, Any] | None = None,
 ) -> SearchExposure:
     """What the first `at` hits of `search` show of each group, for one query or several.
 
@@ -208,8 +208,8 @@ def _least(given: Least, shares: Mapping[str, Mapping[str, float]]) -> dict[str,
         if name not in shares or not isinstance(bounds, Mapping):
             form = '{"dimension": {"group": 0.3}}'
             raise UsageError(f"min_share: expected {form}, and not {name!r}; dimensions are: {', '.join(shares)}")
-        for given, bound in bounds.items():
-            (label,) = meant([given], list(shares[name])).values()
+        for one, bound in bounds.items():
+            (label,) = meant([one], list(shares[name])).values()
             if label not in shares[name]:
                 raise UsageError(f"min_share: no group {label!r}; {nearest(label, shares[name])}")
             if not isinstance(bound, int | float) or not 0 <= bound <= 1:
