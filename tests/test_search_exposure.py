@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,26 +45,6 @@ def test_a_group_that_one_query_shows_is_one_for_all() -> None:
     shown = exposure_of(search, ["one", "two"], "city", "uniform")
     assert shown.shares == {"city": {"Oslo": 0.75, "Rome": 0.25}}
     assert [one[0].target.tolist() for one in shown.measured.values()] == [[0.5, 0.5], [0.5, 0.5]]
-
-
-@pytest.mark.parametrize(
-    "hits",
-    [
-        pytest.param(
-            [{"_id": "1", "_source": {"gender": "men"}}, {"_id": "2", "_source": {"gender": "women"}}], id="es"
-        ),
-        pytest.param(
-            {"hits": {"hits": [{"_source": {"gender": "men"}}, {"_source": {"gender": "women"}}]}}, id="answer"
-        ),
-        pytest.param(
-            [SimpleNamespace(id=n, payload={"gender": one}) for n, one in enumerate(("men", "women"))], id="qdrant"
-        ),
-        pytest.param([(SimpleNamespace(metadata={"gender": one}), 0.5) for one in ("men", "women")], id="pairs"),
-        pytest.param({"ids": ["1", "2"], "metadatas": [{"gender": "men"}, {"gender": "women"}]}, id="columns"),
-    ],
-)
-def test_hits_of_hosts(hits: Any) -> None:
-    assert exposure_of(lambda query: hits, "q", "gender", HALF).shares == {"gender": HALF}
 
 
 def test_groups_of_a_table_and_of_a_collection() -> None:
@@ -122,8 +101,8 @@ def test_targets_of_a_topic_and_ids_that_are_not_there(tmp_path: Path) -> None:
     shown = exposure_of(lambda query: ids, topic, collection, "trec")
     due = make_target("trec", "gender", collection, topic)
     assert shown.by_query[topic][0].target.tolist() == pytest.approx(due.shares.tolist())
-    assert "1 of 5 hits are not in collection 'demo' (20 %): 'nowhere'" in shown.notes[0]
-    with pytest.raises(DataError, match="none of the 1 hits is in collection 'demo'"):
+    assert "1 of 5 hits are not in the labels and judgments of collection 'demo' (20 %): 'nowhere'" in shown.notes[0]
+    with pytest.raises(DataError, match="none of the 1 hits is in the labels and judgments of collection 'demo'"):
         exposure_of(lambda query: ["nowhere"], topic, collection, "trec")
 
 

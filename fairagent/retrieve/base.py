@@ -20,6 +20,7 @@ from fairagent.errors import DataError, UsageError
 from fairagent.settings.parts import Part
 from fairagent.settings.seam import PartCall
 from fairagent.types import Document, FloatArray, Query, Ranking, Topic
+from fairagent.types.clean import shown as quoted
 
 E = TypeVar("E")
 
@@ -39,7 +40,7 @@ def as_query(query: str | Query | Topic) -> Query:
     made = Query(query.query, query.id) if isinstance(query, Topic) else query
     made = Query(made) if isinstance(made, str) else made
     if not isinstance(made, Query) or not isinstance(made.text, str):
-        raise UsageError(f"expected a query, a text, Query or Topic, and not {query!r:.60} ({type(query).__name__})")
+        raise UsageError(f"expected a query, a text, Query or Topic, and not {quoted(query)} ({type(query).__name__})")
     return made
 
 

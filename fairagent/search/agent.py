@@ -34,6 +34,7 @@ from fairagent.storage.processes import cores
 from fairagent.storage.spans import OPERATION, SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic
+from fairagent.types.clean import shown
 from fairagent.types.common import Summarized
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class FairAgent(Summarized):
         server is waited for; the engines in this process take as long as in one thread.
         """
         if isinstance(queries, str) or not isinstance(queries, Iterable):
-            raise UsageError(f"search_many takes a list of queries, and not {queries!r:.60}; search takes one")
+            raise UsageError(f"search_many takes a list of queries, and not {shown(queries)}; search takes one")
         texts = list(map(as_query, queries))
         if self.live:
             # All of them in one index.

@@ -304,7 +304,9 @@ def _grouped(
         if labels is not None:
             raise UsageError("labels: these groups have their labels already; it is for values of hits")
         whole = groups_alone(groups, {})
-        by_place, known = GroupsByPlace(whole.groups, _ids(read)), known_documents(whole)
+        # By the labels: to read its documents may take long.
+        known = known_documents(replace(whole, source=NoDocuments(whole.name)))
+        by_place = GroupsByPlace(whole.groups, _ids(read))
         unknown = compare_ids("hits", _ids(read), known) if known else ""
         _expect_labels(by_place, len(read))
         notes = [unknown] if unknown else []
@@ -312,7 +314,8 @@ def _grouped(
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
     faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
     targets = _by_dimension(target, list(columns))
-    spelled = {name: tuple(map(label_text, shares)) for name, shares in _given(targets).items()}
+    given = _given(targets)
+    spelled = {name: tuple(map(label_text, shares)) for name, shares in given.items()}
     plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
     for row, hit in enumerate(read):
@@ -332,44 +335,32 @@ def _grouped(
     for name, where in columns.items():
         if isinstance(where, Mapping):
             _expect_labels(table, len(read), name)
-    table, targets = with_named(table, targets, _by_dimension(named, list(columns)), notes)
-    return groups_alone(table, {}), targets, notes
-
-
-def with_named(
-    table: GroupTable, targets: Any, named: Mapping[str, Iterable[object]], notes: list[str], what: str = "hit"
-) -> tuple[GroupTable, Any]:
-    """The table with the groups that the targets (by dimension) give shares, or, where they do not, that are `named`.
-
-    And the targets by the table's labels; see `aligned`, which adds to `notes`. Raises DataError for a dimension
-    without a group, and UsageError for `uniform` over a single one.
-    """
-    own = targets if isinstance(targets, Mapping) else {}
-    given = _given(targets)
-    table, shares = aligned(table, given, notes, what)
-    for name in table.dimensions:
-        if name in named and name not in given:
-            labels = dict.fromkeys([*table.labels(name), *meant(named[name], table.labels(name)).values()])
-            table = table.relabeled(name, list(labels))
-        there, kind = table.labels(name), own.get(name) if own else targets
+    table, shares = aligned(table, given, notes, "hit")
+    own = {**targets, **shares} if isinstance(targets, Mapping) else dict.fromkeys(columns, targets)
+    for name, names in _by_dimension(named, list(columns)).items():
+        if name in columns and name not in given:
+            more = dict.fromkeys([*table.labels(name), *meant(names, table.labels(name)).values()])
+            table = table.relabeled(name, list(more))
+    for name, there in ((name, table.labels(name)) for name in columns):
         if not there:
-            raise DataError(f"no {what} has a label of {name!r}: there is nothing to be fair to")
-        if len(there) < 2 and "uniform" in (kind, getattr(kind, "kind", "")):
+            raise DataError(f"no hit has a label of {name!r}: there is nothing to be fair to")
+        if len(there) < 2 and "uniform" in (own.get(name), getattr(own.get(name), "kind", "")):
             raise UsageError(
-                f"target 'uniform' in {name!r}: the {what}s are of one group, {there[0]!r}, and nothing names another; "
+                f"target 'uniform' in {name!r}: the hits are of one group, {there[0]!r}, and nothing names another; "
                 f"write the shares, which name the groups: target={{{name!r}: {{{there[0]!r}: 0.5, 'another': 0.5}}}}"
             )
-    return table, {**own, **shares} if own else targets
+    return groups_alone(table, {}), own if isinstance(targets, Mapping) else targets, notes
 
 
 def _given(targets: Any) -> dict[str, Mapping[Any, float]]:
     """The shares that stand in the targets, by dimension; DataError where they are none."""
-    by_name = targets if isinstance(targets, Mapping) else {}
-    given = {name: getattr(one, "shares", one) for name, one in by_name.items() if not isinstance(one, str)}
-    for name, shares in given.items():
-        if isinstance(shares, Mapping) and "kind" not in shares and (faults := share_faults(shares)):
-            raise DataError(f"the target given for {name!r} cannot be used: {'; '.join(faults)}")
-    return {name: shares for name, shares in given.items() if isinstance(shares, Mapping) and "kind" not in shares}
+    given: dict[str, Mapping[Any, float]] = {}
+    for name, one in targets.items() if isinstance(targets, Mapping) else ():
+        if isinstance(shares := getattr(one, "shares", one), Mapping) and "kind" not in shares:
+            if faults := share_faults(shares):
+                raise DataError(f"the target given for {name!r} cannot be used: {'; '.join(faults)}")
+            given[name] = shares
+    return given
 
 
 def _expect_labels(groups: Groups, hits: int, *dimensions: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -19,16 +18,6 @@ SCORES = [10.0 - place / 2 for place in range(len(GENDERS))]
 N = 5
 
 
-@dataclass
-class Haystack:
-    """As a document of Haystack shows itself."""
-
-    id: str
-    content: str
-    meta: dict[str, Any] = field(default_factory=dict)
-    score: float | None = None
-
-
 class LangChain(SimpleNamespace):
     """As a document of LangChain shows itself."""
 
@@ -39,23 +28,15 @@ class Named(NamedTuple):
     gender: str
 
 
-def node(place: int, gender: str, score: float) -> Any:
-    schema = pytest.importorskip("llama_index.core.schema")
-    text = schema.TextNode(id_=f"d{place}", text="x", metadata={"gender": gender})
-    return schema.NodeWithScore(node=text, score=score)
-
-
 def made(kind: str) -> list[Any]:
     rows = list(zip(range(len(GENDERS)), GENDERS, SCORES, strict=True))
     return {
         "dicts": [{"id": f"d{n}", "score": score, "gender": gender} for n, gender, score in rows],
         "metadata": [{"id": n, "score": score, "metadata": {"gender": gender}} for n, gender, score in rows],
         "elasticsearch": [{"_id": f"d{n}", "_score": s, "_source": {"gender": gender}} for n, gender, s in rows],
-        "llama_index": [node(*row) for row in rows if kind == "llama_index"],
         "langchain": [
             (LangChain(id=None, page_content="x", metadata={"gender": gender}), score) for _, gender, score in rows
         ],
-        "haystack": [Haystack(f"d{n}", "x", {"gender": gender}, score) for n, gender, score in rows],
         "named tuples": [Named(f"d{n}", score, gender) for n, gender, score in rows],
         "fairagent": [
             Hit(n + 1, f"d{n}", score, "", {"gender": {gender: 1.0} if gender else {}}) for n, gender, score in rows
@@ -66,7 +47,7 @@ def made(kind: str) -> list[Any]:
 ORDER = [0, 4, 1, 2, 3]
 """With fairness 2."""
 
-KINDS = ["dicts", "metadata", "elasticsearch", "llama_index", "langchain", "haystack", "named tuples", "fairagent"]
+KINDS = ["dicts", "metadata", "elasticsearch", "langchain", "named tuples", "fairagent"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,21 +101,10 @@ def test_hits_without_a_label_keep_their_share_whatever_the_fairness() -> None:
 
 
 def test_two_passages_of_a_document_are_two_hits() -> None:
-    from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-
-    hits = [
-        NodeWithScore(
-            node=TextNode(
-                id_=f"p{place}",
-                text="x",
-                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"d{place // 2}")},
-            ),
-            score=1.0 - place / 10,
-        )
-        for place in range(4)
-    ]
+    """The id that counts is that of the document, as nodes of LlamaIndex have it."""
+    hits = [{"ref_doc_id": f"d{place // 2}", "id": f"p{place}", "score": 1.0 - place / 10} for place in range(4)]
     found = fair_rerank(hits, {"gender": {"d0": "male", "d1": "female"}}, EVEN, n=2, fairness=10)
-    assert [one.node.node_id for one in found.hits] == ["p0", "p2"]
+    assert [one["id"] for one in found.hits] == ["p0", "p2"]
 
 
 def test_fields_of_other_names_several_labels_and_dimensions() -> None:

@@ -35,7 +35,13 @@ from fairagent.guests.results import OnResult, check_texts, documents_found
 from fairagent.papers.debias_rag.stage import DebiasRAG
 
 
-class FairFilterPostprocessor(BaseNodePostprocessor):
+class _Postprocessor(BaseNodePostprocessor):
+    @classmethod
+    def class_name(cls) -> str:
+        return cls.__name__
+
+
+class FairFilterPostprocessor(_Postprocessor):
     """Takes nodes out of a context that would do harm to an answer, such as `FairFilter` finds; order and scores stay.
 
     `on_filtered` receives the verdicts and what they cost.
@@ -43,11 +49,6 @@ class FairFilterPostprocessor(BaseNodePostprocessor):
 
     filter: SkipValidation[Filter]
     on_filtered: SkipValidation[Callable[[Filtered], None]] | None = None
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Its name among LlamaIndex's components."""
-        return "FairFilterPostprocessor"
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -62,7 +63,7 @@ class FairFilterPostprocessor(BaseNodePostprocessor):
         return [node for node, verdict in zip(nodes, filtered.verdicts, strict=True) if verdict.kept]
 
 
-class DebiasPostprocessor(BaseNodePostprocessor):
+class DebiasPostprocessor(_Postprocessor):
     """The nodes, and counterfactual contexts among them, that `DebiasRAG` chooses for a query, the best first.
 
     A context that it makes is a node of its own, whose metadata say `synthesized`; it works without any node, too.
@@ -71,11 +72,6 @@ class DebiasPostprocessor(BaseNodePostprocessor):
 
     debiasing: SkipValidation[DebiasRAG]
     on_debiased: SkipValidation[Callable[[Debiased], None]] | None = None
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Its name among LlamaIndex's components."""
-        return "DebiasPostprocessor"
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -95,7 +91,7 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         ]
 
 
-class ExposurePostprocessor(BaseNodePostprocessor):
+class ExposurePostprocessor(_Postprocessor):
     """The `n` nodes that are relevant and together give every group about its target share of the exposure.
 
     Put it behind a retriever that returns many more nodes than `n`: it can only choose among those. `groups`, `target`,
@@ -114,11 +110,6 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     id_key: str = ""
     """The metadata key with the id of a node's document; "": its source node's id, or its own."""
     on_fair: SkipValidation[Callable[[FairHits], None]] | None = None
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Its name among LlamaIndex's components."""
-        return "ExposurePostprocessor"
 
     def model_post_init(self, context: Any, /) -> None:
         """Look at the groups."""

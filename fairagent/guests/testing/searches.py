@@ -60,7 +60,7 @@ class SearchExposure:
     @property
     def gap(self) -> float:
         """How far the queries are from the target: the mean of `gap_of` (nats)."""
-        return _mean([total_gap(exposures) for exposures in self.measured.values()])
+        return float(np.mean([total_gap(exposures) for exposures in self.measured.values()]))
 
     def gap_of(self, query: str) -> float:
         """The sum, over the dimensions, of the divergence of the exposure from the target (nats)."""
@@ -191,10 +191,6 @@ def _hits(answer: Any) -> Any:
     return [] if answer is None else answer.ids if isinstance(answer, Ranking) else answer
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
 def _means(one: Sequence[Exposure], values: Sequence[FloatArray]) -> dict[str, float]:
     """Group -> the mean of its values over the queries; `one` are their exposures in one dimension."""
     return dict(zip(one[0].labels, np.mean(values, axis=0).tolist(), strict=True))
@@ -233,6 +229,6 @@ def _table(one: Sequence[Exposure], shares: Mapping[str, float], least: Mapping[
         bound = least.get(label)
         result = "" if bound is None else "met" if Bound(">=", bound).holds(share) else "MISSED"
         rows.append((label, f"{share:.1%}", f"{targets[label]:.1%}", "" if bound is None else f"{bound:.1%}", result))
-    rows.append((exposure_rows(one[0])[-1].label, f"{_mean([e.unknown for e in one]):.1%}", "", "", ""))
+    rows.append((exposure_rows(one[0])[-1].label, f"{np.mean([e.unknown for e in one]):.1%}", "", "", ""))
     columns = [one[0].dimension, "share", "target", "at least", "result"]
     return Table.of(columns, rows) if least else Table.of(columns[:3], [row[:3] for row in rows])
