@@ -16,9 +16,8 @@ HOMES = {
         Answer AnswerResult Attribution Debiased Dial Document Exposure Filtered FloatArray Group Hit Query Ranking
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
-    "types.clean": "LONGEST_QUERY logger name_of printable query_shown visible",
+    "types.clean": "LONGEST_QUERY label_text logger name_of printable query_shown visible",
     "types.common": "Check counted",
-    "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
         NotRegular PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError
@@ -81,17 +80,18 @@ HOMES = {
     "collection.bounds": "Bounds bounded",
     "collection.exposure": "ExposureMeter dimensions_of total_gap",
     "collection.groups": "JoinedGroups tables_of",
-    "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
+    "collection.known": "KnownIds compare_ids notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
     "collection.target_choice": "judged_by",
     "collection.targets": "TARGET",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
+    "collection.spellings": "meant",
     "collection.table_buffer": "Labels",
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
-        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore lend_texts
-        placed scored searched term_weights texts_for
+        MAX_TERMS PassageSource Retriever TextSource Vocabulary as_query check_length engine_time full_text ignore
+        lend_texts placed scored searched term_weights texts_for
     """,
     "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
@@ -123,7 +123,7 @@ HOMES = {
     "search.agent": "FairAgent",
     "search.hit_shapes": "at_path",
     "search.hits": """
-        FairHits GroupsByPlace HitGroups Shares are_shares exposures_of fair_order fair_rerank groups_alone
+        FairHits HitGroups Shares are_shares exposures_of fair_rerank fields_of groups_alone
     """,
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",

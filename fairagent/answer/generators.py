@@ -20,6 +20,7 @@ from fairagent.llm import Model, stream
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.retrieve.base import as_query
 from fairagent.retrieve.bm25.analysis import one_form
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.site import Site
@@ -27,7 +28,6 @@ from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.types import Answer, Document, Query, Usage
 from fairagent.types.clean import name_of, query_shown, visible
-from fairagent.types.search import as_query
 
 
 class Generator(Protocol):

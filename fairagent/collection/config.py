@@ -30,7 +30,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fairagent.collection.records import template_fields
-from fairagent.settings import Section, Target
+from fairagent.settings import Label, Section, Target
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import plain_name
 from fairagent.types import UNKNOWN, Document
@@ -118,11 +118,6 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _as_texts(value: Any) -> Any:
-    """Values as they stand in the cells of a table: 1 is "1", true is "true"."""
-    return [str(part).lower() if isinstance(part, bool | int) else part for part in _as_list(value)]
-
-
 def _field(value: str) -> str:
     template_fields(value)
     return value
@@ -182,7 +177,7 @@ class TypeColumn(Section):
 
     column: str
     """The column or JSON field."""
-    values: Annotated[tuple[str, ...], BeforeValidator(_as_texts), Field(min_length=1)] | None = None
+    values: Annotated[tuple[Label, ...], BeforeValidator(_as_list), Field(min_length=1)] | None = None
     """The values that say so; not set: every value but an empty one (or false)."""
 
 
@@ -202,9 +197,9 @@ class DimensionColumn(Section):
     """Not set: the column is named like the dimension."""
     separator: str | None = Field(default=None, min_length=1)
     """What stands between several labels in one text value; not set: there is only one."""
-    labels: Annotated[tuple[str, ...] | None, AfterValidator(_labels)] = None
+    labels: Annotated[tuple[Label, ...] | None, AfterValidator(_labels)] = None
     """All labels in their order, any other value being a fault; not set: those that occur, sorted."""
-    map: dict[str, Annotated[tuple[str, ...], BeforeValidator(_as_list)]] = Field(default={})
+    map: dict[Label, Annotated[tuple[Label, ...], BeforeValidator(_as_list)]] = Field(default={})
     """Values to replace, by one label or by a list (an empty list: unknown)."""
     normalize: bool = True
     """Divide the weights of a document by their sum; false keeps them as given."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from fairagent.collection.records import Faults, Record, checked_id, field_reade
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.digests import file_digest
 from fairagent.types import Document
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.collection.collection import Source
@@ -35,9 +36,10 @@ class Documents:
     name: str
     paths: tuple[Path, ...]
     fields: DocumentsFile
+    _blank: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Document]:
-        faults = Faults()
+        faults, blank = Faults(), 0
         hashes = array("q")
         titled = self.fields.title is None
         read_id = field_reader(self.fields.id)
@@ -50,6 +52,7 @@ class Documents:
                     faults.add(path, number, str(error))
                     continue
                 hashes.append(hash(document.id))
+                blank += not document.text.strip()
                 if not faults:
                     yield document
         if not hashes and not faults:
@@ -58,11 +61,12 @@ class Documents:
             faults.add(self.paths[0], None, f"no document has the title field {self.fields.title!r}")
         self._find_duplicates(hashes, faults)
         faults.check(f"the documents of collection {self.name!r}")
+        self._blank[:] = blank_note(blank, len(hashes))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """None: whatever is odd in these files is an error."""
-        return ()
+        """How many documents of the last complete pass have no text."""
+        return tuple(self._blank)
 
     def count(self) -> int:
         """How many documents the files seem to hold; errors show up when the documents are read."""
@@ -101,8 +105,11 @@ class Documents:
 
 
 def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
-    """The document of one record; ValueError where a field of its text or title is missing or is no text."""
-    texts = [read_text(record, name) for name in fields.text]
+    """The document of one record; ValueError where a field of its text or title is missing or is no text.
+
+    A null is an empty text, as an empty cell of a CSV file is.
+    """
+    texts = [read_text(record, name) for name in fields.text if record.get(name, "") is not None]
     title = fields.title
     used = {title, *fields.text, *(() if template_fields(fields.id) else (fields.id,))}
     return Document(
@@ -111,6 +118,11 @@ def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
         title=read_text(record, title) if title and record.get(title) is not None else "",
         extra={name: value for name, value in record.items() if name not in used and isinstance(value, STORED)},
     )
+
+
+def blank_note(blank: int, documents: int) -> list[str]:
+    """What to know of documents without a text, if any."""
+    return [f"{blank:,} of {counted(documents, 'document')} without a text"] if blank else []
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

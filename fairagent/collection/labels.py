@@ -19,6 +19,7 @@ from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.settings.faults import no_such
 from fairagent.types import UNKNOWN
+from fairagent.types.clean import label_text
 
 Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
 """How values become labels: "join" for the spellings of all dimensions, or dimension -> "join" or value -> label (or a
@@ -83,7 +84,7 @@ class LabelReader:
                 text = part.strip()
                 if text and not text.lstrip("-").isdecimal() and text not in map:
                     types["text"] = part, number
-            elif isinstance(part, int) and _text(part) not in map:
+            elif isinstance(part, int | float) and label_text(part) not in map:
                 types.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
 
     def read_types(self, record: Record) -> list[str]:
@@ -95,7 +96,7 @@ class LabelReader:
             # What a JSON file denies is no value like any other.
             if value is None or (value is False and type.values is None):
                 continue
-            texts = [_text(part).strip() for part in (value if isinstance(value, list) else [value])]
+            texts = [label_text(part).strip() for part in (value if isinstance(value, list) else [value])]
             if any(text in type.values if type.values else text for text in texts):
                 own.append(name)
         self.unused_types.difference_update(own)
@@ -152,7 +153,7 @@ def labels_of(value: object, column: DimensionColumn) -> Labels:
     if isinstance(value, str):
         parts = value.split(column.separator) if column.separator else [value]
     else:
-        parts = [_text(part) for part in (value if isinstance(value, list) else [value])]
+        parts = [label_text(part) for part in (value if isinstance(value, list) else [value])]
     labels = [part.strip() for part in parts]
     return [label for part in labels for label in column.map.get(part, (part,))]
 
@@ -170,15 +171,6 @@ def _mapped_weights(weights: Mapping[str, float], column: DimensionColumn) -> di
         for name in new:
             mapped[name] = mapped.get(name, 0.0) + weight / len(new)
     return mapped
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int):
-        return str(value)
-    expected = "text, a whole number, true or false, a list of these or label: weight pairs"
-    raise ValueError(f"{shown(value)} is no label; expected {expected}")
 
 
 def labeled(

@@ -31,6 +31,7 @@ from fairagent.retrieve.columns import (
 )
 from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types.clean import label_text
 from fairagent.types.common import counted
 
 DEEPEST = 10_000
@@ -129,7 +130,9 @@ class Conditions:
 
     def _labeled(self, dimension: str, wanted: Sequence[Value], ids: Sequence[str]) -> NDArray[np.bool_]:
         rows = self.groups.memberships(dimension, ids)[:, 1:]
-        columns = [label in map(str, wanted) for label in self.groups.labels(dimension)]
+        # A fraction is no label.
+        names = [label_text(one) for one in wanted if not isinstance(one, float) or one.is_integer()]
+        columns = [label in names for label in self.groups.labels(dimension)]
         return np.asarray(rows[:, columns].sum(axis=1) > 0)
 
 

@@ -18,7 +18,7 @@ from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import share_faults
 from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
-from fairagent.retrieve.base import Retriever, engine_seconds, searched
+from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
@@ -34,8 +34,8 @@ from fairagent.storage.processes import cores
 from fairagent.storage.spans import OPERATION, SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic
+from fairagent.types.clean import shown
 from fairagent.types.common import Summarized
-from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
@@ -107,8 +107,8 @@ class FairAgent(Summarized):
         `options` are those of `SearchOptions`, e.g. `n=5, fairness=2`; what is not given is as `settings` say. Targets
         and groups that depend on the topic need a `Topic`, or a `Query` with its id. `on_step` gets every step once it
         has been made, and what it raises ends the search.
-        Raises SettingsError for an option that cannot be, DataError where a target cannot be made or the engine's list
-        is none, BackendUnavailable, and what the refiner's model raises.
+        Raises UsageError for what is no query, SettingsError for an option that cannot be, DataError where a target
+        cannot be made or the engine's list is none, BackendUnavailable, and what the refiner's model raises.
         """
         if self.live:
             return self.live.with_agent(lambda agent: agent.search(query, on_step, **options))
@@ -120,11 +120,14 @@ class FairAgent(Summarized):
     ) -> list[SearchResult]:
         """The results of `search` for each of the queries, in their order; the first error ends it.
 
+        UsageError, before any of them is searched for, where one is no query, or where a text stands for them all.
         What the options need is made once. As many threads as there are cores do it, and one alone where a re-ranker
         keeps an account, in which each request depends on those before. That gains time where a model or a search
         server is waited for; the engines in this process take as long as in one thread.
         """
-        texts = list(queries)
+        if isinstance(queries, str) or not isinstance(queries, Iterable):
+            raise UsageError(f"search_many takes a list of queries, and not {shown(queries)}; search takes one")
+        texts = list(map(as_query, queries))
         if self.live:
             # All of them in one index.
             return self.live.with_agent(lambda agent: agent.search_many(texts, **options))
@@ -168,7 +171,7 @@ class FairAgent(Summarized):
         """
         if self.live:
             return self.live.with_agent(lambda agent: agent.answer(query, on_text, on_step, on_cited, **options))
-        agent = self.under(SearchOptions.of(options))
+        agent, query = self.under(SearchOptions.of(options)), as_query(query)
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = agent.open_answerer()
         run = agent.find(query, agent.pool_size, on_step)

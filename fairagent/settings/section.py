@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -18,7 +18,7 @@ from fairagent.errors import SettingsError
 from fairagent.settings.faults import LONGEST_VALUE, MOST_FAULTS, fault_lines, keys_of
 from fairagent.storage import yaml_text
 from fairagent.storage.readers import Malformed, file_text
-from fairagent.types.clean import in_line
+from fairagent.types.clean import in_line, label_text
 from fairagent.types.common import counted
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def meanings(section: type[Section]) -> Mapping[str, str]:
     return {name: texts[name] for name in section.model_fields if texts.get(name)}
 
 
+Label = Annotated[str, BeforeValidator(label_text)]
+"""A label of a group: 1 is "1", true is "true"."""
 S = TypeVar("S", bound=Section)
 
 

@@ -7,6 +7,7 @@ with its length alone, and values are made only where it keeps to the bounds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
@@ -24,7 +25,8 @@ NESTED = f"more than {DEEPEST} lists and mappings within each other"
 LONGEST_NUMBER = 40
 """Characters of a number; longer ones are no settings, and some of them take Python long to read."""
 
-_TIMESTAMP, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int", "float"))
+_TIMESTAMP, _INT, _FLOAT, _BOOL = (f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int", "float", "bool"))
+_TRUTH = re.compile("(?:true|True|TRUE|false|False|FALSE)$")
 
 T = TypeVar("T")
 
@@ -33,10 +35,13 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """Safe YAML without dates, which no setting is: 2022-01-01 is a text."""
+    """Safe YAML without dates, which no setting is: 2022-01-01 is a text.
+
+    As in YAML 1.2 only true and false are what they say: yes, no, on and off are texts, as they are in a table.
+    """
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        first: [(tag, _TRUTH if tag == _BOOL else pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
         for first, resolvers in _Base.yaml_implicit_resolvers.items()
     }
 

@@ -432,13 +432,6 @@ class SearchResult(Recorded):
         return f"of {quoted(self.query.text)}: {counted(len(self.hits), 'document')}{first}; gap {self.trace.gap:.4g}"
 
 
-def as_query(query: str | Query | Topic) -> Query:
-    """A text, or a topic of a collection, as a query."""
-    if isinstance(query, Topic):
-        return Query(query.query, query.id)
-    return Query(query) if isinstance(query, str) else query
-
-
 def with_terms(query: Query, terms: Sequence[Term]) -> Query:
     """`query` with more keywords; a keyword that it has already gets the sum of both weights.
 

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
+from typing import Any
 
 import pytest
 
+from fairagent.collection import Collection
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents, drawn
 from fairagent.errors import DataError, UsageError
@@ -41,6 +45,31 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
         ("part1.jsonl", 2),
     ]
     assert "the document id 'a' is that of part0.jsonl:1 already" in str(error.value)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "frame", "rows"])
+def test_a_null_is_an_empty_text_in_every_form_and_counted(tmp_path, form):
+    rows = [{"id": "a", "text": "jazz", "g": 1}, {"id": "b", "text": None, "g": 0}, {"id": "c", "text": "", "g": None}]
+    source: Any = tmp_path / f"rows.{form}"
+    if form == "rows":
+        source = [row | {"text": math.nan} if row["text"] is None else row for row in rows]
+    elif form == "jsonl":
+        source.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    else:
+        pandas = pytest.importorskip("pandas")
+        frame = source_of = pandas.DataFrame(rows).assign(text=["jazz", math.nan, ""])
+        if form == "frame":
+            source = source_of
+        else:
+            frame.astype({"g": "Int64"}).to_csv(source, index=False) if form == "csv" else frame.to_parquet(source)
+    collection = Collection.from_records(source, groups="g")
+    assert [document.text for document in collection.source] == ["jazz", "", ""]
+    assert "2 of 3 documents without a text" in collection.notes
+    assert collection.groups.labels("g") == ("0", "1")
+    if form in ("jsonl", "csv", "parquet"):
+        files = Documents("made", (source,), DocumentsFile.model_validate({"path": "unused"}))
+        assert [document.text for document in files] == ["jazz", "", ""]
+        assert files.notes == ("2 of 3 documents without a text",)
 
 
 def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):

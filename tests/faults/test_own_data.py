@@ -100,7 +100,7 @@ def test_138_a_column_that_there_is_not_is_named_with_those_that_there_are() -> 
 def test_139_and_140_ids_that_occur_twice_and_cells_that_are_no_text_are_said_with_their_rows() -> None:
     with pytest.raises(DataError, match="records:10: the document id 'd0' is that of 1 already"):
         FairAgent.from_records([*ROWS, ROWS[0]])
-    for cell in (2.5, None, b"law", ["law"], {"law": 1}, object()):
+    for cell in (2.5, b"law", ["law"], {"law": 1}, object()):
         with pytest.raises(DataError, match=r"records:10: field 'text' is .*, expected text"):
             FairAgent.from_records([*ROWS, {"id": "odd", "text": cell}])
 
@@ -312,8 +312,10 @@ def test_231_hits_without_texts_scores_or_groups() -> None:
     assert fair_rerank(hits, "sex", EVEN, n=2, fairness=10).hits == [hits[0], hits[2]]
     some = [hit | ({"score": 9.0} if place else {}) for place, hit in enumerate(hits)]
     assert fair_rerank(some, "sex", EVEN, n=2, fairness=10).hits == [some[0], some[2]]
+    nobody = fair_rerank([{"sex": None}, {"sex": ""}], "sex", EVEN)
+    assert (nobody.after[0].unknown, len(nobody.notes)) == (1.0, 2)
     with pytest.raises(DataError, match="no hit has a label of 'sex': there is nothing to be fair to"):
-        fair_rerank([{"sex": None}, {"sex": ""}], "sex", EVEN)
+        fair_rerank([{"sex": None}, {"sex": ""}], "sex", "uniform")
     assert fair_rerank([], "sex", EVEN) == FairHits([], (), ())
 
 

@@ -31,14 +31,13 @@ from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Note, PageSection, Table
 from fairagent.measures import Measure, Product, parse_measure
-from fairagent.retrieve.base import searched
+from fairagent.retrieve.base import as_query, searched
 from fairagent.retrieve.run_file import check_scored
 from fairagent.retrieve.stochastic import draw, topic_rng
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.readers import unpacked_name
 from fairagent.types import Draw, Exposure, FloatArray, Ranking, SearchResult, Topic
 from fairagent.types.common import counted
-from fairagent.types.search import as_query
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
 STANDARD = ("nDCG@20", OF_GROUPS[0], f"nDCG@20*{OF_GROUPS[0]}", *OF_GROUPS[1:])
