@@ -196,7 +196,8 @@ def commands_page() -> Iterator[str]:
     """Every command with its arguments and options."""
     yield "# Command line\n\nExit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider,"
     yield "6 budget, 7 done but for some topics, 8 done and a threshold missed; 128 and the number of the signal that"
-    yield "ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. With nohup it ignores SIGHUP.\n"
+    yield "ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP, 141 where nobody reads on (`| head -1`). Output"
+    yield "that cannot be written, as to a full disk, is 3. With nohup it ignores SIGHUP.\n"
     for name, function in commands():
         yield f"## `{name}`\n\n{inspect.getdoc(function)}\n"
         types = get_type_hints(function, include_extras=True)
@@ -225,6 +226,9 @@ def option(annotated: Any, parameter: inspect.Parameter) -> tuple[str, str, str]
     choices = [str(one.value) for one in type_] if isinstance(type_, type) and issubclass(type_, Enum) else []
     value = f"`{' or '.join(choices) or info.metavar or parameter.name.upper()}`"
     if isinstance(info, OptionInfo):
+        if not named:  # typer names it after the parameter, and a switch twice
+            own = parameter.name.replace("_", "-")
+            named = [f"--{own}/--no-{own}" if type_ is bool else f"--{own}"]
         value = ", ".join(f"`{one}`" for one in named) + (f" {value}" if type_ is not bool else "")
     default = getattr(parameter.default, "value", parameter.default)
     unset = default is None or default is False or default == ""

@@ -42,13 +42,13 @@ half = {"gender": {"female": 0.5, "male": 0.5}}
 
 # Re-rank what the retriever found: many nodes in, ten out.
 retriever = index.as_retriever(similarity_top_k=24)
-fair = ExposurePostprocessor(groups={"author_gender": "gender"}, target=half, n=10)
+fair = ExposurePostprocessor(groups={"gender": "author_gender"}, target=half, n=10)
 found = retriever.retrieve("trial lawyer")
 print("as found: ", *(node.node_id for node in found[:10]))
 print("re-ranked:", *(node.node_id for node in fair.postprocess_nodes(found, query_str="trial lawyer")))
 
 # Or the whole loop: measure, ask again for the group that is shown too little, re-rank.
-agent = fair_agent(retriever, {"author_gender": "gender"}, target=half, n=10)
+agent = fair_agent(retriever, {"gender": "author_gender"}, target=half, n=10)
 result = agent.search("trial lawyer")
 print("the agent:", *result.ranking.ids)
 print(story_text(result.trace))

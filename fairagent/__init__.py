@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fairagent.collection import Collection, GroupTable, Target, load_collection, make_target
-    from fairagent.collection.demo import write_demo
+    from fairagent.collection.demo import write_demo, write_people
     from fairagent.errors import (
         BackendUnavailable,
         BudgetExceeded,
@@ -35,7 +35,7 @@ _HOMES = {
     "search.hits": "FairHits fair_rerank",
     "search.agent": "FairAgent",
     "collection": "Collection GroupTable Target load_collection make_target",
-    "collection.demo": "write_demo",
+    "collection.demo": "write_demo write_people",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
     "search.pipeline": "build_index open_agent open_in_memory update_index",
     "retrieve.bm25.search": "BM25Retriever",
@@ -78,6 +78,7 @@ __all__ = [
     "open_in_memory",
     "update_index",
     "write_demo",
+    "write_people",
 ]
 
 

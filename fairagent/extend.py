@@ -16,9 +16,8 @@ HOMES = {
         Answer AnswerResult Attribution Debiased Dial Document Exposure Filtered FloatArray Group Hit Query Ranking
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
-    "types.clean": "LONGEST_QUERY logger printable query_shown visible",
+    "types.clean": "LONGEST_QUERY label_text logger name_of printable query_shown visible",
     "types.common": "Check counted",
-    "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
         NotRegular PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError
@@ -48,7 +47,8 @@ HOMES = {
     "settings.described": "flow",
     "settings.parts": "Progress read_part",
     "settings.plugins": "EXTEND_VERSION load_plugins",
-    "settings.section": "meanings nearest",
+    "settings.faults": "fault_lines no_such",
+    "settings.section": "meanings",
     "measures": """
         AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure
         group_exposure item_exposure jensen_shannon known_part min_max missing_judgments
@@ -60,7 +60,7 @@ HOMES = {
     """,
     "measures.base": "seeded",
     "measures.curves": """
-        DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
+        DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name
     """,
     "measures.ndcg": "Gain graded_ndcg",
     "measures.parse": "MeasureFamily label_of",
@@ -80,17 +80,18 @@ HOMES = {
     "collection.bounds": "Bounds bounded",
     "collection.exposure": "ExposureMeter dimensions_of total_gap",
     "collection.groups": "JoinedGroups tables_of",
-    "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
+    "collection.known": "KnownIds compare_ids notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
     "collection.target_choice": "judged_by",
     "collection.targets": "TARGET",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
+    "collection.spellings": "meant",
     "collection.table_buffer": "Labels",
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
-        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore lend_texts
-        placed scored searched term_weights texts_for
+        MAX_TERMS PassageSource Retriever TextSource Vocabulary as_query check_length engine_time full_text ignore
+        lend_texts placed scored searched term_weights texts_for
     """,
     "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
@@ -122,7 +123,7 @@ HOMES = {
     "search.agent": "FairAgent",
     "search.hit_shapes": "at_path",
     "search.hits": """
-        FairHits GroupsByPlace HitGroups Shares are_shares exposures_of fair_order fair_rerank groups_alone
+        FairHits HitGroups Shares are_shares exposures_of fair_rerank fields_of groups_alone
     """,
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
@@ -136,7 +137,7 @@ HOMES = {
     "search.rerank.frontier": "Frontier",
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pair_scores pool_of reranked",
     "search.run": "SearchRun hits_of",
-    "evaluate.comparison": "paired_t",
+    "evaluate.comparison": "SIGNIFICANT paired_t",
     "evaluate.experiment": "build_indexes",
     "evaluate.fields": "FileSection Name",
     "evaluate.fingerprint": "changes file_hash of_model price_of",
@@ -155,7 +156,7 @@ HOMES = {
     "evaluate.run": """
         HEAD Run lower_is_better plan_in read_head
     """,
-    "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
+    "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint Table",
     "evaluate.thresholds": "Bound",
     "evaluate.workers": "Workers",
     "report.page": "STYLES TEMPLATES",

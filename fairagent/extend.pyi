@@ -46,7 +46,6 @@ from fairagent.collection.groups import JoinedGroups as JoinedGroups
 from fairagent.collection.groups import tables_of as tables_of
 from fairagent.collection.known import KnownIds as KnownIds
 from fairagent.collection.known import compare_ids as compare_ids
-from fairagent.collection.known import known_documents as known_documents
 from fairagent.collection.known import notes_of_groups as notes_of_groups
 from fairagent.collection.known import warn_once as warn_once
 from fairagent.collection.leakage import refuse_overlap as refuse_overlap
@@ -61,7 +60,10 @@ from fairagent.collection.records import lines as lines
 from fairagent.collection.records import listed as listed
 from fairagent.collection.records import read_text as read_text
 from fairagent.collection.records import shown as shown
+from fairagent.collection.spellings import meant as meant
 from fairagent.collection.table_buffer import Labels as Labels
+from fairagent.collection.target_choice import judged_by as judged_by
+from fairagent.collection.targets import TARGET as TARGET
 from fairagent.errors import BackendUnavailable as BackendUnavailable
 from fairagent.errors import BudgetExceeded as BudgetExceeded
 from fairagent.errors import DataError as DataError
@@ -79,6 +81,7 @@ from fairagent.errors import ReplyTruncated as ReplyTruncated
 from fairagent.errors import SettingsError as SettingsError
 from fairagent.errors import TransientModelError as TransientModelError
 from fairagent.errors import UsageError as UsageError
+from fairagent.evaluate.comparison import SIGNIFICANT as SIGNIFICANT
 from fairagent.evaluate.comparison import paired_t as paired_t
 from fairagent.evaluate.experiment import build_indexes as build_indexes
 from fairagent.evaluate.fields import FileSection as FileSection
@@ -90,7 +93,6 @@ from fairagent.evaluate.fingerprint import price_of as price_of
 from fairagent.evaluate.judging import Judge as Judge
 from fairagent.evaluate.judging import JudgedBy as JudgedBy
 from fairagent.evaluate.judging import JudgedKind as JudgedKind
-from fairagent.evaluate.judging import TARGET as TARGET
 from fairagent.evaluate.judging import judged_value as judged_value
 from fairagent.evaluate.kind import Checking as Checking
 from fairagent.evaluate.kind import Chosen as Chosen
@@ -135,7 +137,6 @@ from fairagent.evaluate.tables import PagePart as PagePart
 from fairagent.evaluate.tables import PageSection as PageSection
 from fairagent.evaluate.tables import PlotLine as PlotLine
 from fairagent.evaluate.tables import PlotPoint as PlotPoint
-from fairagent.evaluate.tables import SIGNIFICANT as SIGNIFICANT
 from fairagent.evaluate.tables import Table as Table
 from fairagent.evaluate.thresholds import Bound as Bound
 from fairagent.evaluate.workers import Workers as Workers
@@ -210,7 +211,6 @@ from fairagent.measures.curves import area_under_curve as area_under_curve
 from fairagent.measures.curves import disparity_intervals as disparity_intervals
 from fairagent.measures.curves import fitted_line as fitted_line
 from fairagent.measures.curves import interval_name as interval_name
-from fairagent.measures.curves import slope as slope
 from fairagent.measures.ndcg import Gain as Gain
 from fairagent.measures.ndcg import graded_ndcg as graded_ndcg
 from fairagent.measures.parse import MeasureFamily as MeasureFamily
@@ -231,6 +231,7 @@ from fairagent.retrieve.base import PassageSource as PassageSource
 from fairagent.retrieve.base import Retriever as Retriever
 from fairagent.retrieve.base import TextSource as TextSource
 from fairagent.retrieve.base import Vocabulary as Vocabulary
+from fairagent.retrieve.base import as_query as as_query
 from fairagent.retrieve.base import check_length as check_length
 from fairagent.retrieve.base import engine_time as engine_time
 from fairagent.retrieve.base import full_text as full_text
@@ -293,13 +294,12 @@ from fairagent.retrieve.vectors import prepare_vectors as prepare_vectors
 from fairagent.search.agent import FairAgent as FairAgent
 from fairagent.search.hit_shapes import at_path as at_path
 from fairagent.search.hits import FairHits as FairHits
-from fairagent.search.hits import GroupsByPlace as GroupsByPlace
 from fairagent.search.hits import HitGroups as HitGroups
 from fairagent.search.hits import Shares as Shares
 from fairagent.search.hits import are_shares as are_shares
 from fairagent.search.hits import exposures_of as exposures_of
-from fairagent.search.hits import fair_order as fair_order
 from fairagent.search.hits import fair_rerank as fair_rerank
+from fairagent.search.hits import fields_of as fields_of
 from fairagent.search.hits import groups_alone as groups_alone
 from fairagent.search.loop.base import Loop as Loop
 from fairagent.search.loop.base import LoopResult as LoopResult
@@ -349,12 +349,13 @@ from fairagent.settings import load_settings as load_settings
 from fairagent.settings import read_yaml as read_yaml
 from fairagent.settings import validate as validate
 from fairagent.settings.described import flow as flow
+from fairagent.settings.faults import fault_lines as fault_lines
+from fairagent.settings.faults import no_such as no_such
 from fairagent.settings.parts import Progress as Progress
 from fairagent.settings.parts import read_part as read_part
 from fairagent.settings.plugins import EXTEND_VERSION as EXTEND_VERSION
 from fairagent.settings.plugins import load_plugins as load_plugins
 from fairagent.settings.section import meanings as meanings
-from fairagent.settings.section import nearest as nearest
 from fairagent.storage.arrays import read_array as read_array
 from fairagent.storage.arrays import write_array as write_array
 from fairagent.storage.cancellation import Cancellation as Cancellation
@@ -424,12 +425,13 @@ from fairagent.types import Usage as Usage
 from fairagent.types import Verdict as Verdict
 from fairagent.types import exposure_rows as exposure_rows
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY
+from fairagent.types.clean import label_text as label_text
 from fairagent.types.clean import logger as logger
+from fairagent.types.clean import name_of as name_of
 from fairagent.types.clean import printable as printable
 from fairagent.types.clean import query_shown as query_shown
 from fairagent.types.clean import visible as visible
 from fairagent.types.common import Check as Check
 from fairagent.types.common import counted as counted
-from fairagent.types.search import as_query as as_query
 
 HOMES: dict[str, str]

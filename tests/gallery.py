@@ -40,7 +40,7 @@ class View:
     address: str
     wait: str = "true"
     width: int = 1280
-    height: int = 900
+    height: int = 800
     scheme: str = "light"
     scroll: str = ""
     """The element that is brought below the page's head."""
@@ -51,21 +51,20 @@ def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
     search = f"{studio.url}/?q=lawyers"
     page = report.as_uri()
     return [
-        View("studio_start", f"{studio.url}/", STARTED, height=560),
-        View("studio_search", search, DONE, height=800),
-        View("studio_search_dark", search, DONE, height=800, scheme="dark"),
-        View("studio_lists", search, DONE, height=640, scroll="#lists .twin"),
-        View("studio_answer", f"{search}&do=answer&n=6", DONE, height=640, scroll="#answered"),
+        View("studio_start", f"{studio.url}/", STARTED),
+        View("studio_search", search, DONE),
+        View("studio_search_dark", search, DONE, scheme="dark"),
+        View("studio_lists", search, DONE, scroll="#lists .twin"),
+        View("studio_answer", f"{search}&do=answer&n=6", DONE),
         View("studio_phone_light", f"{studio.url}/", STARTED, 390, 844),
         View("studio_phone", search, DONE, 390, 844, "dark"),
         View(
             "studio_prompts",
             f"{studio.url}/prompts?id=refine_query&q=lawyers",
             "document.querySelector('#messages pre') !== null",
-            height=960,
         ),
-        View("studio_runs", f"{studio.url}/runs", "document.querySelectorAll('td').length > 2", height=480),
-        View("studio_runs_phone", f"{studio.url}/runs", "document.querySelectorAll('td').length > 2", 390, 620, "dark"),
+        View("studio_runs", f"{studio.url}/runs", "document.querySelectorAll('td').length > 2"),
+        View("studio_runs_phone", f"{studio.url}/runs", "document.querySelectorAll('td').length > 2", 390, 844, "dark"),
         View("report", page),
         View("report_dark", page, scheme="dark"),
         View("notebook", notebook.as_uri(), width=760, height=520),

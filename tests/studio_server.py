@@ -17,7 +17,7 @@ import httpx
 from fairagent.collection import load_collection
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.studio.app import studio_app
-from fairagent.studio.desk import Desk, StartSettings
+from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door, hosts_of
 from fairagent.studio.serving import StudioServer, listening
@@ -87,7 +87,7 @@ class Studio:
 def desk_of(folder: Path, **overrides: Any) -> Desk:
     """The desk of a collection that `write_collection` wrote."""
     given = {"collection": str(folder / "collection.yaml"), "index": str(folder / "index")}
-    return Desk(StartSettings(None, given | {"engine": "bm25", "target": "population", "n": 10} | overrides))
+    return Desk(None, given | {"engine": "bm25", "target": "population", "n": 10} | overrides)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ both groups should get half, unless a test says otherwise.
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import math
@@ -19,7 +20,7 @@ from scripted import Clock, Engine, Proposals, agent, by_letter, ranking, refine
 
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
-from fairagent.errors import DataError
+from fairagent.errors import DataError, UsageError
 from fairagent.retrieve import base as engine_clock
 from fairagent.retrieve.base import engine_time
 from fairagent.retrieve.relevance_model import Postings
@@ -35,6 +36,20 @@ class Cut:
 
     def rerank(self, pool: Any) -> Any:
         return pool.ranking.top(pool.n)
+
+
+@pytest.mark.parametrize("odd", [5, None, b"q", ["q"], Query(5), Topic("T1", None, {})])  # type: ignore[arg-type]
+def test_what_is_no_query_is_refused_at_every_door(odd: Any) -> None:
+    made = agent(Engine(SKEWED), Proposals())
+    for door in (made.search, made.answer, lambda query: made.sample(query, 2), lambda one: made.search_many([one])):
+        with pytest.raises(UsageError, match="expected a query, a text, Query or Topic, and not "):
+            door(odd)
+    for door in (made.asearch, made.aanswer):
+        with pytest.raises(UsageError, match="expected a query"):
+            asyncio.run(door(odd))
+    for many in (5, "text"):
+        with pytest.raises(UsageError, match="search_many takes a list"):
+            made.search_many(many)  # type: ignore[arg-type]
 
 
 SKEWED = {"q": "m1 m2 m3 m4 f1 f2"}

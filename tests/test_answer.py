@@ -187,6 +187,14 @@ def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() ->
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
+def test_of_nothing_nothing_is_written_and_nobody_is_asked() -> None:
+    writer, filter = Writer(), Without()
+    result = answering(writer, filter=filter, engine=Library({"q": ""})).answer("q")
+    assert (result.answer, result.context, result.attribution, result.filtered) == (Answer(""), (), None, None)
+    assert writer.given == filter.given == []
+    assert len(result.notes) == len(result.search.trace.notes) == 1
+
+
 def test_no_document_survives_the_filter() -> None:
     writer = Writer()
     everything = Without("m1", "m2", "m3", "f1", "f2")

@@ -15,7 +15,7 @@ import yaml
 from fairagent.cli import evaluate
 from fairagent.collection import load_collection
 from fairagent.collection.demo import write_demo
-from fairagent.guests.testing import assert_exposure, exposure
+from fairagent.guests.testing import assert_exposure_of, searches
 from fairagent.retrieve.bm25.build import build_index
 
 GUIDE = (Path(__file__).resolve().parents[1] / "docs" / "experiments.md").read_text(encoding="utf-8")
@@ -55,15 +55,15 @@ def test_the_experiment_misses_what_the_page_says(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_tests_of_the_page_pass_and_show_the_table_and_their_own_line_where_they_fail(folder: Path) -> None:
-    text = blocks("python")[0]
+    text = blocks("python")[1]
     (folder / "test_exposure.py").write_text(text, encoding="utf-8")
-    (folder / "test_strict.py").write_text(text.replace("shares={", "at_least=1, shares={"), encoding="utf-8")
+    (folder / "test_strict.py").write_text(text.replace("gap=0.05", "gap=0").replace("0.2}", "0.9}"), encoding="utf-8")
     done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_exposure.py", "test_strict.py")
     assert done.returncode == 1
-    assert "2 failed, 4 passed" in done.stdout
+    assert "2 failed, 2 passed" in done.stdout
     assert "FAILED test_exposure" not in done.stdout
-    assert "bound >= 1: MISSED" in done.stdout
-    assert Path(exposure.__file__).name not in done.stdout.replace("test_exposure.py", "")
+    assert "90.0%  MISSED" in done.stdout
+    assert Path(searches.__file__).name not in done.stdout
 
 
 @pytest.mark.slow
@@ -88,12 +88,12 @@ def test_the_workflow_is_whole_and_pinned_and_what_it_runs_passes(folder: Path) 
 
 
 def test_the_test_of_the_page_is_that_of_the_example() -> None:
-    assert blocks("python")[1] in (EXAMPLE / "test_search.py").read_text(encoding="utf-8")
+    assert blocks("python")[0] in (EXAMPLE / "test_search.py").read_text(encoding="utf-8")
 
 
 def test_the_table_on_the_page_is_that_of_the_docstring() -> None:
-    said = "\n".join(line.strip() for line in (assert_exposure.__doc__ or "").splitlines())
-    assert "\n".join(line.strip() for line in blocks("text")[1].splitlines()) in said
+    said = [line.strip().replace("<BLANKLINE>", "") for line in (assert_exposure_of.__doc__ or "").splitlines()]
+    assert "\n".join(line.strip() for line in blocks("text")[1].splitlines()) in "\n".join(said)
 
 
 def test_the_exit_codes_are_those_of_the_program() -> None:
@@ -103,8 +103,8 @@ def test_the_exit_codes_are_those_of_the_program() -> None:
 
 def test_what_is_said_of_awrf() -> None:
     (share, value) = re.findall(r"one with (\d+) % still comes to (\.\d+)", PAGE)[0]
-    shown = {"a": {"female": int(share), "male": 100 - int(share)}}
+    shown = {"gender": {"a": {"female": int(share), "male": 100 - int(share)}}}
     half = {"female": 0.5, "male": 0.5}
-    assert_exposure(["a"], shown, half, at_least=float(value) - 0.0005)
+    assert_exposure_of(lambda query: ["a"], "q", shown, half, gap=1 - float(value) + 0.0005)
     with pytest.raises(AssertionError):
-        assert_exposure(["a"], shown, half, at_least=float(value) + 0.0005)
+        assert_exposure_of(lambda query: ["a"], "q", shown, half, gap=1 - float(value) - 0.0005)

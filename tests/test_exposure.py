@@ -106,7 +106,7 @@ def test_memberships_are_those_of_the_topic() -> None:
     ("settings", "error", "message"),
     [
         ({"dimensions": ("age",)}, UsageError, "no dimension 'age'; there are: gender"),
-        ({"target": {"region": "uniform"}}, UsageError, "a target is set for 'region', which is no dimension"),
+        ({"target": {"region": "uniform"}}, UsageError, "no dimension 'region'"),
         ({"target": {"gender": {"female": 0.5, "male": 0.4}}}, DataError, "add up to 0.9, expected 1"),
         ({"target": "population"}, DataError, "no population for 'gender'"),
         ({"target": "qrels"}, DataError, "no relevant document has a label"),

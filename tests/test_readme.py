@@ -7,12 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 import tomllib
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from fairagent import UsageError, write_people
 from fairagent.storage.packages import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +37,19 @@ def run(command: list[str], folder: Path) -> str:
 
 def test_every_block_is_run():
     assert {language for language, _ in BLOCKS} == {"python", "console", "yaml", "text"}
+
+
+def test_its_first_lines_run_in_an_empty_folder_as_often_as_one_likes(tmp_path):
+    """They write what they read, and nothing over what is there."""
+    (lines,) = re.findall(r"^    from fairagent import FairAgent.*\n(?:    .*\n|\n)+", README, re.MULTILINE)
+    code = textwrap.dedent(lines)
+    printed = run([sys.executable, "-c", code], tmp_path)
+    assert re.match(r"1 D\d{5} \{'gender': \{'(fe)?male': 1.0\}\}\n", printed)
+    assert run([sys.executable, "-c", code], tmp_path) == printed
+    (tmp_path / "people.csv").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="holds something else"):
+        write_people(tmp_path / "people.csv")
+    assert write_people(tmp_path / "more.csv", people=2).read_text(encoding="utf-8").count("\n") == 3
 
 
 @pytest.mark.slow

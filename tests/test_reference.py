@@ -14,6 +14,8 @@ import pytest
 import yaml
 from collecting import faults
 from pydantic import Field
+from typer import Typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from fairagent.cli import app
@@ -68,6 +70,13 @@ def test_stale_missing_and_left_over_pages_are_found(
 def test_the_pages_name_every_command_option_and_part(generate: Any) -> None:
     pages = generate.pages()
     assert "| `--collection`, `-c` `FILE` |" in pages["commands.md"]
+    for name, function in generate.commands():
+        made = Typer(add_completion=False)
+        made.command()(function)
+        section = pages["commands.md"].partition(f"## `{name}`\n")[2].partition("\n## ")[0]
+        for one in get_command(made).params:
+            # An option whose name is that of its parameter, too.
+            assert all(f"`{own}" in section for own in one.opts if own.startswith("-")), (name, one.opts)
     assert "## `fairagent prompts try`" in pages["commands.md"]
     assert {f"### `{slot}: {kind}`" for slot, kind in SHIPPED} <= set(pages["parts.md"].splitlines())
 

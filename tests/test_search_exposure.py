@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fairagent.collection import Collection, GroupTable
+from fairagent.collection import Collection, GroupTable, load_collection, make_target
+from fairagent.collection.demo import write_demo
 from fairagent.errors import DataError, UsageError
 from fairagent.guests.testing import assert_exposure_of, exposure_of
 from fairagent.measures import jensen_shannon
@@ -46,26 +47,6 @@ def test_a_group_that_one_query_shows_is_one_for_all() -> None:
     assert [one[0].target.tolist() for one in shown.measured.values()] == [[0.5, 0.5], [0.5, 0.5]]
 
 
-@pytest.mark.parametrize(
-    "hits",
-    [
-        pytest.param(
-            [{"_id": "1", "_source": {"gender": "men"}}, {"_id": "2", "_source": {"gender": "women"}}], id="es"
-        ),
-        pytest.param(
-            {"hits": {"hits": [{"_source": {"gender": "men"}}, {"_source": {"gender": "women"}}]}}, id="answer"
-        ),
-        pytest.param(
-            [SimpleNamespace(id=n, payload={"gender": one}) for n, one in enumerate(("men", "women"))], id="qdrant"
-        ),
-        pytest.param([(SimpleNamespace(metadata={"gender": one}), 0.5) for one in ("men", "women")], id="pairs"),
-        pytest.param({"ids": ["1", "2"], "metadatas": [{"gender": "men"}, {"gender": "women"}]}, id="columns"),
-    ],
-)
-def test_hits_of_hosts(hits: Any) -> None:
-    assert exposure_of(lambda query: hits, "q", "gender", HALF).shares == {"gender": HALF}
-
-
 def test_groups_of_a_table_and_of_a_collection() -> None:
     table = GroupTable.from_rows([(id, {"gender": label}) for id, label in GENDER.items()], ["gender"])
     ranking = Ranking(("a", "b"), np.array([2.0, 1.0]))
@@ -85,6 +66,46 @@ def test_each_query_and_the_gap() -> None:
         assert_exposure_of(search, ["one", "two"], {"gender": GENDER}, HALF, gap=0.1, each=True)
 
 
+MEN = [{"id": n, "sex": "men"} for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("target", "bounds", "missed"),
+    [
+        pytest.param(HALF, {"gap": 0.2}, r"gap to the target is 0\.2158", id="gap"),
+        pytest.param({"Women": 0.5, "Men": 0.5}, {"gap": 0.2}, r"gap to the target is 0\.2158", id="spelling"),
+        pytest.param(HALF, {"min_share": {"women": 0.01}}, "sex: women gets 0.0%", id="named by the target"),
+        pytest.param("uniform", {"min_share": {"women": 0.01}}, "sex: women gets 0.0%", id="named by the bound"),
+        pytest.param("uniform", {"min_share": {"sex": {"WOMEN": 0.01}, "age": {}}}, "dimensions are: sex", id="age"),
+        pytest.param("uniform", {"gap": 0.2}, "'men', and nothing names another; write the shares", id="unnamed"),
+    ],
+)
+def test_a_list_of_men_alone_never_passes(target: Any, bounds: Any, missed: str) -> None:
+    failed = UsageError if missed.startswith(("'men'", "dim")) else AssertionError
+    with pytest.raises(failed, match=missed):
+        assert_exposure_of(lambda query: MEN, "jazz", "sex", target, **bounds)
+
+
+def test_names_of_bounds_are_compared_as_spellings_are_and_notes_are_shown() -> None:
+    hits = [{"id": 1, "sex": "women"}, {"id": 2, "sex": "men"}]
+    shown = assert_exposure_of(lambda query: hits, "q", "sex", {"Women": 0.5, "men": 0.5}, min_share={"WOMEN": 0.5})
+    assert shown.shares == {"sex": HALF}
+    assert "Women = women" in shown.notes[0]
+    assert shown.notes[0] in str(shown)
+
+
+def test_targets_of_a_topic_and_ids_that_are_not_there(tmp_path: Path) -> None:
+    collection = load_collection(write_demo(tmp_path, people=200))
+    topic, grades = next(iter(collection.qrels.items()))
+    ids = [*list(grades)[:4], "nowhere"]
+    shown = exposure_of(lambda query: ids, topic, collection, "trec")
+    due = make_target("trec", "gender", collection, topic)
+    assert shown.by_query[topic][0].target.tolist() == pytest.approx(due.shares.tolist())
+    assert "1 of 5 hits are not in the labels and judgments of collection 'demo' (20 %): 'nowhere'" in shown.notes[0]
+    with pytest.raises(DataError, match="none of the 1 hits is in the labels and judgments of collection 'demo'"):
+        exposure_of(lambda query: ["nowhere"], topic, collection, "trec")
+
+
 def test_what_is_not_found_fails() -> None:
     with pytest.raises(AssertionError, match=r"^no hits for 'two'"):
         assert_exposure_of(shelf(one=["b"]), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
@@ -99,7 +120,7 @@ def test_what_is_not_found_fails() -> None:
         pytest.param(["a"], {"min_share": {"woman": 0.3}}, UsageError, "did you mean 'women'", id="group"),
         pytest.param(["a"], {"gap": 1, "queries": ["q", "q"]}, UsageError, "'q' is there twice", id="twice"),
         pytest.param([3.5], {"gap": 1}, UsageError, "query 'q': hit 1 is a float", id="no hit"),
-        pytest.param(["a"], {"gap": 1, "groups": "sex"}, UsageError, "query 'q': no hit has a field 'sex'", id="field"),
+        pytest.param(["a"], {"gap": 1, "groups": "sex"}, UsageError, "^no hit has a field 'sex'", id="field"),
         pytest.param(
             ["d"], {"gap": 1, "target": "uniform"}, DataError, "no hit has a label of 'gender'", id="unlabeled"
         ),

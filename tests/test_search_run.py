@@ -100,13 +100,19 @@ def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPa
             {"refine": "llm"},
             ("refine: llm is not used, since loop: widen uses none; set loop=fair-qr, or loop.actions=[keywords]",),
         ),
+        ({"loop": {"kind": "widen", "actions": ["filter"]}, "filter": "fair"}, ()),
+        (
+            {"filter": "fair"},
+            ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",),
+        ),
         (
             {"refine": {"terms": 3}},
             ("refine: feedback is not used, since loop: widen uses none; set loop=fair-qr",),
         ),
     ],
 )
-def test_a_refiner_that_no_loop_asks_is_named_in_the_trace(told: dict[str, Any], said: tuple[str, ...]) -> None:
+def test_parts_that_nothing_uses_are_named_in_the_trace(told: dict[str, Any], said: tuple[str, ...]) -> None:
     settings = load_settings(overrides=lay({"n": 4}, told), environ={})
     found = replace(agent(Library(SKEWED), None).find("q", 6), settings=settings)
     assert found.result(found.pool).trace.notes == said
+    assert found.result(found.pool, answers=True).trace.notes == (() if "filter" in told else said)

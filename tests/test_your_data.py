@@ -99,14 +99,3 @@ def test_hits_of_another_engine(folder: Path) -> None:
     assert run(folder, "-c", blocks("python")[2]) == blocks("text")[1]
     more = "print([hit['id'] for hit in fair_rerank(found, 'gender', 'uniform', n=4, fairness=10).hits])\n"
     assert run(folder, "-c", blocks("python")[2] + more).endswith("['p3', 'p1', 'p8', 'p5']\n")
-
-
-def test_the_readme_leads_here(folder: Path) -> None:
-    """Its lines, on this page's file: README.md has them indented, as its other example is the one that is run."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(
-        r"^(?:    .*\n|\n)*?    from fairagent import FairAgent\n(?:    .*\n|\n)+", readme, re.MULTILINE
-    )
-    code = "".join(line.removeprefix("    ") for line in lines.splitlines(keepends=True))
-    assert len(code.split("\n\n")[1].strip().splitlines()) < 5
-    assert len(run(folder, "-c", code).splitlines()) == 8

@@ -42,6 +42,7 @@ from fairagent.labeling.examples import examples_of
 from fairagent.labeling.labeler import make_labels, unlabeled_ids
 from fairagent.labeling.made import MadeLabels, with_labels
 from fairagent.measures import LOG2_MAX2
+from fairagent.measures.label_error import mean_under_error, shared_part
 from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, open_site, prepare, with_settings
@@ -231,7 +232,7 @@ def of(truth: Collection, labeled: Collection, dimension: str, topic: str, ranki
     certain = evaluate_topic(labeled, topic, dimension, ranking, standard_measures(N))[1]
     target = make_target(TARGET, dimension, labeled, topic)
     likely = under_error(labeled, topic, target, ranking.ids, LOG2_MAX2(len(ranking)))
-    return *judged(truth, dimension, topic, ranking), float(certain), *(likely or (np.nan,) * 3)
+    return *judged(truth, dimension, topic, ranking), float(certain), *(likely[:3] if likely else (np.nan,) * 3)
 
 
 def summary(rows: Any) -> dict[str, float | int]:
@@ -272,6 +273,19 @@ def tables(done: dict[tuple[Any, ...], Measured], figure_file: Path) -> None:
             name: [sum(one[name][key] for one in own) for key in ("held", "topics")] for name in ("engine", "agent")
         }
         print(by, size, *(f"{hit} of {topics} ({hit / max(topics, 1):.1%})" for hit, topics in held.values()))
+    print(
+        "\nmeans over topics within their interval, of the topics' mean ends as if all had the same: means, mean width"
+    )
+    for by, size in dict.fromkeys((found["by"], found["size"]) for found in done.values()):
+        own = [
+            one[name] for one in done.values() if (one["by"], one["size"]) == (by, size) for name in ("engine", "agent")
+        ]
+        part = shared_part(np.array([size / 3]))
+        ends = [
+            mean_under_error(np.tile([one["made"], one["low"], one["high"], part], (one["topics"], 1))) for one in own
+        ]
+        held = sum(end.low <= one["true"] <= end.high for end, one in zip(ends, own, strict=True))
+        print(by, size, f"{held} of {len(own)}, {np.mean([end.high - end.low for end in ends]):.3f}")
     draw(done, figure_file)
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import ttest_1samp
+from sets import additivity, attention
 
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import TopicRunner
 from fairagent.measures.discounts import given_by
 from fairagent.papers.fair_rag.draws import TopicDraws
-from fairagent.papers.fair_rag.sets import additivity, attention
 from fairagent.papers.fair_rag.trial import FairRagTrial
 
 

@@ -20,13 +20,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from ranking_policy import Policy, fair_policy
 
 from fairagent import Ranking, write_demo
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.evaluate.judging import judged_topics
 from fairagent.measures import LOG2_MAX2, min_max, ndcg
 from fairagent.measures.amortized import deserved, quality
-from fairagent.measures.ranking_policy import Policy, fair_policy
 from fairagent.retrieve.base import placed, searched
 from fairagent.search.account import Account
 from fairagent.search.pipeline import build, open_site, prepare, with_settings

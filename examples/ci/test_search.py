@@ -2,6 +2,7 @@
 
 import pytest
 
+HALF = {"female": 0.5, "male": 0.5}
 SHELF = [
     {"id": "1", "text": "Ella sang jazz in Harlem.", "gender": "female"},
     {"id": "2", "text": "Miles played jazz on the trumpet.", "gender": "male"},
@@ -17,9 +18,9 @@ def search(query):
 
 
 def test_all_queries(assert_exposure_of):
-    assert_exposure_of(search, ["jazz", "court"], groups="gender", target="uniform", at=10, min_share={"male": 0.3})
+    assert_exposure_of(search, ["jazz", "court"], groups="gender", target=HALF, at=10, min_share={"female": 0.3})
 
 
 @pytest.mark.parametrize("query", ["jazz", "court"])
 def test_each_query(assert_exposure_of, query):
-    assert_exposure_of(search, query, groups="gender", target="uniform", at=10, gap=0.2)
+    assert_exposure_of(search, query, groups="gender", target=HALF, at=10, gap=0.2)

@@ -38,6 +38,9 @@ from fairagent.types import (
     common,
 )
 
+NOTHING = "the query retrieves nothing, so there is no context"
+"""The note of an answer without a document."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -98,6 +101,8 @@ class Contexts:
         Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
         """
         ids = self._ordered(search.ranking.ids, search, meter)
+        if not ids:
+            return Context((), (), (), (NOTHING,), None, None)
         first = tuple(texts_for(search.query, ids, retriever))
         filtered = filter_with(self.filter, search.query, first) if self.filter else None
         passed = filtered.documents if filtered else first
@@ -116,7 +121,7 @@ class Contexts:
             if passed:
                 why = f"debiasing left none of {len(passed)} documents"
             else:
-                why = f"the filter left none of {len(first)} documents" if first else "the query retrieves nothing"
+                why = f"the filter left none of {len(first)} documents"
             notes = (f"{why}, so there is no context", *notes)
         return Context(first, chosen, documents, notes, filtered, debiased)
 
@@ -160,8 +165,8 @@ class Answerer:
 
         The meter's target is that of the ranking, the context and the citations; `on_cited` hears what these give the
         groups whenever the text that is being written cites one more document.
-        Without any document, or where none survives the filter, the generator gets none, and the notes say so. Raises
-        what `Contexts.make`, generator and attributor raise.
+        Where the search has no document there is no answer, and no model is asked; where none survives the filter the
+        generator gets none; the notes say so. Raises what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
         with progress("choosing what to answer from"):
@@ -174,9 +179,12 @@ class Answerer:
         aim = Aim.of(meter, ids, self.citations)
         with progress("writing the answer"):
             hearing = telling(on_text, on_cited, aim, len(ids))
-            answer = answer_with(self.generator, topic, context.documents, hearing, aim if self.citations.aim else None)
+            goal = aim if self.citations.aim else None
+            answer = Answer("")
+            if context.first:
+                answer = answer_with(self.generator, topic, context.documents, hearing, goal)
         attribution = None
-        if self.attributor:
+        if self.attributor and context.first:
             with progress("looking what the answer rests on"):
                 attribution = attribute_with(self.attributor, search.query, answer, context.documents)
             attribution = with_exposures(attribution, ids, meter)

@@ -20,13 +20,14 @@ from fairagent.llm import Model, stream
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.retrieve.base import as_query
+from fairagent.retrieve.bm25.analysis import one_form
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.types import Answer, Document, Query, Usage
-from fairagent.types.clean import query_shown, visible
-from fairagent.types.search import as_query
+from fairagent.types.clean import name_of, query_shown, visible
 
 
 class Generator(Protocol):
@@ -128,7 +129,7 @@ class ExtractiveGenerator:
     def _best(self, query: str | Query, documents: Sequence[Document]) -> dict[int, tuple[_Sentence, float]]:
         """Document number -> its best sentence that repeats none before it, and its score, the best first."""
         pool = [
-            _Sentence(number, place, text, frozenset(self.analyze(text)))
+            _Sentence(number, place, text, frozenset(self.analyze(one_form(text))))
             for number, document in enumerate(documents, start=1)
             for place, text in enumerate(sentences(without_citations(document.text)))
         ]
@@ -144,7 +145,7 @@ class ExtractiveGenerator:
         self, chosen: Mapping[int, _Sentence], documents: Sequence[Document], on_text: OnText | None
     ) -> Answer:
         numbers = tuple(sorted(chosen))
-        text = " ".join(chosen[number].cited(documents[number - 1].title) for number in numbers)
+        text = " ".join(chosen[number].cited(name_of(documents[number - 1].title, "", "")) for number in numbers)
         if on_text and text:
             on_text(text)
         notes = () if chosen or not documents else ("no sentence of the context holds a word of the query",)
@@ -154,7 +155,7 @@ class ExtractiveGenerator:
         """The scores of the sentences that hold a term of the query."""
         weights: dict[str, float] = defaultdict(float)
         for text, weight in query.weighted:
-            for term in self.analyze(text):
+            for term in self.analyze(one_form(text)):
                 weights[term] += weight
         holding = Counter(term for one in pool for term in one.terms & weights.keys())
         rarity = {term: math.log1p((len(pool) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}

@@ -10,8 +10,8 @@ from fairagent.answer.aim import ROUNDING, SHARE_OF_MEDIAN, Aim
 from fairagent.answer.citations import sentences, words
 from fairagent.answer.citing import support_of
 from fairagent.errors import BudgetExceeded, ModelError, PromptError
+from fairagent.retrieve.base import as_query
 from fairagent.types import Answer, Document, Query, Revision
-from fairagent.types.search import as_query
 
 
 def revised(

@@ -96,7 +96,7 @@ def answer(
 def print_answer(result: AnswerResult, out: Console, written: bool = False) -> None:
     """Print an answer and all that belongs to it; the text itself only where it was not `written` before."""
     from fairagent.report.answer import CUT_OFF, answer_body, answer_story, sources_table
-    from fairagent.report.text import compared_table, verdict_text
+    from fairagent.report.text import ExposureBars, verdict_text
 
     if written:
         out.print(CUT_OFF if result.answer.truncated else "")
@@ -108,7 +108,7 @@ def print_answer(result: AnswerResult, out: Console, written: bool = False) -> N
     if result.context:
         out.print(sources_table(result))
         if (rests := result.attribution) and rests.exposures:
-            both = rests.retrieved, rests.exposures
-            out.print(compared_table(("retrieved", rests.called), *both, result.search.trace))
+            pairs = tuple(zip(rests.retrieved, rests.exposures, strict=True))
+            out.print(ExposureBars(("retrieved", rests.called), pairs, result.search.trace))
             out.print()
     out.print(answer_story(result))

@@ -3,20 +3,23 @@
 import errno
 import gc
 import io
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
 
 from fairagent.cli.options import echo, error_console
-from fairagent.errors import FairAgentError, UsageError
+from fairagent.errors import BackendUnavailable, FairAgentError, UsageError
+from fairagent.settings.faults import no_such, worded
 from fairagent.settings.gone import gone
 from fairagent.storage.log_lines import logs_as_json
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
@@ -51,7 +54,7 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
-        _expect_there(cmd_name)
+        _expect_there(ctx, cmd_name, cmd_name, COMMANDS)
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def get_params(self, ctx: Any) -> Any:
@@ -71,14 +74,14 @@ class Subcommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
-        _expect_there(f"{self.name} {cmd_name}")
+        _expect_there(ctx, f"{self.name} {cmd_name}", cmd_name, self.commands)
         return super().get_command(ctx, cmd_name)
 
 
-def _expect_there(name: str) -> None:
-    """Raise UsageError, with what to use instead, for a command that is gone."""
-    if message := gone(name):
-        raise UsageError(f"fairagent {message}")
+def _expect_there(ctx: Any, whole: str, name: str, known: Collection[str]) -> None:
+    """Raise UsageError for a command that there is not, or that is gone; a shell that completes one asks for parts."""
+    if name not in known and not ctx.resilient_parsing and not name.startswith("-"):
+        raise UsageError(f"fairagent {message}" if (message := gone(whole)) else no_such("command", name, known))
 
 
 _WrongUsage: Any = typer.BadParameter.__bases__[0]
@@ -99,7 +102,7 @@ def _told(act: Callable[[], T]) -> T:
             # A signal that comes while something is told changes nothing.
             SIGNALS.note()
     except _WrongUsage as error:
-        error.message = printable(error.message)
+        error.message = printable(_in_our_words(error))
         raise
     except FairAgentError as error:
         _complain(str(error))
@@ -113,10 +116,66 @@ def _told(act: Callable[[], T]) -> T:
         if error.errno in UNUSABLE and error.filename:
             _complain(f"{in_line(str(error.filename)[:200])} cannot be used ({error.strerror})")
             raise typer.Exit(UsageError.exit_code) from None
-        # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
-        if error.errno != errno.EIO or not silenced():
+        if (code := _unwritten(error)) is None:
             raise
-        raise typer.Exit(BY_SIGNAL + signal.SIGHUP) from None
+        raise typer.Exit(code) from None
+
+
+UNWRITABLE = (errno.EPIPE, errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of an output that cannot be written; errors of files that we write have their own sentences."""
+
+
+def _unwritten(error: OSError) -> int | None:
+    """The exit code where `error` is of the program's own output, which goes nowhere from now on; else None."""
+    if error.filename is not None or error.errno not in UNWRITABLE:
+        return None
+    # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
+    if error.errno == errno.EIO and silenced():
+        return BY_SIGNAL + signal.SIGHUP
+    # What is left in a buffer would be an error once more when Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if error.errno == errno.EPIPE:
+        return BY_SIGNAL + signal.SIGPIPE
+    _complain(f"the output cannot be written ({error.strerror})")
+    return BackendUnavailable.exit_code
+
+
+class _Heard(io.FileIO):
+    """Standard error, where a message that cannot be written is lost, and ends nothing."""
+
+    def write(self, text: Any) -> int:
+        """Write bytes."""
+        try:
+            return super().write(text)
+        except OSError:
+            return len(text)
+
+
+def _open_streams() -> None:
+    """Standard output and error that can be written to, also where they are closed."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets this number, so that no file of ours does
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A title that the terminal's encoding lacks must not end a search.
+        sys.stdout.reconfigure(errors="replace")
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    heard = io.BufferedWriter(_Heard(2, "wb", closefd=False))
+    encoding = getattr(sys.stderr, "encoding", "utf-8")
+    sys.stderr = io.TextIOWrapper(heard, encoding, "replace", line_buffering=True)
+
+
+def _in_our_words(error: Any) -> str:
+    """What is wrong with arguments, as every door says it."""
+    if option := getattr(error, "possibilities", None) is not None and error.option_name:
+        known = [name for one in error.ctx.command.params if not one.hidden for name in one.opts if name[:2] == "--"]
+        error.possibilities = None
+        return no_such("option", option, known)
+    if isinstance(error.__cause__, ValidationError):
+        return worded(*error.__cause__.errors(include_url=False))
+    return str(error.message)
 
 
 app = typer.Typer(
@@ -175,15 +234,19 @@ def main() -> None:
 
     Exit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider, 6 budget, 7 done but for some
     topics, 8 done and a threshold missed; 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM,
-    129 SIGHUP.
+    129 SIGHUP, 141 nobody reads its output any more (`| head`). Output to a full disk is 3.
     """
     SIGNALS.watch()
-    # A title that the terminal's encoding lacks must not end a search.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    _open_streams()
     try:
-        app(prog_name="fairagent")
+        try:
+            app(prog_name="fairagent")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if (code := _unwritten(error)) is None:
+            raise
+        sys.exit(code)
     finally:
         SIGNALS.leave()
         # Python would look through everything once more for garbage, which takes most of a second after a server.

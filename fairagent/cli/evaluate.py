@@ -62,11 +62,11 @@ def kinds() -> dict[str, DescribedSection]:
 def template_text(kind: str) -> str:
     """The file to start from, for a kind of experiment; UsageError where there is none."""
     from fairagent.settings.described import template
-    from fairagent.settings.section import nearest
+    from fairagent.settings.faults import no_such
 
     described = kinds()
     if kind not in described:
-        raise UsageError(f"no experiment of kind {kind!r}; {nearest(kind, described)}")
+        raise UsageError(no_such("experiment of kind", kind, described))
     about = [
         f"# An experiment of the kind {kind}, for `fairagent evaluate FILE`. Paths are relative to this file.",
         "# A line that begins with # and no space is a key with its default: remove the # to set it.",
@@ -116,7 +116,7 @@ def evaluate(
             metavar="N",
             min=1,
             help=f"Topics at a time: in threads where a model is called (default: {WORKERS}), else in processes "
-            "(default: the cores, at most as many)",
+            "(default: the cores, at most as many), which start where more than 10 s are left to do",
         ),
     ] = None,
     dask: Annotated[
@@ -165,7 +165,7 @@ def evaluate(
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
-    announce_calls(estimate(checked))
+    announce_calls((row.model, row.calls, row.dollars) for row in estimate(checked))
     folder = run or run_folder(checked.plan)
     finished, usage = carried_out(checked, folder, workers, dask, new)
     show(finished, folder, as_json, usage, details)
@@ -194,10 +194,18 @@ def carried_out(
     ):
         task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
 
+        busy = False
+
         def progress(done: int, total: int) -> None:
+            nonlocal busy
+            busy = busy or done < total
             bar.update(task, completed=done, total=total)
 
         finished = run_experiment(checked, folder, opened, new, progress, models=models)
+    if workers and workers > 1 and busy and opened.alone:
+        error_console().print(
+            f"--workers {workers}: one process did it all; to start another takes longer than it saves here"
+        )
     write_page(finished, folder / PAGE)
     return finished, models.usage
 
@@ -273,7 +281,7 @@ def print_results(
     details: bool = False,
 ) -> None:
     """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
-    from fairagent.evaluate.findings import verdict_lines
+    from fairagent.evaluate.findings import findings, verdict_lines
     from fairagent.evaluate.results import alarms_of, exposure_table, results_text
     from fairagent.evaluate.thresholds import verdicts
     from fairagent.report.record import to_json
@@ -292,6 +300,7 @@ def print_results(
         "equal": [asdict(one) for one in run.equal],
         "excluded": dict(run.excluded),
         "verdict": list(verdict_lines(run)),
+        "findings": [one.record() for one in findings(run)],
         "comparisons": [asdict(row) for row in run.comparisons],
         "exposures": [
             {"dimension": name, **dict(zip(("system", "group", "exposure", "target"), row, strict=True))}

@@ -13,6 +13,7 @@ import typer
 from fairagent.cli.evaluate import PARTIAL, carried_out, has_failures, print_results, show
 from fairagent.cli.options import AsJson, Details, Target, echo, progress_bar, target_of
 from fairagent.errors import DataError, UsageError
+from fairagent.settings.faults import no_such
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment
@@ -182,10 +183,10 @@ def _chosen(year: Year, dimensions: tuple[str, ...], subset: str | None) -> dict
         raise UsageError("--dimension and --subset exclude each other")
     if subset:
         if subset not in subsets:
-            raise UsageError(f"--subset {subset}: TREC Fair {year} has: {', '.join(subsets)}")
+            raise UsageError(f"TREC Fair {year} has {no_such('subset', subset, subsets)}")
         return {subset: subsets[subset]}
     if unknown := [name for name in dimensions if name not in every]:
-        raise UsageError(f"no dimension {unknown[0]!r}; TREC Fair {year} has: {', '.join(every)}")
+        raise UsageError(f"TREC Fair {year} has {no_such('dimension', unknown[0], every)}")
     if len(set(dimensions)) < len(dimensions):
         raise UsageError("--dimension: one is named twice")
     return {" x ".join(dimensions): dimensions} if dimensions else {**subsets, **{name: (name,) for name in every}}

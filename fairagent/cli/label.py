@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,8 +16,8 @@ from fairagent.types.common import counted
 if TYPE_CHECKING:
     from fairagent.labeling.evidence import Evidence
     from fairagent.labeling.examples import Examples
-    from fairagent.labeling.labeler import AwrfUnderError
     from fairagent.labeling.made import MadeLabels
+    from fairagent.measures import Interval
     from fairagent.retrieve.site import Site
 
 By = Literal["classifier", "model", "words"]
@@ -58,6 +57,9 @@ def label(
     ] = False,
     count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="How many --ask asks for.")] = 20,
     force: Annotated[bool, typer.Option("--force", help="Replace labels that were made before.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Put the lines that use the labels into the collection's file.")
+    ] = False,
     of: options.SiteOptions,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
@@ -79,9 +81,11 @@ def label(
         unlabeled_ids,
     )
     from fairagent.labeling.made import write_labels
+    from fairagent.labeling.section import dumped, section_of, with_section
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.llm.prompts.calls import Case
     from fairagent.search.pipeline import open_site
+    from fairagent.storage.files import write_whole
 
     chosen = of.chosen()
     expect_installed("scikit-learn", "fairagent label", "labels")
@@ -104,6 +108,10 @@ def label(
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
         found = examples_of(there, name, known_documents_of(site), examples)
         ids = unlabeled_ids(there, name, found.given)
+        typed = name in there.groups.dimensions and there.groups.of_type(name, ids[:1]) is not None
+        section = section_of(site, path, errors, name, typed)
+        if write:  # what cannot be written is told before anything is made
+            with_section(site, section)
         evidence = evidence_of(site, found, by, words, batch)
     if isinstance(evidence, Asked):
         calls = evidence.calls(Case(site.settings, site.prompts, ()), [*found.ids, *ids])
@@ -115,9 +123,13 @@ def label(
         lists = engine_lists(site, LISTED) if there.topics else {}
         awrf = awrf_of_lists(there, made, lists, LISTED)
     report(made, awrf)
-    echo(f"\n{path}, {errors}\nIn the collection's file, in the place of the column of {name!r}:\n")
-    typed = name in there.groups.dimensions and there.groups.of_type(name, ids[:1]) is not None
-    echo(settings_lines(site, path, errors, name, typed))
+    echo(f"\n{path}, {errors}")
+    if write:
+        write_whole(*with_section(site, section))
+        echo(f"{there.origin and there.origin.file} names them now")
+    else:
+        echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
+        echo(dumped({"groups": section}))
 
 
 def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batch: int) -> Evidence:
@@ -139,7 +151,7 @@ def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batc
     return WordLists(lists, texts)
 
 
-def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
+def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:
     """Print how far the labels are right, by examples that were held out, and what that does to AWRF."""
     from rich.table import Table
 
@@ -162,23 +174,7 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     for one in made.bins:
         echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {counted(one.documents, 'example')}")
     if awrf:
-        about = f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}, target {awrf.target}"
-        certain = f"({awrf.certain:.3f} were the chances exact)"
-        echo(f"{about}: {awrf.value:.3f} [{awrf.low:.3f}, {awrf.high:.3f}] under label error {certain}")
-
-
-def settings_lines(site: Site, path: Path, errors: Path, dimension: str, typed: bool) -> str:
-    """What a collection's file says to use the labels; `typed`: none but documents of the type are in theirs."""
-    import yaml
-
-    from fairagent.collection.config import CollectionFile
-    from fairagent.settings import read_yaml, validate
-
-    root = Path()
-    if origin := site.collection.origin:
-        # Paths in the collection's file are relative to this.
-        root = origin.file.parent / (validate(CollectionFile, read_yaml(origin.file), str(origin.file)).root or "")
-    labels, told = (os.path.relpath(one, root) for one in (path, errors))
-    column = {"predicted": True, "errors": told, **({"applies_to": "all"} if typed else {})}
-    block = {"path": labels, "id": "id", "dimensions": {dimension: column}}
-    return yaml.safe_dump({"groups": block}, sort_keys=False, allow_unicode=True, width=110)
+        certain, mean, target = awrf
+        about = f"AWRF@{LISTED} of the engine's own list, {counted(len(certain), 'topic')}, target {target}"
+        exact = f"({sum(certain) / len(certain):.3f} were the chances exact)"
+        echo(f"{about}: {mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}] under label error {exact}")

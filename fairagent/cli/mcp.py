@@ -25,12 +25,12 @@ def mcp(
     """
     expect_installed("mcp", "fairagent mcp")
     options.logged_as(log_format, log_texts)
-    from fairagent.studio.desk import Desk, StartSettings
+    from fairagent.studio.desk import Desk
     from fairagent.studio.lanes import Lanes
     from fairagent.studio.tools import mcp_server
 
     called = options.overrides(assignments, collection=collection, index=index)
-    with closing(Desk(StartSettings(options.settings_file(settings), called))) as desk:
+    with closing(Desk(options.settings_file(settings), called)) as desk:
         desk.warm()
         # In a thread that nobody waits for, as those are that it starts: the one that reads standard input waits until
         # that ends, and would keep the process after a signal.

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from fairagent.cli.telling import Asking
     from fairagent.collection import Collection
-    from fairagent.evaluate.check import Estimate
     from fairagent.retrieve.site import Site
     from fairagent.types import Query
 
@@ -251,7 +250,7 @@ def progress_bar() -> Progress:
     return progress.Progress(*columns, *times, console=terminal, transient=True)
 
 
-def announce_calls(askings: Iterable[Asking | Estimate]) -> None:
+def announce_calls(askings: Iterable[Asking]) -> None:
     """Print on standard error what a command may ask a model before it does; nothing where it asks none."""
     from fairagent.cli.telling import ahead
 

@@ -17,7 +17,7 @@ from fairagent.cli import options
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, settings_of
 from fairagent.cli.search import Dimensions, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
-from fairagent.settings.section import nearest
+from fairagent.settings.faults import no_such
 from fairagent.storage.files import explained
 from fairagent.storage.readers import Malformed, file_bytes, file_text
 from fairagent.storage.regular import new_file
@@ -130,7 +130,7 @@ def known(name: str, used: Prompts) -> str:
     """`name`, if there is such a template; UsageError with the nearest one else."""
     id = name.removesuffix(".j2")
     if id not in used.ids:
-        raise UsageError(f"no prompt template {name!r}; {nearest(id, used.ids)}")
+        raise UsageError(no_such("prompt template", id, used.ids))
     return id
 
 

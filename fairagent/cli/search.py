@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
 from fairagent.cli.search_options import ListOptions
 from fairagent.errors import UsageError
+from fairagent.settings.faults import no_such
 
 if TYPE_CHECKING:
     from fairagent.collection import Collection
@@ -98,9 +98,7 @@ def query_of(text: str | None, topic: str | None, collection: Collection) -> Que
     if topic is None:
         return Query(text or "")
     if topic not in collection.topics:
-        near = difflib.get_close_matches(topic, collection.topics, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {len(collection.topics)} topics"
-        raise UsageError(f"no topic {topic!r} in collection {collection.name!r}; {hint}")
+        raise UsageError(f"collection {collection.name!r} has {no_such('topic', topic, collection.topics)}")
     return Query(text or collection.topics[topic].query, topic)
 
 

@@ -72,11 +72,9 @@ def serve(
     for package in ("fastapi", "uvicorn", "prometheus-client"):
         expect_installed(package, "fairagent serve")
     options.logged_as(log_format, log_texts)
-    from fairagent.studio.desk import StartSettings
+    from fairagent.studio.desk import Desk
     from fairagent.studio.serving import Serving, serve
 
-    origin = StartSettings(
-        options.settings_file(settings), options.overrides(assignments, collection=collection, index=index)
-    )
+    called = options.overrides(assignments, collection=collection, index=index)
     serving = Serving(host, port, tuple(allow_host or ()), tokens, token, os.environ.get(TOKEN, ""), metrics_open)
-    serve(origin, serving, runs, prompts, echo)
+    serve(lambda: Desk(options.settings_file(settings), called), serving, runs, prompts, echo)

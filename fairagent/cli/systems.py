@@ -10,6 +10,7 @@ from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
 from fairagent.collection.target_choice import judged_by
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
+from fairagent.evaluate.findings import paired
 from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, judged_value, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
 from fairagent.measures import Measure
@@ -28,12 +29,13 @@ class Fairness:
     """Means over the topics that count for one dimension; the product is taken topic by topic.
 
     `groups` has each group's mean exposure and its target in the judgment, last the documents without a label;
-    `target` names that.
+    `topics` is AWRF of each topic that counts, in the collection's order; `target` names what it is judged by.
     """
 
     awrf: float
     product: float
     groups: tuple[ExposureRow, ...] = ()
+    topics: tuple[float, ...] = ()
     target: str = ""
 
 
@@ -72,13 +74,13 @@ def compare(site: Site) -> Iterator[SystemMeans]:
 def verdicts(rows: Sequence[SystemMeans]) -> tuple[str, list[ExposureChange]]:
     """The engine that the last row, the agent, is compared with, and what this changes in each dimension."""
     engine = next((row for row in rows if row.system == FUSED), rows[0])
-    changes = [
-        exposure_change(
-            dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE, one.target
-        )
-        for dimension, one in rows[-1].fairness.items()
-        if one.groups and (was := engine.fairness[dimension].awrf)
-    ]
+    changes = []
+    for dimension, one in rows[-1].fairness.items():
+        was = engine.fairness[dimension]
+        if one.groups and len(one.topics) > 1:
+            test = paired("AWRF", np.array(one.topics) - np.array(was.topics), dimension)
+            about = {"verdict": test.fairness, "test": str(test), "source": one.target}
+            changes.append(exposure_change(dimension, was.groups, one.groups, **about))
     return engine.system, changes
 
 
@@ -102,6 +104,55 @@ def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
     return Table.of(columns, lines, notes=[f"{BEST} the best of its column; at the first {n} documents"])
 
 
+def better_rows(rows: Sequence[SystemMeans], collection: Collection) -> Iterator[str]:
+    """Which rows are best of a column in which the last, the agent, is not, and why: a sentence for each row.
+
+    What a row is better at it may buy with relevance, or by passing over documents without a label: how many of these
+    are relevant, or of a type that can have one, says what that is worth.
+    """
+    agent = rows[-1]
+    names = ["nDCG", *(f"{measure} of {name}" for name in agent.fairness for measure in ("AWRF", "product"))]
+    best: dict[str, list[str]] = {}
+    for name, *column in zip(names, *map(_values, rows), strict=True):
+        top = max(column)
+        if top - column[-1] > SHOWN_CHANGE:
+            best.setdefault(rows[column.index(top)].system, []).append(name)
+    for row in (one for one in rows if one.system in best):
+        why = []
+        if agent.ndcg - row.ndcg > SHOWN_CHANGE:
+            why.append(f"at {agent.ndcg - row.ndcg:.3f} less nDCG than the agent")
+        bare = {
+            name: (row.fairness[name].groups[-1].share, one.groups[-1].share)
+            for name, one in agent.fairness.items()
+            if one.groups
+        }
+        name = max(bare, key=lambda one: bare[one][1] - bare[one][0], default="")
+        if name and (shares := bare[name])[1] - shares[0] > UNLABELED_LESS:
+            unable, relevant = _without_label(collection, name)
+            of_type = f"{unable:.0%} of them are of a type that has none, and " if unable else ""
+            why.append(
+                f"documents without a {name} get {shares[0]:.0%} of the attention, the agent's {shares[1]:.0%}; "
+                f"{of_type}{relevant:.0%} of the relevant documents are among them"
+            )
+        yield f"{row.system} is best in {', '.join(best[row.system])}{': ' if why else ''}{'; '.join(why)}"
+
+
+UNLABELED_LESS = 0.02
+"""By how much less attention a row gives documents without a label, for that to say anything of it."""
+
+
+def _without_label(collection: Collection, dimension: str) -> tuple[float, float]:
+    """Of all documents without a label the share that can have none; of the relevant ones the share without."""
+    groups = collection.groups
+    relevant = [id for grades in collection.qrels.values() for id, grade in grades.items() if grade > 0]
+    ids = list(dict.fromkeys([*(one.id for one in collection.documents()), *relevant]))
+    labeled = groups.memberships(dimension, ids)[:, 1:].sum(axis=1) > 0
+    bare = dict.fromkeys(id for id, known in zip(ids, labeled.tolist(), strict=True) if not known)
+    types = groups.of_type(dimension, list(bare))
+    unable = 0.0 if types is None or not bare else 1 - float(np.mean(np.asarray(types, dtype=np.float64)))
+    return unable, sum(id in bare for id in relevant) / max(len(relevant), 1)
+
+
 def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]]:
     """The system's row, and its rankings by topic."""
     collection, n = agent.collection, agent.settings.n
@@ -121,6 +172,11 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
             _mean(fairness, collection, rankings, dimension),
             _mean(product, collection, rankings, dimension),
             _groups(collection, dimension, rankings, n),
+            tuple(
+                value
+                for topic, one in rankings.items()
+                if (value := judged_value(fairness, collection, topic, one.ids, dimension)) is not None
+            ),
             judged_by(dimension, collection).name,
         )
         for dimension in collection.groups.dimensions

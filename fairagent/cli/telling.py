@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.progress import Progress
 
@@ -19,7 +19,6 @@ from fairagent.types.clean import in_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fairagent.evaluate.check import Estimate
     from fairagent.llm.prompts.calls import Calls
     from fairagent.settings.models import Price
 
@@ -76,37 +75,32 @@ class ToldProgress(Progress):
                 yield f"{task.description}: {task.completed:,.0f}{of}"
 
 
-class Asking(NamedTuple):
-    """At most so many calls of a model; `dollars` is None where its price is not known."""
-
-    model: str
-    calls: int
-    dollars: float | None
+Asking = tuple[str, int, float | None]
+"""A model, how often it is called at most, and the dollars of that; None where its price is not known."""
 
 
 def of_calls(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator[Asking]:
     """Those of one search or answer."""
     for one in calls:
         price = prices.get(one.model.name)
-        dollars = price.dollars(one.input_tokens, one.output_tokens) if price else None
-        yield Asking(one.model.name, one.calls, dollars)
+        yield one.model.name, one.calls, price.dollars(one.input_tokens, one.output_tokens) if price else None
 
 
-def ahead(askings: Iterable[Asking | Estimate]) -> str:
+def ahead(askings: Iterable[Asking]) -> str:
     """The calls that a command may make, in one line; "" where it makes none.
 
-    >>> ahead([Asking("small", 40, 0.02), Asking("", 0, 0.0), Asking("small", 2, 0.01), Asking("large", 1, None)])
+    >>> ahead([("small", 40, 0.02), ("", 0, 0.0), ("small", 2, 0.01), ("large", 1, None)])
     'may ask small 42 times ($0.0300 at most) and large once (price unknown)'
-    >>> ahead([Asking("", 0, 0.0)])
+    >>> ahead([("", 0, 0.0)])
     ''
     """
     counts: dict[str, int] = {}
     prices: dict[str, float | None] = {}
-    for one in askings:
-        if one.calls:
-            before = prices.get(one.model, 0.0)
-            counts[one.model] = counts.get(one.model, 0) + one.calls
-            prices[one.model] = None if before is None or one.dollars is None else before + one.dollars
+    for model, calls, dollars in askings:
+        if calls:
+            before = prices.get(model, 0.0)
+            counts[model] = counts.get(model, 0) + calls
+            prices[model] = None if before is None or dollars is None else before + dollars
     parts = [
         f"{in_line(model) or 'a model'} {'once' if calls == 1 else f'{calls:,} times'} "
         f"({'price unknown' if (price := prices[model]) is None else f'${price:.4f} at most'})"

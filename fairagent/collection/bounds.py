@@ -20,6 +20,7 @@ import numpy as np
 from fairagent.collection.records import shown
 from fairagent.errors import DataError, FairAgentError
 from fairagent.storage.readers import DEEPEST, MOST_COLUMNS, Malformed, too_many_columns
+from fairagent.types.clean import label_text
 
 T = TypeVar("T")
 
@@ -156,7 +157,7 @@ class _Cell:
             number = float.__float__(value)
             return number if math.isfinite(number) else None
         if isinstance(value, Mapping):
-            return {str(self.plain(name)): self._inside(one) for name, one in value.items()}
+            return {_key(self.plain(name)): self._inside(one) for name, one in value.items()}
         if isinstance(value, list | tuple):
             return [self._inside(one) for one in value]
         if isinstance(value, set | frozenset):
@@ -180,6 +181,11 @@ class _Cell:
             raise Malformed(
                 f"holds more than {LONGEST_CELL:,} characters, or {LONGEST_CELL // VALUE:,} values (bound on a cell)"
             )
+
+
+def _key(name: Any) -> str:
+    """The key of a mapping, which may be a label."""
+    return label_text(name) if isinstance(name, bool) or (isinstance(name, float) and name.is_integer()) else str(name)
 
 
 def weight(value: Any) -> int:

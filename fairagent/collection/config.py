@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fairagent.collection.records import template_fields
 from fairagent.collection.row_ids import CONTENT, ROW
-from fairagent.settings import Section, Target
+from fairagent.settings import Label, Section, Target
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import plain_name
 from fairagent.types import UNKNOWN, Document
@@ -99,11 +99,6 @@ def check_splitter() -> None:
 
 def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
-
-
-def _as_texts(value: Any) -> Any:
-    """Values as they stand in the cells of a table: 1 is "1", true is "true"."""
-    return [str(part).lower() if isinstance(part, bool | int) else part for part in _as_list(value)]
 
 
 def _field(value: str) -> str:
@@ -199,7 +194,7 @@ class TypeColumn(Section):
 
     column: str
     """The column or JSON field."""
-    values: Annotated[tuple[str, ...], BeforeValidator(_as_texts), Field(min_length=1)] | None = None
+    values: Annotated[tuple[Label, ...], BeforeValidator(_as_list), Field(min_length=1)] | None = None
     """The values that say so; not set: every value but an empty one (or false)."""
 
 
@@ -219,11 +214,11 @@ class DimensionColumn(Section):
     """Not set: the column is named like the dimension."""
     separator: str | None = Field(default=None, min_length=1)
     """What stands between several labels in one text value; not set: there is only one."""
-    labels: Annotated[tuple[str, ...] | None, AfterValidator(_labels)] = None
+    labels: Annotated[tuple[Label, ...] | None, AfterValidator(_labels)] = None
     """All labels in their order, any other value being a fault; not set: those that occur, sorted."""
     rest: str | None = Field(default=None, min_length=1)
     """The label of whatever is none of the `labels`, e.g. other."""
-    map: dict[str, Annotated[tuple[str, ...], BeforeValidator(_as_list)]] = Field(default={})
+    map: dict[Label, Annotated[tuple[Label, ...], BeforeValidator(_as_list)]] = Field(default={})
     """Values to replace, by one label or by a list (an empty list: unknown)."""
     normalize: bool = True
     """Divide the weights of a document by their sum; false keeps them as given."""
@@ -324,6 +319,8 @@ class CollectionFile(Section):
     `lucene`)."""
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
+    share: float = Field(1.0, gt=0, le=1)
+    """The share of the documents that is used, by a hash of their ids: .05 is a twentieth, always the same."""
     track: TrackSection | None = None
     """The real track; it stands instead of all that follows but `target` and `intersections`."""
     topics: TopicsFile | None = None

@@ -20,9 +20,10 @@ from fairagent.collection.row_ids import ROW, ROW_WARNING, mended_note
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.digests import file_digest
 from fairagent.types import Document
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
-    pass
+    from fairagent.collection.collection import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,11 @@ class Documents:
     name: str
     paths: tuple[Path, ...]
     fields: DocumentsFile
-    _mended: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    _mended: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _blank: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Document]:
-        faults = Faults()
+        faults, blank = Faults(), 0
         self._mended.clear()
         hashes = array("q")
         titled = self.fields.title is None
@@ -53,6 +55,7 @@ class Documents:
                     faults.add(path, number, str(error))
                     continue
                 hashes.append(hash(document.id))
+                blank += not document.text.strip()
                 if not faults:
                     yield document
             if faults.mended:
@@ -64,11 +67,12 @@ class Documents:
             faults.add(self.paths[0], None, f"no document has the title field {self.fields.title!r}")
         self._find_duplicates(hashes, faults)
         faults.check(f"the documents of collection {self.name!r}")
+        self._blank[:] = blank_note(blank, len(hashes))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What deleting a row will do where the ids are numbers of rows; which ids were mended in the last pass."""
-        return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._mended.values())
+        """What deleting a row does where ids are numbers of rows; of the last pass, ids mended and blank documents."""
+        return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._mended.values(), *self._blank)
 
     def count(self) -> int:
         """How many documents the files seem to hold; errors show up when the documents are read."""
@@ -109,8 +113,11 @@ class Documents:
 
 
 def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
-    """The document of one record; ValueError where a field of its text or title is missing or is no text."""
-    texts = [read_text(record, name) for name in fields.text]
+    """The document of one record; ValueError where a field of its text or title is missing or is no text.
+
+    A null is an empty text, as an empty cell of a CSV file is.
+    """
+    texts = [read_text(record, name) for name in fields.text if record.get(name, "") is not None]
     title = fields.title
     used = {title, *fields.text, *(() if template_fields(fields.id) else (fields.id,))}
     return Document(
@@ -119,6 +126,11 @@ def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
         title=read_text(record, title) if title and record.get(title) is not None else "",
         extra={name: value for name, value in record.items() if name not in used and isinstance(value, STORED)},
     )
+
+
+def blank_note(blank: int, documents: int) -> list[str]:
+    """What to know of documents without a text, if any."""
+    return [f"{blank:,} of {counted(documents, 'document')} without a text"] if blank else []
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -164,3 +176,39 @@ class NoDocuments:
     def fingerprint(self) -> str:
         """The same for all."""
         return ""
+
+
+def drawn(source: Source, share: float) -> Source:
+    """A `share` (0 to 1) of the documents of a source, by a hash of their ids; all of them are the source itself."""
+    return source if share == 1 else Drawn(source, share)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A `share` of the documents of a source: those whose id has a hash below it, whatever else there is."""
+
+    source: Source
+    share: float
+
+    def __iter__(self) -> Iterator[Document]:
+        empty = True
+        for document in self.source:
+            digest = hashlib.sha256(document.id.encode("utf-8", "surrogatepass")).digest()
+            if int.from_bytes(digest[:8]) < self.share * 2**64:
+                empty = False
+                yield document
+        if empty:
+            raise UsageError(f"`share: {self.share}` of the documents leaves none; use more of them")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the source."""
+        return self.source.notes
+
+    def count(self) -> int:
+        """About how many there are."""
+        return round(self.share * self.source.count())
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over that of the source and the share."""
+        return hashlib.sha256(f"{self.source.fingerprint()} {self.share}".encode()).hexdigest()

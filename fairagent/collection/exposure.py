@@ -18,8 +18,8 @@ from fairagent.errors import UsageError
 from fairagent.measures import Discount, group_exposure, parse_discount
 from fairagent.measures.objective import GapColumns, GapTarget, gap_rows
 from fairagent.settings import Settings, Unknown
-from fairagent.types import Exposure, FloatArray, Group, Ranking
-from fairagent.types.change import SHOWN_CHANGE
+from fairagent.types import Exposure, FloatArray, Group, Ranking, exposure_rows
+from fairagent.types.change import seen_change
 
 Rows = tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]
 """Memberships (n, 1 + g) a dimension; and which documents (n,) can have a label, None where nothing declares it."""
@@ -282,11 +282,12 @@ def total_gap(exposures: Sequence[Exposure]) -> float:
 
 
 def worse_dimensions(before: Sequence[Exposure], after: Sequence[Exposure]) -> tuple[str, ...]:
-    """The dimensions that count whose divergence is larger in `after`, by so much that four decimals show it."""
+    """The dimensions that count and are less fair in `after` (`seen_change`)."""
     return tuple(
         now.dimension
         for was, now in zip(before, after, strict=True)
-        if now.importance and now.divergence > was.divergence + SHOWN_CHANGE
+        if now.importance
+        and seen_change(exposure_rows(was), exposure_rows(now), now.divergence - was.divergence) == "less fair"
     )
 
 

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.records import Faults, listed
-from fairagent.collection.table import BATCH, GroupTable, unknown_dimension
+from fairagent.collection.table import BATCH, GroupTable
 from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn
+from fairagent.errors import UsageError
 from fairagent.measures import joint_memberships
+from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray
 
 
@@ -123,7 +125,7 @@ class JoinedGroups:
         try:
             return self._parts[dimension]
         except KeyError:
-            raise unknown_dimension(dimension, self.dimensions) from None
+            raise UsageError(no_such("dimension", dimension, self.dimensions)) from None
 
 
 def tables_of(groups: Groups) -> list[GroupTable]:
@@ -228,7 +230,7 @@ class Intersection:
 
     def _check(self, dimension: str) -> None:
         if dimension != self.name:
-            raise unknown_dimension(dimension, self.dimensions)
+            raise UsageError(no_such("dimension", dimension, self.dimensions))
 
 
 def check_intersections(
@@ -243,7 +245,7 @@ def check_intersections(
             message = f"expected two or more different dimensions, got {listed(parts) or 'none'}"
         elif unknown:
             hint = " (an intersection is none: name its parts)" if any(part in wanted for part in unknown) else ""
-            message = f"no dimension {listed(unknown)}{hint}; there are: {listed(there) or 'none'}"
+            message = f"{no_such('dimension', listed(unknown), there)}{hint}"
         else:
             continue
         faults.add(path, None, f"the intersection {name!r}: {message}")

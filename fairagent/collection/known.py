@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.documents import Documents, DocumentsInMemory
+from fairagent.collection.documents import Documents, DocumentsInMemory, Drawn
 from fairagent.collection.forms import files_of
 from fairagent.collection.groups import Groups, tables_of
 from fairagent.collection.records import shown
@@ -128,9 +128,10 @@ def known_documents(collection: Collection) -> KnownIds | None:
     source, where = collection.source, f"collection {collection.name!r}"
     if isinstance(source, DocumentsInMemory) and source.documents:
         return KnownIds.of(where, (document.id for document in source.documents))
-    if isinstance(source, Documents):
+    files = source.source if isinstance(source, Drawn) else source
+    if isinstance(files, Documents):
         try:
-            size = sum(file.stat().st_size for path in source.paths for file in files_of(path))
+            size = sum(file.stat().st_size for path in files.paths for file in files_of(path))
             if size <= QUICKLY_READ:
                 return KnownIds.of(where, (document.id for document in source))
         except (OSError, FairAgentError) as error:

@@ -14,7 +14,8 @@ from pydantic import Field, model_validator
 from fairagent.errors import DataError
 from fairagent.measures import awrf_under_error, known_part, odds_spread
 from fairagent.measures.base import seeded
-from fairagent.measures.label_error import SAFE_SPREAD
+from fairagent.measures.label_error import SAFE_SPREAD, shared_part
+from fairagent.measures.unawareness import as_posteriors
 from fairagent.settings import Section, validate
 from fairagent.storage.files import write_whole
 from fairagent.storage.readers import file_text, parse_json
@@ -40,7 +41,8 @@ class LabelErrors(Section):
     examples: tuple[int, ...]
     """How many labeled examples of each it was made from."""
     confusion: tuple[tuple[float, ...], ...]
-    """A row a label: column j has the mean chances of the examples of label j (`measures.confusion_matrix`)."""
+    """A row a label: column j has the mean chances of the examples of label j (`measures.confusion_matrix`), which
+    add up to 1."""
     right: tuple[float, ...]
     """The share of the examples of each label whose likeliest label it is."""
     accuracy: float = Field(ge=0, le=1)
@@ -53,14 +55,28 @@ class LabelErrors(Section):
         count = len(self.labels)
         if {len(self.examples), len(self.right), len(self.confusion), *map(len, self.confusion)} != {count}:
             raise ValueError(f"expected {count} examples, {count} shares of right ones and {count} x {count} chances")
+        try:
+            as_posteriors(np.array(self.confusion).T, "confusion", "column")
+        except DataError as error:
+            raise ValueError(str(error)) from None
         return self
 
     def matrix(self, labels: Sequence[str]) -> FloatArray:
-        """The confusion matrix (g, g) over these labels; one that the labeler does not know is confused with none."""
+        """The confusion matrix (g, g) over these labels; one that the labeler does not know is confused with none.
+
+        Where the labeler knows more, the chances of the others are no label here, and documents count by what is left
+        of theirs: so does a column, divided by what is left of it. DataError where nothing is.
+        """
         whole = np.eye(len(labels))
         known = [place for place, label in enumerate(labels) if label in self.labels]
         own = [self.labels.index(labels[place]) for place in known]
-        whole[np.ix_(known, known)] = np.array(self.confusion)[np.ix_(own, own)]
+        left = np.array(self.confusion)[np.ix_(own, own)]
+        if not (mass := left.sum(axis=0)).all():
+            never = self.labels[own[int(mass.argmin())]]
+            raise DataError(
+                f"{self.dimension}: what made the labels takes {never!r} for labels alone that are not here"
+            )
+        whole[np.ix_(known, known)] = left / mass
         return whole
 
     def counts(self, labels: Sequence[str]) -> FloatArray:
@@ -89,8 +105,10 @@ def under_error(
     attention: FloatArray,
     base: float = math.e,
     of_topic: float = SAFE_SPREAD,
-) -> tuple[float, float, float] | None:
+) -> tuple[float, float, float, float] | None:
     """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
+
+    Last comes the `shared_part` of the error: 0 where nothing says that one labeler made the labels.
 
     Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
     none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
@@ -127,4 +145,5 @@ def under_error(
         awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
         for spread in (odds_spread(examples), odds_spread(examples, of_topic))
     )
-    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high)
+    shared = shared_part(examples) if errors else 0.0
+    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high), shared

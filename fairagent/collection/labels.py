@@ -17,7 +17,9 @@ from fairagent.collection.table import GroupTable
 from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.errors import UsageError
 from fairagent.settings import validate
+from fairagent.settings.faults import no_such
 from fairagent.types import UNKNOWN
+from fairagent.types.clean import label_text
 
 Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
 """How values become labels: "join" for the spellings of all dimensions, or dimension -> "join" or value -> label (or a
@@ -82,7 +84,7 @@ class LabelReader:
                 text = part.strip()
                 if text and not text.lstrip("-").isdecimal() and text not in map:
                     types["text"] = part, number
-            elif isinstance(part, int) and _text(part) not in map:
+            elif isinstance(part, int | float) and label_text(part) not in map:
                 types.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
 
     def read_types(self, record: Record) -> list[str]:
@@ -94,7 +96,7 @@ class LabelReader:
             # What a JSON file denies is no value like any other.
             if value is None or (value is False and type.values is None):
                 continue
-            texts = [_text(part).strip() for part in (value if isinstance(value, list) else [value])]
+            texts = [label_text(part).strip() for part in (value if isinstance(value, list) else [value])]
             if any(text in type.values if type.values else text for text in texts):
                 own.append(name)
         self.unused_types.difference_update(own)
@@ -102,9 +104,8 @@ class LabelReader:
 
     def check(self, path: Path, faults: Faults) -> None:
         """Add an error for each column that no record had (one may lack it), and each type that no record is of."""
-        there = listed(self.fields)
         for name in sorted(self.missing) if self.fields else ():
-            faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
+            faults.add(path, 1, f"dimension {name!r}: {no_such('column', self.columns[name], self.fields)}")
         for name, types in self.value_types.items():
             if len(types) > 1:
                 first = listed([f"{type} ({shown(one)}, {path.name}:{line})" for type, (one, line) in types.items()])
@@ -117,7 +118,7 @@ class LabelReader:
         for name in sorted(self.unused_types) if self.fields else ():
             column, values = self.types[name].column, listed(self.types[name].values or ("anything",))
             if name in self.missing_types:
-                faults.add(path, 1, f"no column {column!r} for the type of dimension {name!r}; there are: {there}")
+                faults.add(path, 1, f"the type of dimension {name!r}: {no_such('column', column, self.fields)}")
             else:
                 message = f"no document is of the type of dimension {name!r}: {column!r} never says {values}"
                 faults.add(path, None, message)
@@ -165,7 +166,7 @@ def _labels_of(value: object, column: DimensionColumn) -> Labels:
     if isinstance(value, str):
         parts = value.split(column.separator) if column.separator else [value]
     else:
-        parts = [_text(part) for part in (value if isinstance(value, list) else [value])]
+        parts = [label_text(part) for part in (value if isinstance(value, list) else [value])]
     labels = [part.strip() for part in parts]
     return [label for part in labels for label in column.map.get(part, (part,))]
 
@@ -185,15 +186,6 @@ def _mapped_weights(weights: Mapping[str, float], column: DimensionColumn) -> di
     return mapped
 
 
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int):
-        return str(value)
-    expected = "text, a whole number, true or false, a list of these or label: weight pairs"
-    raise ValueError(f"{shown(value)} is no label; expected {expected}")
-
-
 def labeled(
     columns: Mapping[str, DimensionColumn],
     labels: Labeling | None,
@@ -210,7 +202,7 @@ def labeled(
         raise UsageError(f"labels={shown(labels)}: expected {JOIN!r}, or dimension -> {JOIN!r} or value -> label")
     wanted = dict.fromkeys(columns, JOIN) if isinstance(labels, str) else dict[str, Any](labels or {})
     if strange := [name for name in wanted if name not in columns]:
-        raise UsageError(f"labels: no dimension {strange[0]!r}; there are: {listed(list(columns)) or 'none'}")
+        raise UsageError(f"labels: {no_such('dimension', strange[0], columns)}")
     made, doubts = dict(columns), list[str]()
     for name, how in wanted.items():
         column = columns[name]

@@ -19,7 +19,7 @@ from fairagent.collection.config import (
     Seen,
     check_splitter,
 )
-from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of
+from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, blank_note, document_of, drawn
 from fairagent.collection.forms import check_form, form_of, is_dataset, records, rows_of, splits_of
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.label_errors import LabelErrors, read_label_errors
@@ -29,10 +29,12 @@ from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, with_ids
 from fairagent.collection.seen import if_copy, if_gone, if_other_header
+from fairagent.collection.spellings import meant
 from fairagent.collection.table import GroupTable, Made, cached_table
-from fairagent.collection.targets import GivenTarget, TargetKind, checked_population, read_population
+from fairagent.collection.targets import GivenTarget, TargetKind, by_label, checked_population, read_population
 from fairagent.errors import DataError, FairAgentError
 from fairagent.settings import read_yaml, validate
+from fairagent.settings.faults import no_such
 from fairagent.storage.digests import file_digest
 from fairagent.storage.files import file_name
 from fairagent.types.clean import logger
@@ -87,7 +89,8 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         of = settings.track
         about = of.year, of.split, of.dimensions, of.query, root / of.keywords if of.keywords else None
         track = load_track(root / of.folder, *about, settings.name)
-        track = replace(track, chunks=settings.chunks, origin=Origin(path, states))
+        track = replace(track, chunks=settings.chunks, source=drawn(track.source, settings.share))
+        track = replace(track, origin=Origin(path, states))
         if as_indexed and (state := as_indexed(settings.name, track.source, settings.chunks, {})):
             track = replace(track, source=state.source, behind=state.behind)
             track = replace(track, groups=state.tables[0] if state.tables else track.groups)
@@ -106,7 +109,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     states.update(states_of([*paths, *(root / block.path for block in settings.groups), *error_files.values()]))
     source: Source = NoDocuments(settings.name)
     if settings.documents:
-        source = Documents(settings.name, paths, settings.documents)
+        source = drawn(Documents(settings.name, paths, settings.documents), settings.share)
     state = None
     if as_indexed and settings.documents and not faults:
         state = as_indexed(settings.name, source, settings.chunks, states_of(paths))
@@ -131,7 +134,10 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     faults.check(what)
 
     notes = qrels.notes
-    parts = [aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
+    parts: list[GroupTable] = []
+    for table in [*tables, *([qrels.groups] if qrels.groups else [])]:
+        part, own = aligned(table, population, notes)
+        parts, population = [*parts, part], {**population, **own}
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
     documents = settings.documents
     notes += if_copy(documents) if documents else []
@@ -252,29 +258,46 @@ def _finished(
             messages = target.faults(groups.labels(dimension)) if isinstance(target, TargetKind) else ()
         elif not isinstance(collection.source, NoDocuments):
             # Without documents the groups may come with the engine.
-            messages = [f"no such dimension; there are: {listed(groups.dimensions) or 'none'}"]
+            messages = [no_such("dimension", dimension, groups.dimensions)]
         for message in messages:
             faults.add(path, None, f"target of {dimension!r}: {message}")
     faults.check(f"collection {collection.name!r} ({path})")
     return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
 
 
-def aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:
-    """The table with the groups that only the population has, so that shares and memberships line up."""
+def aligned(
+    table: GroupTable, population: Mapping[str, Mapping[Any, float]], notes: list[str], what: str = "document"
+) -> tuple[GroupTable, dict[str, dict[str, float]]]:
+    """The table with the groups that only the shares name, and the shares of its dimensions by the table's labels.
+
+    A name is compared with the labels as spellings are (F, Female and female are one). What is joined so, and what one
+    side lacks, is added to `notes`. Raises DataError where none of the names of a dimension is one of its labels.
+    """
+    shares: dict[str, dict[str, float]] = {}
     for dimension in table.dimensions:
-        present, world = table.labels(dimension), population.get(dimension, {})
+        present, world = table.labels(dimension), by_label(population.get(dimension, {}), table.labels(dimension))
+        spelled = meant(population.get(dimension, ()), present)
         if not present:
-            notes.append(f"no document has a label of dimension {dimension!r}")
+            notes.append(f"no {what} has a label of dimension {dimension!r}")
+        elif world and world.keys().isdisjoint(present):
+            raise DataError(
+                f"none of the groups of {dimension!r} that have a share, {listed(list(world))}, is a label of any "
+                f"{what}: these have {listed(present)}"
+            )
+        if joined := [f"{name} = {label}" for name, label in spelled.items() if name != label]:
+            notes.append(f"names of groups of {dimension!r} that are taken for spellings of labels: {listed(joined)}")
         if absent := [label for label in world if label not in present]:
-            notes.append(f"no document is in these groups of {dimension!r}: {listed(absent)}")
+            notes.append(f"no {what} is in these groups of {dimension!r}: {listed(absent)}")
             ordered = [*present, *absent]
             alphabetical = list(present) == sorted(present)
             table = table.relabeled(dimension, sorted(ordered) if alphabetical else ordered)
         if dimension in table.predicted:
             notes.append(f"{dimension!r} is predicted: its memberships are a classifier's probabilities")
         if world and (without := [label for label in present if label not in world]):
-            notes.append(f"no world share for these groups of {dimension!r}, so 0: {listed(without)}")
-    return table
+            notes.append(f"no share is given for these groups of {dimension!r}, so 0: {listed(without)}")
+        if world:
+            shares[dimension] = world
+    return table, shares
 
 
 def collection_of(
@@ -337,13 +360,18 @@ def collection_of(
     reader.check(place, faults)
     faults.check(f"collection {name!r}")
     notes: list[str] = []
-    table: Groups = aligned(GroupTable(*buffer.finish()), shares, notes) if dimensions else JoinedGroups([])
+    table: Groups = JoinedGroups([])
+    if dimensions:
+        table, own_shares = aligned(GroupTable(*buffer.finish()), shares, notes)
+        shares = {**shares, **own_shares}
     for dimension in table.dimensions:
         if not table.labels(dimension):
             column = reader.columns[dimension]
             faults.add(place, None, f"the column {column!r} of dimension {dimension!r} is empty in every row")
     faults.check(f"collection {name!r}")
+    blank = sum(not document.text.strip() for document in documents)
     warnings = [*([ROW_WARNING] if id == ROW else []), *doubts, *label_notes(table, 'labels="join" joins them')]
+    warnings += blank_note(blank, len(documents))
     for warning in warnings:
         log.warning("collection %r: %s", name, warning)
     # Whoever gives shares in a call means them: they are not mixed with what an engine shows.

@@ -23,6 +23,7 @@ from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, mended_note,
 from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
+from fairagent.settings.faults import no_such
 from fairagent.storage.digests import file_digest
 from fairagent.types.clean import in_line
 
@@ -388,7 +389,7 @@ def look_at(
     faults.check(f"{path}")
     named = [name for name in (id, *text, title, *groups) if name and name not in (ROW, CONTENT)]
     if missing := [name for name in named if name not in columns]:
-        raise UsageError(f"{path}: no column {missing[0]!r}; there are: {listed(list(columns))}")
+        raise UsageError(f"{path}: {no_such('column', missing[0], columns)}")
     lacking = {name: one.lacking_ids(rows) for name, one in columns.items() if name not in (*text, title, *groups)}
     likely = {
         # `user_id` may well be of somebody else, most of all where some rows lack it.

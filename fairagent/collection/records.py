@@ -19,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import DataError, Fault
+from fairagent.settings.faults import no_such
 from fairagent.storage.readers import MOST_COLUMNS, Malformed, parse_json, too_many_columns, unpacked
 from fairagent.storage.regular import open_to_read
+from fairagent.types.clean import shown as shown
 from fairagent.types.common import counted
+from fairagent.types.common import listed as listed
 
 MOST_FAULTS = 1000
 """So many errors are reported word for word; further ones are counted."""
@@ -66,30 +69,6 @@ class Faults:
         if self:
             beyond = "" if self.count <= MOST_FAULTS else f" (the first {MOST_FAULTS} are listed)"
             raise DataError(f"{what}: {counted(self.count, 'error')}{beyond}", self.entries)
-
-
-def shown(value: object, most: int = 60) -> str:
-    """`value` as it stands in an error message: quoted, and cut where it is long.
-
-    >>> shown("T1 0 D1 1", most=7)
-    "'T1 0 D ..."
-    """
-    try:
-        # Of a long text no more is looked at than may be shown; of anything else `repr` is somebody's code.
-        text = repr(value[: 4 * most + 4] if isinstance(value, str | bytes) else value)
-    except Exception as error:
-        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
-    return text if len(text) <= most else f"{text[:most]} ..."
-
-
-def listed(names: Collection[str], most: int = 20) -> str:
-    """`names` in one line, in order; beyond `most` the rest is counted.
-
-    >>> listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    first = ", ".join(list(names)[:most])
-    return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
 
 def lines(
@@ -306,7 +285,7 @@ def read_text(record: Record, name: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if name not in record:
-        raise ValueError(f"no field {name!r}; there are: {listed(list(record)) or 'none'}")
+        raise ValueError(no_such("field", name, record))
     raise ValueError(f"field {name!r} is {shown(value)}, expected text")
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from fairagent.collection.records import listed
-from fairagent.types.clean import visible
+from fairagent.errors import UsageError
+from fairagent.types.clean import label_text, visible
 
 NO_LABEL = frozenset(
     phrase.replace(" ", "")
@@ -103,6 +104,30 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
         joined |= {value: (label,) for value in spellings if value != label}
     joined |= dict.fromkeys(sorted(empty, key=order.__getitem__), ())
     return Spellings(joined, (*doubts, *unsure))
+
+
+def meant(names: Iterable[object], labels: Collection[str]) -> dict[str, str]:
+    """The name of each group as text -> the one of `labels` that it means, itself where it is a spelling of none.
+
+    A label that is among the names is meant by no other one. Raises UsageError for a name that is no label.
+
+    >>> meant(["Female", "M", 1, "other"], ["female", "male", "1"])
+    {'Female': 'female', 'M': 'male', '1': '1', 'other': 'other'}
+    """
+    try:
+        texts = list(dict.fromkeys(map(label_text, names)))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    strange = [text for text in texts if text not in labels]
+    if not strange:
+        return dict(zip(texts, texts, strict=True))
+    # Of labels that look alike themselves a name means one.
+    free = dict.fromkeys((label for label in labels if label not in texts), 1.0)
+    alike = join_spellings(free).map
+    apart = [label for label in free if label not in alike]
+    joined = join_spellings(dict.fromkeys([*strange, *apart], 1.0), apart).map
+    own = {text: label for text in strange for label in joined.get(text, ()) if label in apart}
+    return {text: own.get(text, text) for text in texts}
 
 
 def _key(value: str) -> str:

@@ -25,6 +25,7 @@ from fairagent.collection.bounds import Bounds, bounded, error_text
 from fairagent.collection.records import Faults, checked_id
 from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn, Labels, TableBuffer, keys
 from fairagent.errors import DataError, FairAgentError, UsageError
+from fairagent.settings.faults import no_such
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences, file_digest
 from fairagent.storage.files import one_at_a_time, remove_folder, write_whole
@@ -221,7 +222,7 @@ class GroupTable:
         try:
             return self._columns[dimension]
         except KeyError:
-            raise unknown_dimension(dimension, self.dimensions) from None
+            raise UsageError(no_such("dimension", dimension, self.dimensions)) from None
 
     def _rows(self, ids: Sequence[str]) -> IntArray:
         """The row of each id; the row after the last where the table does not have it."""
@@ -233,12 +234,6 @@ class GroupTable:
         rows = self._keys.searchsorted(wanted)
         rows[self._keys.take(rows, mode="clip") != wanted] = len(self)
         return rows
-
-
-def unknown_dimension(dimension: str, dimensions: Collection[str]) -> UsageError:
-    """The error for a dimension that a collection does not have."""
-    there = f"there are: {', '.join(dimensions)}" if dimensions else "the collection has no groups"
-    return UsageError(f"no dimension {dimension!r}; {there}")
 
 
 Made = tuple[GroupTable, tuple[str, ...]]

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from fairagent.collection.bounds import error_text
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.errors import UsageError
+from fairagent.settings.faults import no_such
 from fairagent.types import UNKNOWN, FloatArray
+from fairagent.types.clean import label_text
 
 IntArray = NDArray[np.int64]
 AnyArray = NDArray[Any]
@@ -174,8 +176,6 @@ class _ColumnBuffer:
             code = len(self.code)
             if self.closed:
                 raise ValueError(f"{shown(label)} is none of its labels ({listed(list(self.code)[1:])})")
-            if not isinstance(label, str):
-                raise ValueError(f"{shown(label)} is no label, expected text")
             if code > MOST_LABELS:
                 raise ValueError(f"more than {MOST_LABELS} labels; is this the right column?")
             self.code[label] = code
@@ -211,7 +211,7 @@ class TableBuffer:
         """
         messages = []
         if unknown := labels.keys() - self._columns.keys():
-            messages.append(f"no dimension {listed(sorted(unknown))}; there are: {listed(list(self._columns))}")
+            messages.append(no_such("dimension", listed(sorted(unknown)), self._columns))
         for name, column in self._columns.items():
             try:
                 column.add(labels.get(name))
@@ -272,7 +272,9 @@ def _weights(labels: Labels, predicted: bool) -> dict[str, float]:
     """Distinct label -> weight > 0; unknown alone where there is none."""
     if labels is None or isinstance(labels, str):
         return {labels or UNKNOWN: 1.0}
-    weights = labels if isinstance(labels, Mapping) else {label: 1.0 for label in labels if label}
+    if not isinstance(labels, Iterable):
+        return {label_text(labels): 1.0}
+    weights = labels if isinstance(labels, Mapping) else {label: 1.0 for label in labels if label not in (None, "")}
     for label, weight in weights.items():
         number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not number or not 0.0 <= weight <= HEAVIEST:
@@ -280,4 +282,4 @@ def _weights(labels: Labels, predicted: bool) -> dict[str, float]:
     if predicted and weights and abs((total := math.fsum(weights.values())) - 1.0) > ADDS_UP:
         shares = listed([f"{label} {share:g}" for label, share in weights.items()])
         raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
-    return {label: float(weight) for label, weight in weights.items() if weight} or {UNKNOWN: 1.0}
+    return {label_text(label): float(weight) for label, weight in weights.items() if weight} or {UNKNOWN: 1.0}

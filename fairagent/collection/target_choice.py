@@ -16,6 +16,7 @@ from fairagent.collection.records import listed
 from fairagent.collection.targets import TARGET, Target, TargetKind, make_target, read_target
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import known_part
+from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray, Ranking
 from fairagent.types.clean import in_line
 from fairagent.types.common import FOLLOWS, Alarm
@@ -38,9 +39,7 @@ def make_targets(
     """
     there = collection.groups.dimensions
     if isinstance(chosen, Mapping) and (strange := [name for name in chosen if name not in there]):
-        raise UsageError(
-            f"a target is set for {in_line(strange[0])!r}, which is no dimension; there are: {listed(there)}"
-        )
+        raise UsageError(f"a target is set for what is none: {no_such('dimension', in_line(strange[0]), there)}")
     kinds = {dimension: target_choice(chosen, dimension, collection) for dimension in dimensions}
     if lacking := [dimension for dimension, kind in kinds.items() if kind is None]:
         raise UsageError(open_choice(lacking, collection, topic, ranking))
@@ -150,8 +149,8 @@ def following(targets: tuple[Target, ...]) -> tuple[str, ...]:
     names = [f"{one.dimension} ({one.source})" for one in targets if one.follows]
     if not names:
         return ()
-    verb = "follows" if len(names) == 1 else "follow"
-    return (f"the target of {', '.join(names)} {verb} the engine's own list for this query",)
+    what = "target of {} follows" if len(names) == 1 else "targets of {} follow"
+    return (f"the {what.format(' and '.join(names))} the engine's own list for this query",)
 
 
 def below_corpus(targets: tuple[Target, ...], collection: Collection) -> tuple[Alarm, ...]:

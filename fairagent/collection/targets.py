@@ -28,6 +28,7 @@ neighboring scores, w(d) = (score(d) - lowest + step) / (highest - lowest + step
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -35,13 +36,16 @@ import numpy as np
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.records import Faults, listed, shown
+from fairagent.collection.spellings import meant
 from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.measures import min_max
-from fairagent.settings import read_yaml
+from fairagent.settings import Label, read_yaml
+from fairagent.settings.faults import no_such
 from fairagent.settings.parts import Part, read_part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, file_text, parse_json
 from fairagent.types import UNKNOWN, FloatArray, Ranking
+from fairagent.types.clean import label_text
 
 WorldShares = dict[str, dict[str, float]]
 
@@ -85,7 +89,7 @@ def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
         for message in messages:
             faults.add(path, None, f"population of {dimension!r}: {message}")
         if not messages:
-            population[str(dimension)] = {str(label): float(share) for label, share in shares.items()}
+            population[str(dimension)] = {label_text(label): float(share) for label, share in shares.items()}
     return population
 
 
@@ -102,14 +106,29 @@ def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
         for label, share in shares.items()
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1
     ]
+    if strange := [name for name in shares if not isinstance(name, str | Integral | float)]:
+        return [*faults, f"{shown(strange[0])} is no name of a group"]
     if UNKNOWN in shares:
         faults.append(f"{UNKNOWN} is no group; shares are over known labels only")
     total = math.fsum(shares.values()) if not faults else 1.0
     if abs(total - 1.0) > TOLERANCE:
         faults.append(f"the shares add up to {total:.6g}, expected 1")
-    if labels is not None and (unknown := [str(label) for label in shares if label not in labels]):
-        faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
+    if labels is not None and (unknown := [name for name in by_label(shares, labels) if name not in labels]):
+        faults.append(no_such("group", listed(unknown), labels))
     return faults
+
+
+def by_label(shares: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
+    """The shares by those of `labels` that their names mean; a name that means none stays.
+
+    >>> by_label({"Female": 0.5, 1: 0.5}, ["1", "female"])
+    {'female': 0.5, '1': 0.5}
+    """
+    of, summed = meant(shares, labels), dict[str, float]()
+    for name, share in shares.items():
+        label = of[label_text(name)]
+        summed[label] = summed.get(label, 0.0) + share
+    return summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +184,8 @@ class _Counts:
                 f"{listed(list(population)) or 'none'}); add it to the collection's settings file, or use 'uniform', "
                 "'corpus' or 'estimated'"
             )
-        return np.array([population[self.dimension].get(label, 0.0) for label in self.labels])
+        world = by_label(population[self.dimension], self.labels)
+        return np.array([world.get(label, 0.0) for label in self.labels])
 
     def corpus(self) -> tuple[FloatArray, FloatArray | None]:
         """The shares of the documents, and the known part of them."""
@@ -336,7 +356,7 @@ class GivenTarget(TargetKind):
     """The user's own shares."""
 
     kind: Literal["given"] = "given"
-    shares: dict[str, float]
+    shares: dict[Label, float]
     """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
 
     @property
@@ -350,10 +370,15 @@ class GivenTarget(TargetKind):
         return share_faults(self.shares, labels)
 
     def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        if faults := self.faults(counts.labels):
-            raise DataError(f"the target given for {counts.dimension!r} cannot be used: {'; '.join(faults)}")
-        given = np.array([float(self.shares.get(label, 0.0)) for label in counts.labels])
-        return Target(counts.dimension, counts.labels, given, self.kind)
+        return _given(self.shares, counts)
+
+
+def _given(shares: Mapping[str, float], counts: _Counts) -> Target:
+    if faults := share_faults(shares, counts.labels):
+        raise DataError(f"the target given for {counts.dimension!r} cannot be used: {'; '.join(faults)}")
+    own = by_label(shares, counts.labels)
+    given = np.array([float(own.get(label, 0.0)) for label in counts.labels])
+    return Target(counts.dimension, counts.labels, given, "given")
 
 
 def make_target(

@@ -14,7 +14,6 @@ from fairagent.collection import Collection, load_collection
 from fairagent.collection.documents import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
-from fairagent.collection.records import listed
 from fairagent.collection.target_choice import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
@@ -26,7 +25,9 @@ from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.retrieve.known import indexed_documents
 from fairagent.search.pipeline import most_calls
+from fairagent.search.run import unused_filter
 from fairagent.settings import Settings, load_settings, read_yaml
+from fairagent.settings.faults import no_such
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Expected = dict[str, dict[str, dict[str, float]]]
@@ -127,6 +128,10 @@ def examine(
         chosen = kind.keep(chosen, checking, models)
     models.close()
     unknown = () if collection is None else tuple(_unknown_ids(collection, checking))
+    if kind.ranks:
+        for name, system in checking.systems.items():
+            for note in unused_filter(system.settings):
+                warn_once(f"{name}: {note}")
     rows = kind.rows(checking.systems)
     dimensions = kind.judged_in(checking)
     measured = kind.measured(dimensions)
@@ -198,11 +203,11 @@ def _check_names(
 ) -> None:
     """That the names with which one part of the file refers to another are there."""
     if names and baseline not in names:
-        problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(names)}")
+        problems.add(SettingsError, f"baseline: {no_such('system', baseline, names)}")
     there = [*names, *kind.rows_together]
     for name in kind.expected:
         if name not in there:
-            problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(there)}")
+            problems.add(SettingsError, f"expected: {no_such('system', name, there)}")
     models = {*kind.other_models, *(system.settings.model.name for system in rows.values())}
     for name in sorted(set(kind.prices) - models):
         problems.add(SettingsError, f"prices: no system uses the model {name!r}")
@@ -222,7 +227,7 @@ def _expected(
                 problems.add(SettingsError, f"expected.{system}: no dimension {dimension!r} is judged")
             for name, value in of_measure.items():
                 if name not in names:
-                    problems.add(SettingsError, f"expected.{system}: no measure {name!r}; there are: {listed(names)}")
+                    problems.add(SettingsError, f"expected.{system}: {no_such('measure', name, names)}")
                 else:
                     expected.setdefault(system, {}).setdefault(dimension, {})[names[name]] = value
     return expected

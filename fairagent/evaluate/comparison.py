@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -179,24 +180,14 @@ def paired_randomization(differences: FloatArray, rng: np.random.Generator) -> l
     """Two-sided p-values of the paired randomization tests on the means of `differences` (s, n); None for n < 2.
 
     Source: Smucker, Allan & Carterette 2007. 10,000 tosses of the signs, the same for all s systems, or all 2^n where
-    these are fewer; the p-values are those of scipy.stats.permutation_test, in a tenth of its time.
+    these are fewer.
     """
-    topics = differences.shape[1]
-    if topics < 2:
+    from scipy.stats import permutation_test
+
+    if differences.shape[1] < 2 or not len(differences):
         return [None] * len(differences)
-    observed = differences.mean(axis=1)
-    # Sums in another order differ by rounding: a toss that gives the observed mean counts as such.
-    near = 100 * np.finfo(np.float64).eps * np.abs(observed)
-    below, above = np.zeros((2, len(differences)))
-    drawn = 0
-    for signs in _signs(topics, rng):
-        means = signs @ differences.T / topics
-        below += (means <= observed + near).sum(axis=0)
-        above += (means >= observed - near).sum(axis=0)
-        drawn += len(signs)
-    # The observed signs are one of the tosses; where all there are were tried, they are among them.
-    itself = int(drawn < 2**topics)
-    p_values: list[float | None] = np.minimum(1.0, 2 * (np.minimum(below, above) + itself) / (drawn + itself)).tolist()
+    test: Any = partial(permutation_test, permutation_type="samples", vectorized=True, n_resamples=RESAMPLES)
+    p_values: list[float | None] = test((differences,), np.mean, batch=BATCH, axis=1, rng=rng).pvalue.tolist()
     return p_values
 
 
@@ -211,16 +202,6 @@ def smallest_p(topics: int) -> float:
     return 2 / (RESAMPLES + 1) if 2**topics > RESAMPLES else 0.0
 
 
-def _signs(topics: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Tosses (b, topics) of +1 and -1, a batch at a time: all 2^topics that there are, or 10,000 drawn."""
-    if 2**topics <= RESAMPLES:
-        yield np.array(list(product((1.0, -1.0), repeat=topics)))
-        return
-    for _ in range(RESAMPLES // BATCH):
-        # The draws that scipy's shuffling of each topic's pair of signs comes to.
-        yield np.where(rng.integers(0, 2**32, (BATCH, topics), np.uint32) & 1, 1.0, -1.0)
-
-
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """The p-values corrected for being several (Holm 1979), in their places; None stays None and does not count."""
     tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
@@ -229,6 +210,22 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     for smaller, (p, place) in enumerate(tested):
         corrected[place] = highest = max(highest, min(1.0, (len(tested) - smaller) * p))
     return corrected
+
+
+SIGNIFICANT = 0.05
+
+
+def tested(p: float | None, gain: float | None) -> Literal["better", "worse", ""]:
+    """What a test says of a `gain` on the baseline, "" being nothing: the one rule of marks, sentences and verdicts.
+
+    `p` is that of the randomization test, after Holm where several were tested; None where nothing could be.
+
+    >>> tested(0.01, -0.2), tested(0.2, -0.2), tested(None, 0.3)
+    ('worse', '', '')
+    """
+    if p is None or p >= SIGNIFICANT or not gain:
+        return ""
+    return "better" if gain > 0 else "worse"
 
 
 def wins_ties_losses(differences: FloatArray) -> tuple[int, int, int]:

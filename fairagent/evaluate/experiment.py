@@ -252,7 +252,8 @@ def _run_rest(
                         done += 1
                         progress(done, all_jobs)
 
-                    workers.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), record)
+                    jobs = ((run_job, (key, text, system, topic)) for system, topic in rest)
+                    workers.for_each(jobs, record, len(rest))
             finally:
                 close(key)
     finally:

@@ -38,9 +38,9 @@ from fairagent.measures import (
 )
 from fairagent.settings import Part
 from fairagent.settings import Target as Targets
+from fairagent.settings.faults import no_such
 from fairagent.settings.parts import described
 from fairagent.settings.seam import PartCall
-from fairagent.settings.section import nearest
 from fairagent.types import Exposure, FloatArray, Hit, Ranking
 
 JudgedBy = str | Part | Mapping[str, float]
@@ -276,7 +276,7 @@ class Judge:
                 of_label = zip(table.labels(dimension), row, strict=True)
                 of_hit[dimension] = {label: share for label, share in of_label if share > 0}
         return tuple(
-            HitRecord(hit.id, hit.title, score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
+            HitRecord(hit.id, hit.name, score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
             for hit, score, of_hit in zip(hits, scores.tolist(), groups, strict=True)
         )
 
@@ -385,5 +385,5 @@ class JudgedKind(ExperimentKind, ABC):
         there = collection.groups.dimensions
         for name in self.target if isinstance(self.target, Mapping) else ():
             if name not in there:
-                problems.add(UsageError, f"target: no dimension {name!r}; {nearest(name, there)}")
+                problems.add(UsageError, f"target: {no_such('dimension', name, there)}")
         return Chosen(counted, excluded, {name: topics[0] for name, topics in judged.items() if topics})

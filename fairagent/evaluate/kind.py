@@ -6,7 +6,6 @@ that such a file may have. Kinds of other packages come through the entry points
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm.models import Models
 from fairagent.llm.prompts.calls import Calls
 from fairagent.settings import BudgetSettings, Price, Section, Settings
+from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import Topic
 
@@ -337,7 +337,7 @@ class ExperimentKind(Section, ABC):
 
 
 def choose_topics(
-    kind: ExperimentKind, there: Sequence[str], checking: Checking, what: str = "the collection has no topic"
+    kind: ExperimentKind, there: Sequence[str], checking: Checking, what: str = "topic of the collection"
 ) -> list[str]:
     """Those of the topics `there` that the file chooses, in their order; a sample by group."""
     name = checking.collection.name if checking.collection and kind.collection else ""
@@ -352,7 +352,5 @@ def choose_topics(
         return list(there)
     for id in topics:
         if id not in there:
-            near = difflib.get_close_matches(id, there, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {len(there)}"
-            checking.problems.add(SettingsError, f"topics: {what} {id!r}; {hint}")
+            checking.problems.add(SettingsError, f"topics: {no_such(what, id, there)}")
     return [id for id in there if id in topics]

@@ -30,7 +30,7 @@ class GroupShares:
     predicted: bool = False
     target_known: tuple[float, ...] | None = None
     unknown_target: float | None = None
-    likely: tuple[float, float, float] | None = None
+    likely: tuple[float, float, float, float] | None = None
 
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
@@ -120,7 +120,7 @@ class HitRecord:
         if search is None:
             return ()
         scored = zip(search.hits, search.ranking.scores.tolist(), strict=True)
-        return tuple(cls(hit.id, hit.title, score, False, hit.groups, hit.snippet) for hit, score in scored)
+        return tuple(cls(hit.id, hit.name, score, False, hit.groups, hit.snippet) for hit, score in scored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,8 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, index_folder, parts_of, resolved, searching_parts
 from fairagent.settings import BudgetSettings, Part, Price, Section, Settings, lay, load_settings, plugins, validate
-from fairagent.settings.gone import gone
+from fairagent.settings.faults import keys_of, nearest, no_such
 from fairagent.settings.parts import SLOTS
-from fairagent.settings.section import keys_of, nearest
 from fairagent.storage.files import file_name
 from fairagent.storage.threads import Memo
 from fairagent.types import Ranking
@@ -52,17 +51,15 @@ def kinds() -> tuple[str, ...]:
 def kind_class(name: object) -> type[ExperimentKind]:
     """The class of a kind; SettingsError where there is none, BackendUnavailable where it lacks a package."""
     if not isinstance(name, str):
-        raise SettingsError(f"kind: expected the name of a kind of experiment; there are: {', '.join(kinds())}")
-    what = "kind of experiment"
+        raise SettingsError(f"kind: expected the name of a kind of experiment; {nearest('', kinds())}")
+    what, called = "kind of experiment", "fairagent.extend.ExperimentKind"
     try:
-        loaded: type[ExperimentKind] | None = plugins.load(
-            what, name, SHIPPED, GROUP, ExperimentKind, "fairagent.extend.ExperimentKind"
-        )
+        loaded: type[ExperimentKind] | None = plugins.load(what, name, SHIPPED, GROUP, ExperimentKind, called)
     except ValueError as error:
         lacking = isinstance(error.__cause__, ImportError)
         raise (BackendUnavailable if lacking else SettingsError)(f"kind: {error}") from error
     if loaded is None:
-        raise SettingsError(f"kind: {gone(name) or f'no {what} {name!r}; {nearest(name, kinds())}'}")
+        raise SettingsError(f"kind: {no_such(what, name, kinds())}")
     return loaded
 
 

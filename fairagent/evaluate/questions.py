@@ -126,7 +126,7 @@ class QuestionsKind(ExperimentKind, ABC):
     def choose(self, checking: Checking) -> Chosen:
         """The questions that the file chooses; adds what is wrong with libraries of what is to be avoided."""
         questions = questions_of(checking.subject) if checking.subject else {}
-        ids = choose_topics(self, list(questions), checking, "there is no question")
+        ids = choose_topics(self, list(questions), checking, "question")
         check_debiasing(checking, [text for id in ids for text in questions[id].texts])
         return Chosen(tuple(ids))
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
-from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison, smallest_p
+from fairagent.evaluate.comparison import RESAMPLES, SIGN, SIGNIFICANT, Comparison, smallest_p
 from fairagent.evaluate.findings import best_mean, label_error_text, mark, under_label_error, verdict_lines
 from fairagent.evaluate.layout import LATEX_WIDTH, WIDTH, short_names
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
-from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, p_value, tex
+from fairagent.evaluate.tables import ORACLE, Cell, Column, Table, p_value, tex
 from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
@@ -163,7 +163,7 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
 
 
 def results_latex(run: Run) -> str:
-    """`tabular`s of the means for booktabs, each no wider than an article's text, and a legend.
+    """`tabular`s of the means for booktabs, each no wider than an article's text, and a legend; no column of zeros.
 
     The best mean of a system that did not look at the judgments is bold; +/- as `mark`, a dagger for oracles; the
     measures' definitions are in comments.
@@ -179,7 +179,7 @@ def results_latex(run: Run) -> str:
         *([r"$^\dagger$: looked at the judgments."] if run.oracle_systems else []),
     ]
     below = [r"\par\smallskip\noindent{\footnotesize", *legend, r"\par}"]
-    return "\n".join([*comments, means_table(run, latex=True).latex(names) + "\n".join(below), ""])
+    return "\n".join([*comments, means_table(run, latex=True).filled().latex(names) + "\n".join(below), ""])
 
 
 def trec_run(run: Run, system: str) -> str:

@@ -28,6 +28,7 @@ from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.thresholds import Threshold
 from fairagent.measures.trec_fair import Year
+from fairagent.settings.faults import no_such, worded
 from fairagent.storage.digests import checksum, unsealed
 from fairagent.storage.files import write_whole
 from fairagent.storage.lines import LineFile, whole_lines
@@ -126,9 +127,9 @@ def plan_in(head: Mapping[str, Any], folder: Path) -> Plan:
 
 
 def _damaged(path: Path, error: ValidationError, *above: str) -> DataError:
-    fault = error.errors(include_url=False, include_input=False)[0]
+    fault = error.errors(include_url=False)[0]
     place = ".".join(map(str, (*above, *fault["loc"])))
-    return DataError(f"{path}: is damaged ({place}: {fault['msg']}); start over with --new")
+    return DataError(f"{path}: is damaged ({place}: {worded(fault)}); start over with --new")
 
 
 def write_head(folder: Path, head: Mapping[str, Any]) -> None:
@@ -352,7 +353,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     systems = list(plan.systems)
     if baseline:
         if baseline not in systems:
-            raise UsageError(f"the run has no system {baseline!r}; there are: {', '.join(systems)}")
+            raise UsageError(f"the run has {no_such('system', baseline, systems)}")
         systems.sort(key=lambda name: name != baseline)
         plan = plan.model_copy(update={"systems": {name: plan.systems[name] for name in systems}})
     latest: Mapping[tuple[str, str], Outcome] = answers(read_outcomes(folder, head))

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 
@@ -15,9 +15,10 @@ from markupsafe import Markup, escape
 from fairagent.evaluate.layout import GAP, LATEX_WIDTH, aligned, blocks, fitted, renamed, short_names
 from fairagent.types.clean import in_line, spreadsheet_cell
 
-SIGNIFICANT = 0.05
 ORACLE = "†"
 """Marks systems that looked at the judgments."""
+ROOMY, PAGE_WIDTH = 110, 150
+"""Characters of a row on a page: up to which cells stand apart, and that there is room for where they stand close."""
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -138,6 +139,16 @@ class Table:
             )
         return page.getvalue()
 
+    def filled(self) -> Table:
+        """Without the columns, after the first, that are empty or 0 in all rows."""
+        kept = [
+            place
+            for place in range(len(self.columns))
+            if not place or any(_value(row[place]) not in (None, "", "-", 0, "0") for row in self.rows)
+        ]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+
     def latex(self, names: Mapping[str, str] = NO_NAMES) -> str:
         """`tabular`s for booktabs, each at most as wide as an article's text, the title and notes in comments.
 
@@ -177,18 +188,39 @@ class Table:
         yield r"\end{tabular}"
 
     def html(self, names: dict[str, Markup]) -> Markup:
-        """A `<table>` that can be sorted; `names` says how a system is shown."""
-        head = (
-            f'<th scope="col"{self._right(key)} data-key="{key}">{escape(f"{one.above} {one.name}".strip())}</th>'
-            for key, one in enumerate(self.columns)
+        """A `<table>` that can be sorted; `names` says how a system is shown.
+
+        Columns below headings stand in several where a page has no room for all of them side by side.
+        """
+        heads = [column.short or column.name for column in self.columns]
+        widths = [max(map(len, column)) + GAP for column in zip(heads, *self._rows(spaced=False), strict=True)]
+        above = [column.above for column in self.columns]
+        close = sum(widths) + GAP * len(widths) > ROOMY
+        parts = blocks(widths, above, 1, PAGE_WIDTH) if any(above) else [list(range(1, len(widths)))]
+        return Markup("\n").join(self._html([0, *part], close, names) for part in parts)
+
+    def _html(self, places: Sequence[int], close: bool, names: dict[str, Markup]) -> Markup:
+        columns = [self.columns[place] for place in places]
+        head = "".join(
+            f'<th scope="col"{self._right(key)} data-key="{key}"{self._title(one)}>{escape(one.short or one.name)}</th>'
+            for key, one in enumerate(columns)
         )
+        if any(one.above for one in columns):
+            # As in text: what several columns share stands once, above their short names.
+            groups = ((above, len(list(own))) for above, own in groupby(columns, lambda one: one.above))
+            spans = (
+                f'<th scope="colgroup" class="group" colspan="{count}">{escape(above)}</th>'
+                if above
+                else "<td></td>" * count
+                for above, count in groups
+            )
+            head = f"{''.join(spans)}</tr>\n<tr>{head}"
         body = (
-            "<tr>" + "".join(self._html_cell(place, cell, names) for place, cell in enumerate(row)) + "</tr>\n"
+            "<tr>" + "".join(self._html_cell(place, row[place], names) for place in places) + "</tr>\n"
             for row in self.rows
         )
-        return Markup(
-            f'<table class="sortable">\n<thead><tr>{"".join(head)}</tr></thead>\n<tbody>{"".join(body)}</tbody></table>'
-        )
+        start = f'<table class="sortable{" close" * close}">'
+        return Markup(f"{start}\n<thead><tr>{head}</tr></thead>\n<tbody>{''.join(body)}</tbody></table>")
 
     def _html_cell(self, place: int, cell: object, names: dict[str, Markup]) -> str:
         value, column = _value(cell), self.columns[place]
@@ -199,6 +231,11 @@ class Table:
         raw = f' data-value="{value}"' if isinstance(value, int | float) else ""
         best = isinstance(cell, Cell) and cell.best
         return f"<td{self._right(place)}{raw}>{f'<b>{escape(text)}</b>' if best else escape(text)}</td>"
+
+    @staticmethod
+    def _title(column: Column) -> Markup | str:
+        """The name in full, where a short one is shown."""
+        return Markup(' title="{}"').format(column.name) if column.short not in ("", column.name) else ""
 
     def _right(self, place: int) -> str:
         """What sets a column to the right, the first one and sentences aside."""

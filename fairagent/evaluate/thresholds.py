@@ -19,7 +19,7 @@ from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import ExperimentKind, MeasureInfo
 from fairagent.evaluate.tables import Column, Table
 from fairagent.measures.parse import OPTIONS, labels_of, parse_measure
-from fairagent.settings.section import nearest
+from fairagent.settings.faults import no_such
 from fairagent.types.common import counted
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class ThresholdNames:
             if variants := [label for one, label in shown.items() if OPTIONS.sub("", one) == bare]:
                 raise UsageError(f"{name!r} is not computed, but: {', '.join(variants)}")
             known = [*self.labels.get(dimension, ()), *shown.values()]
-            raise UsageError(f"no measure {'or group ' * bool(dimension)}{name!r}; {nearest(name, known)}")
+            raise UsageError(no_such(f"measure{' or group' * bool(dimension)}", name, known))
         of_groups = self._measures[there[0]]
         if of_groups is not None and of_groups != bool(dimension):
             place = "under a dimension" if of_groups else "beside the dimensions, not under one"
@@ -137,8 +137,8 @@ def read_thresholds(
         if key in systems and isinstance(value, Mapping):
             thresholds += _of_system(f"assert.{key}", [key], value, baseline, names, problems)
         elif isinstance(value, Mapping) and key not in names.labels:
-            hint = nearest(key, [*systems, *names.labels])
-            problems.add(SettingsError, f"assert: no system and no dimension {key!r}; {hint}")
+            known = [*systems, *names.labels]
+            problems.add(SettingsError, f"assert: {no_such('system and no dimension', key, known)}")
         else:
             thresholds += _of_system("assert", others, {key: value}, baseline, names, problems)
     return tuple(thresholds)
@@ -159,7 +159,7 @@ def _of_system(
         if isinstance(value, Mapping):
             dimension, bounds, where = str(key), value, f"{place}.{key}"
             if dimension not in names.labels:
-                problems.add(SettingsError, f"{place}: no dimension {dimension!r}; {nearest(dimension, names.labels)}")
+                problems.add(SettingsError, f"{place}: {no_such('dimension', dimension, names.labels)}")
                 continue
         for name, text in ((str(name), text) for name, text in bounds.items()):
             of_group = name in names.labels.get(dimension, ())

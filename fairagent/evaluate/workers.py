@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from time import monotonic
 from typing import TypeVar
 
 from fairagent.errors import BackendUnavailable, UsageError
@@ -25,7 +26,9 @@ T = TypeVar("T")
 LOCAL = "local"
 """The address of a Dask cluster that is started on this machine for the run."""
 PATIENCE = 0.5
-"""Seconds that a run goes on before the other processes of a crew are started: a run of a few topics starts none."""
+"""Seconds that a run goes on before the other processes of a crew are started."""
+WORTH = 10.0
+"""Seconds of work, at the pace so far, that have to be left: a process takes about two to open everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +39,29 @@ class Workers:
     width: int
     here: bool
 
+    @property
+    def alone(self) -> bool:
+        """Whether other processes were to help and none was started, since they would have gained nothing."""
+        return isinstance(self.executor, Crew) and not self.executor.grown
+
     def for_each(
-        self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], record: Callable[[T], None]
+        self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], record: Callable[[T], None], total: int = 0
     ) -> None:
         """Call every job (function, arguments), and `record` with each result, in this thread, as soon as it is there.
 
+        `total` is how many there are, 0: not known. A crew's other processes start where enough is left to do.
         The first error, or Ctrl-C (KeyboardInterrupt), ends it: nothing new is begun, what runs is waited for and
         recorded (it may have cost money), then the error is raised. A second Ctrl-C does not wait.
         """
         rest = iter(jobs)
         running: set[Future[T]] = set()
         error: BaseException | None = None
+        began, recorded = monotonic(), 0
         while True:
+            if (small := self.alone) and (spent := monotonic() - began) >= PATIENCE:
+                left = spent / max(recorded, 1) * (total - recorded) if total else WORTH
+                if left >= WORTH and isinstance(self.executor, Crew):
+                    self.executor.grow()
             try:
                 with interrupts_deferred():
                     for work, arguments in islice(rest, self.width - len(running) if error is None else 0):
@@ -55,7 +69,7 @@ class Workers:
                 if not running:
                     break
                 # What is done stays among the running until it is recorded: Ctrl-C may come in between.
-                done = wait(running, return_when=FIRST_COMPLETED).done
+                done = wait(running, PATIENCE if small else None, FIRST_COMPLETED).done
                 with interrupts_deferred():
                     for future in done:
                         running.discard(future)
@@ -63,6 +77,7 @@ class Workers:
                             continue
                         if (raised := future.exception()) is None:
                             record(future.result())
+                            recorded += 1
                         else:
                             error = error or raised
             except KeyboardInterrupt as interrupt:
@@ -100,11 +115,11 @@ def threads(count: int) -> AbstractContextManager[Workers]:
 
 
 def crew(count: int) -> AbstractContextManager[Workers]:
-    """So many processes, of which this one is the first; the others start when the jobs have taken a moment.
+    """So many processes, of which this one is the first; the others start where they gain time.
 
     A script needs the guard `if __name__ == "__main__":`. UsageError for none.
     """
-    return _of_this_machine("processes", count, lambda: Crew(count, patience=PATIENCE))
+    return _of_this_machine("processes", count, lambda: Crew(count))
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from fairagent.extend import (
     UsageError,
     expect_installed,
     fair_rerank,
+    fields_of,
     open_agent,
 )
 
@@ -32,7 +33,7 @@ from fairagent.guests.results import check_texts, documents_found, metadata_of
 
 @component
 class ExposureRanker:
-    """The `top_k` documents that are relevant and together give every group about its target share of the exposure.
+    """The `n` documents that are relevant and together give every group about its target share of the exposure.
 
     Put it behind a retriever whose `top_k` is much larger: it can only choose among those. `groups`, `target`,
     `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are keys of `meta` or paths, or known by
@@ -43,26 +44,37 @@ class ExposureRanker:
         self,
         groups: HitGroups,
         target: Any = None,
-        top_k: int = 10,
+        top_k: int | None = None,
         fairness: float | None = None,
         keep: float | None = None,
         gap: float | None = None,
         unknown: Unknown = "share",
+        n: int | None = None,
     ) -> None:
-        """Take what `fair_rerank` takes; `top_k` is its `n`. Raises UsageError for a `top_k` below 1."""
-        _check(top_k)
-        self.groups, self.target, self.top_k, self.unknown = groups, target, top_k, unknown
-        self.dial = {"fairness": fairness, "keep": keep, "gap": gap}
+        """Take what `fair_rerank` takes; `top_k` is Haystack's name for `n`, 10 where neither is given.
+
+        Raises UsageError for less than 1, for two that differ, and for groups that do not go with the target.
+        """
+        fields_of(groups, target)
+        # Haystack saves what has the name of an argument.
+        self.n = self.top_k = _length(n, top_k, 10)
+        self.groups, self.target, self.unknown = groups, target, unknown
+        self.fairness, self.keep, self.gap = fairness, keep, gap
 
     @component.output_types(documents=list[Document], fair=FairHits)
-    def run(self, documents: list[Document], top_k: int | None = None, fairness: float | None = None) -> dict[str, Any]:
+    def run(
+        self,
+        documents: list[Document],
+        top_k: int | None = None,
+        fairness: float | None = None,
+        n: int | None = None,
+    ) -> dict[str, Any]:
         """The same objects in their new order, and `fair`, with the exposures before and after.
 
         Raises what `fair_rerank` does.
         """
-        n = self.top_k if top_k is None else top_k
-        dial = self.dial if fairness is None else {"fairness": fairness}
-        _check(n)
+        own = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
+        dial, n = own if fairness is None else {"fairness": fairness}, _length(n, top_k, self.n)
         fair = fair_rerank(documents, self.groups, self.target, n, unknown=self.unknown, **dial)
         return {"documents": fair.hits, "fair": fair}
 
@@ -113,6 +125,8 @@ class FairHaystackRetriever:
         return {"documents": documents}
 
 
-def _check(top_k: int) -> None:
-    if top_k < 1:
-        raise UsageError(f"top_k is the number of documents to return and must be at least 1, not {top_k}")
+def _length(n: int | None, top_k: int | None, otherwise: int) -> int:
+    given = {one for one in (n, top_k) if one is not None} or {otherwise}
+    if len(given) > 1 or min(given) < 1:
+        raise UsageError(f"n, or top_k, is how many documents are given, 1 or more: n={n}, top_k={top_k}")
+    return given.pop()

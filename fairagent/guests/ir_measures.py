@@ -42,6 +42,7 @@ from fairagent.extend import (
     groups_alone,
     judged_by,
     judged_value,
+    no_such,
     parse_discount,
 )
 
@@ -66,8 +67,7 @@ class _NDCG(ir_measures.Measure):
     def validate_params(self) -> None:
         """Raise UsageError for parameters that make no sense."""
         if unknown := sorted(self.params.keys() - self.SUPPORTED_PARAMS.keys()):
-            there = ", ".join(self.SUPPORTED_PARAMS)
-            raise UsageError(f"{self.__name__} has no parameter {', '.join(unknown)}; there are: {there}")
+            raise UsageError(f"{self.__name__} has {no_such('parameter', unknown[0], self.SUPPORTED_PARAMS)}")
         if "cutoff" not in self.params:
             raise UsageError(f"{self.__name__} needs a cut-off, e.g. {self.__name__} @ 20")
         self.measure()

@@ -12,7 +12,7 @@ Importing this imports langchain_core; it raises BackendUnavailable where that i
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairagent.extend import FairHits, Unknown, expect_installed, fair_rerank
+from fairagent.extend import FairHits, Unknown, expect_installed, fair_rerank, fields_of
 
 expect_installed("langchain-core", "fairagent.guests.langchain")
 
@@ -44,20 +44,17 @@ class ExposureCompressor(BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    def model_post_init(self, context: Any, /) -> None:
+        """Raise UsageError for groups that do not go with the target."""
+        super().model_post_init(context)
+        fields_of(self.groups, self.target)
+
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """The same objects in their new order; raises what `fair_rerank` does."""
-        fair = fair_rerank(
-            list(documents),
-            self.groups,
-            self.target,
-            self.n,
-            fairness=self.fairness,
-            keep=self.keep,
-            gap=self.gap,
-            unknown=self.unknown,
-        )
+        dial: dict[str, Any] = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
+        fair = fair_rerank(list(documents), self.groups, self.target, self.n, unknown=self.unknown, **dial)
         if self.on_fair:
             self.on_fair(fair)
         return fair.hits

@@ -11,11 +11,12 @@ of Anserini's, or an analyzer of Lucene's), Terrier's own retrievers refuse to s
 in another process and pass their results on.
 """
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from fairagent.extend import FairAgent, Query, expect_installed
+from fairagent.extend import FairAgent, Query, as_query, expect_installed
 
 
 def fair_transformer(agent: FairAgent) -> Any:
@@ -23,7 +24,7 @@ def fair_transformer(agent: FairAgent) -> Any:
 
     The query's `qid` is its topic id. Results keep the columns of their query, best first; ranks start at PyTerrier's
     first rank, 0. Raises BackendUnavailable where PyTerrier is not installed; the transformer raises what the search
-    does, and PyTerrier's InputValidationError for a frame without qid and query.
+    does (UsageError for a missing query), and PyTerrier's InputValidationError for a frame without qid and query.
     """
     expect_installed("pyterrier", "fair_transformer")
     import pyterrier
@@ -34,8 +35,10 @@ def fair_transformer(agent: FairAgent) -> Any:
 
         def transform(self, queries: Any) -> Any:
             pyterrier.validate.query_frame(queries, extra_columns=["query"], context=self)
-            pairs = zip(queries["qid"], queries["query"], strict=True)
-            rankings = [agent.search(Query(str(text), str(topic))).ranking for topic, text in pairs]
+            # A query of digits alone may have become a number; a missing one, nan, is none.
+            texts = [as_query(str(one) if isinstance(one, Integral) else one).text for one in queries["query"]]
+            pairs = zip(queries["qid"], texts, strict=True)
+            rankings = [agent.search(Query(text, str(topic))).ranking for topic, text in pairs]
             rows = np.repeat(np.arange(len(queries)), [len(ranking) for ranking in rankings])
             results = queries.iloc[rows].reset_index(drop=True)
             results["docno"] = np.array([id for ranking in rankings for id in ranking.ids], dtype=object)

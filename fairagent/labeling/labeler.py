@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,8 @@ from fairagent.labeling.classifier import fit
 from fairagent.labeling.evidence import Evidence
 from fairagent.labeling.examples import FEWEST, Examples
 from fairagent.labeling.made import MadeLabels, errors_of, with_labels
+from fairagent.measures import Interval
+from fairagent.measures.label_error import mean_under_error
 from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.storage.files import file_name
@@ -73,38 +74,23 @@ def make_labels(
     return MadeLabels(examples, evidence.source, tuple(ids), chances, sure, errors, bins)
 
 
-@dataclass(frozen=True, slots=True)
-class AwrfUnderError:
-    """AWRF of an engine's lists as made labels have it: the mean over topics, and the ends of its interval.
-
-    `certain` is AWRF as if every document were of the groups by its chances.
-    """
-
-    target: str
-    topics: int
-    certain: float
-    value: float
-    low: float
-    high: float
-
-
 def awrf_of_lists(
     collection: Collection, made: MadeLabels, lists: Mapping[str, Ranking], n: int
-) -> AwrfUnderError | None:
-    """AWRF@n of the `lists` (topic -> ranking) under the errors of the labels; None where no topic counts."""
+) -> tuple[list[float], Interval, str] | None:
+    """AWRF@n of `lists` (topic -> ranking): by topic, were chances exact; the mean under error; the target's name."""
     labeled, dimension = with_labels(collection, made), made.examples.dimension
     topics = tuple(topic for topic in judged_topics(labeled, dimension).counted if len(lists.get(topic, ())))
     measures = {str(one): one for one in standard_measures(n)[1:2]}
     judge = Judge(labeled, measures, {dimension: frozenset(topics)}, None, False, n)
-    estimates = []
+    certain, likely = list[float](), []
     for topic in topics:
         (exposure,) = map(GroupShares.of, judge.exposures(topic, lists[topic]))
         values = judge.values(topic, lists[topic])
         if exposure.likely is not None and dimension in values:
-            estimates.append((*values[dimension].values(), *exposure.likely))
-    if not estimates:
-        return None
-    return AwrfUnderError(judged_by(dimension, labeled).name, len(estimates), *np.mean(estimates, axis=0).tolist())
+            certain += values[dimension].values()
+            likely.append(exposure.likely)
+    target = judged_by(dimension, labeled).name
+    return (certain, mean_under_error(np.array(likely)), target) if likely else None
 
 
 def engine_lists(site: Site, n: int) -> dict[str, Ranking]:

@@ -57,7 +57,7 @@ def errors_of(examples: Examples, classifier: LabelClassifier, source: str) -> t
         source=source,
         labels=examples.labels,
         examples=examples.counts,
-        confusion=tuple(map(tuple, confusion_matrix(held_out, groups.tolist()).round(6).tolist())),
+        confusion=tuple(map(tuple, confusion_matrix(held_out, groups.tolist()).tolist())),
         right=tuple(float(right[groups == number].mean()) for number in range(len(examples.labels))),
         accuracy=float(right.mean()),
         calibration=calibration_error(held_out, groups.tolist()),

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from fairagent.errors import ReplyInvalid
+from fairagent.settings.faults import fault_lines
 from fairagent.types.clean import THOUGHTS
 
 MOST_FAULTS = 5
@@ -167,9 +168,10 @@ def parse_reply(text: str, reply: type[R]) -> R:
         try:
             return reply.model_validate_json(candidate)
         except ValidationError as error:
-            faults = error.errors(include_url=False, include_input=False)
-            places = [(".".join(map(str, one["loc"])), one["msg"]) for one in faults[:MOST_FAULTS]]
-            fault = "; ".join(f"{place}: {message}"[:LONGEST_FAULT].removeprefix(": ") for place, message in places)
+            faults = error.errors(include_url=False)
+            fault = "; ".join(
+                one[:LONGEST_FAULT].removeprefix("(top): ") for one in fault_lines(reply, faults[:MOST_FAULTS])
+            )
             if faults[0]["type"] != "json_invalid":
                 break
     raise ReplyInvalid(f"the reply is not the JSON object that was asked for: {fault}", raw=text)

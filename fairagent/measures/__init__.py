@@ -29,14 +29,12 @@ from fairagent.measures.divergence import (
 from fairagent.measures.expected_exposure import (
     ExpectedExposure,
     expected_exposure,
-    expected_utility,
-    group_expected_exposure,
     item_exposure,
     missing_judgments,
     normalized_expected_utility,
     target_exposure,
 )
-from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, known_part, min_max, most_underexposed
+from fairagent.measures.exposure import Unlabeled, blend, group_exposure, known_part, min_max, most_underexposed
 from fairagent.measures.label_error import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
@@ -80,10 +78,7 @@ __all__ = [
     "confusion_matrix",
     "drawn_labels",
     "expected_exposure",
-    "expected_utility",
     "exposure_bounds",
-    "gaps",
-    "group_expected_exposure",
     "group_exposure",
     "item_exposure",
     "jensen_shannon",

@@ -49,11 +49,6 @@ def as_shares_of_one(values: FloatArray, name: str) -> FloatArray:
     return numbers / total if total > 0 else np.full(len(numbers), 1 / max(len(numbers), 1))
 
 
-def inequity(debts: FloatArray) -> float:
-    """The unfairness of the rankings so far, sum |A - R| over documents or groups, from their debts R - A (n,)."""
-    return float(np.abs(debts).sum())
-
-
 def quality(order: NDArray[np.intp] | list[int], relevance: FloatArray, weights: FloatArray) -> float:
     """DCG of the order over that of the best one, in [0, 1] (Biega et al. 2018, DCG-quality; the gain is linear).
 

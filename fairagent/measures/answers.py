@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.base import as_rankings, as_shares, as_shown, check_shares
+from fairagent.settings.faults import no_such
 from fairagent.storage.packages import expect_installed, installed
 from fairagent.types import FloatArray
 
@@ -163,7 +164,7 @@ def parse_utility(name: str, labels: Sequence[str] = ()) -> StringUtility:
     if name == ACCURACY:
         raise UsageError("accuracy needs the list of labels that answers are mapped to; this task has none")
     if name not in UTILITIES:
-        raise UsageError(f"{name!r} is no string utility; there are: {', '.join([*UTILITIES, ACCURACY])}")
+        raise UsageError(no_such("string utility", name, [*UTILITIES, ACCURACY]))
     if name == ROUGE_L:
         expect_installed("rouge", "ROUGE-L")
     return UTILITIES[name]

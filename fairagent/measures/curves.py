@@ -78,20 +78,6 @@ def disparity_intervals(
     return tuple(rows)
 
 
-def slope(disparity: ArrayLike, relevance: ArrayLike) -> float:
-    """That of the least-squares line of EE-R on EE-D.
-
-    Raises DataError where all disparities are the same, for shapes that do not fit and what is not finite.
-
-    >>> round(slope([0.0, 0.5, 1.0], [0.1, 0.3, 0.5]), 6)
-    0.4
-    """
-    line = fitted_line(disparity, relevance)
-    if line is None:
-        raise DataError("a line takes two different disparities")
-    return line.slope
-
-
 def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
     """The area under EE-R over EE-D in [0, 1], by trapezoids between the points in the order of EE-D.
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.base import as_rankings, as_shares, as_shown, as_vector
+from fairagent.measures.base import as_rankings, as_shares, as_shown
 from fairagent.measures.discounts import Discount, StepDiscount
-from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
 from fairagent.types.common import Compat
 
@@ -188,44 +187,6 @@ def missing_judgments(
     return JudgmentBounds(min(relevance), max(relevance)), JudgmentBounds(min(difference), max(difference))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupExposure:
-    """What the groups of a dimension may expect, and should: shares (g,) that add up to 1 on both sides."""
-
-    shares: FloatArray
-    target: FloatArray
-
-    @property
-    def disparity(self) -> float:
-        """EE-D of the groups, ||E||^2, in [1/g, 1]."""
-        return float(self.shares @ self.shares)
-
-    @property
-    def relevance(self) -> float:
-        """EE-R of the groups, <E, E*>, in [0, 1]."""
-        return float(self.shares @ self.target)
-
-    @property
-    def difference(self) -> float:
-        """EE-L of the groups, ||E - E*||^2, in [0, 2]: 0 where each may expect its target."""
-        return float(exposure_terms(self.shares, self.target)[0].sum())
-
-
-def group_expected_exposure(memberships: FloatArray, exposure: ArrayLike, target: ArrayLike) -> GroupExposure:
-    """The groups' shares of the items' `exposure` (n,), and their shares of the `target` (n,) of the items.
-
-    `memberships` (n, g) holds a row an item. The target may be `target_exposure`, so that groups are due what their
-    useful items are, as in Diaz et al. 2020, section 5. A side that exposes nobody has shares of 0.
-    Raises DataError for shapes that do not fit, and for negative or infinite numbers.
-
-    >>> groups = group_expected_exposure(np.array([[1, 0], [0, 1], [0, 1]]), [1.0, 0.5, 0.5], [1.0, 1.0, 0.0])
-    >>> groups.shares.tolist(), groups.difference
-    ([0.5, 0.5], 0.0)
-    """
-    sides = [as_vector(values, name) for values, name in ((exposure, "exposure"), (target, "target"))]
-    return GroupExposure(*(group_exposure(memberships, side) for side in sides))
-
-
 def _as_grades(useful: ArrayLike) -> NDArray[np.int64]:
     """Grades (n,), of which 0 is the lowest; 1 where an item is useful, where nothing more is known."""
     grades = np.asarray(useful)
@@ -241,15 +202,6 @@ def _as_useful(useful: ArrayLike) -> NDArray[np.bool_]:
     if mask.ndim != 1 or not mask.size or mask.dtype != np.bool_:
         raise DataError(f"useful is {mask.dtype} of shape {mask.shape}, expected bool of shape (n,), n >= 1")
     return mask.astype(np.bool_)
-
-
-def expected_utility(utilities: ArrayLike) -> float:
-    """EU: the mean utility of the answers to N sampled rankings, finite `utilities` (N,), N >= 1 (Fair RAG).
-
-    >>> expected_utility([1.0, 0.0, 1.0, 1.0])
-    0.75
-    """
-    return float(as_vector(utilities, "utilities", finite=True).mean())
 
 
 def normalized_expected_utility(expected: float, highest: float, worst: float | None = None) -> float:

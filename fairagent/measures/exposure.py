@@ -23,7 +23,6 @@ from fairagent.measures.base import (
     check_same_length,
 )
 from fairagent.measures.discounts import LOG2_MAX2, Discount
-from fairagent.measures.divergence import DIVERGENCES, SMOOTHING
 from fairagent.types import FloatArray
 
 DECIMALS = 12
@@ -79,20 +78,6 @@ def known_part(shares: FloatArray) -> FloatArray:
     return known / total if total > 0.0 else np.zeros_like(known)
 
 
-def gaps(shares: FloatArray, target: FloatArray) -> FloatArray:
-    """What each group lacks: target - shares, shape (g,), in [-1, 1]; positive means under-exposed.
-
-    >>> import numpy as np
-    >>> gaps(np.array([0.25, 0.75]), np.array([0.5, 0.5])).tolist()
-    [0.25, -0.25]
-    """
-    shares, target = as_vector(shares, "shares"), as_vector(target, "target")
-    check_same_length(shares, target, "shares and target")
-    check_nonnegative(shares, "shares")
-    check_nonnegative(target, "target")
-    return target - shares
-
-
 def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray]) -> tuple[int, int] | None:
     """The places (dimension, group) of the known group that lacks most exposure, of all dimensions; None where none.
 
@@ -108,49 +93,13 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     >>> most_underexposed([gender, region], [np.array([0.5, 0.5]), np.array([0.4, 0.3, 0.3])])
     (1, 1)
     """
-    lacking = [
-        (round(gap, DECIMALS), due, -dimension, -group)
-        for dimension, (of_groups, target) in enumerate(zip(shares, targets, strict=True))
-        for group, (gap, due) in enumerate(zip(gaps(of_groups, target).tolist(), target.tolist(), strict=True))
-    ]
+    lacking = []
+    for dimension, (of_groups, target) in enumerate(zip(shares, targets, strict=True)):
+        check_same_length(of_groups, target, "shares and target")
+        gaps = zip((target - of_groups).round(DECIMALS).tolist(), target.tolist(), strict=True)
+        lacking += [(gap, due, -dimension, -group) for group, (gap, due) in enumerate(gaps)]
     most, _, dimension, group = max(lacking, default=(0.0, 0.0, 0, 0))
     return (-dimension, -group) if most > 0 else None
-
-
-@dataclass(frozen=True)
-class Gap(Measure):
-    """The divergence of the first `n` ranks' exposure from the target, over the known groups: what the agent lowers.
-
-    `divergence` is one of `DIVERGENCES`; with `kl` the gap is in nats, 0 or more. A ranking that shows no labeled
-    document has the largest gap there is, that of all exposure on the group with the smallest target.
-
-    >>> import numpy as np
-    >>> rows, due = np.array([[0, 1.0, 0], [0, 0, 1.0]]), np.array([0, 0.5, 0.5])
-    >>> shown = JudgedRanking(np.zeros(2, dtype=bool), 0, rows, due)
-    >>> round(Gap(2)(shown), 6), round(Gap(1)(shown), 4)
-    (0.0, 0.6931)
-    """
-
-    name: ClassVar[str] = "gap"
-    of_groups: ClassVar[bool] = True
-    lower_is_better: ClassVar[bool] = True
-    about: ClassVar[str] = "the divergence of the known groups' exposure from the target; lower is fairer"
-    n: int
-    discount: Discount = LOG2_MAX2
-    divergence: str = "kl"
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.n)
-        check_choice("gap: divergence", self.divergence, tuple(DIVERGENCES))
-
-    def __call__(self, judged: JudgedRanking) -> float:
-        """The divergence; raises DataError where there are no memberships, or no known group has a target."""
-        memberships, target = judged.groups_for(self)
-        rows, due = memberships[: self.n], known_part(target)
-        shares = known_part(group_exposure(rows, self.discount(len(rows))))
-        if not shares.any():
-            shares = np.eye(len(due))[due.argmin()]
-        return DIVERGENCES[self.divergence](shares, due, SMOOTHING)
 
 
 def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatArray:
@@ -256,25 +205,3 @@ def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> Float
     if low == high or high - low <= within:
         return np.full_like(scores, flat)
     return np.asarray((scores - low) / (high - low))
-
-
-def standard(scores: FloatArray) -> FloatArray:
-    """Scores (n,) less their mean, in standard deviations; all 0 where they do not vary.
-
-    >>> import numpy as np
-    >>> standard(np.array([3.0, 1.0])).tolist(), standard(np.array([2.0, 2.0])).tolist()
-    ([1.0, -1.0], [0.0, 0.0])
-    """
-    deviation = float(scores.std()) if len(scores) else 0.0
-    return (scores - scores.mean()) / deviation if deviation > 1e-12 else np.zeros(len(scores))
-
-
-def on_scale_of(scores: FloatArray, others: FloatArray) -> FloatArray:
-    """Scores (n,) with the mean and the standard deviation of `others`; those themselves where scores do not vary.
-
-    >>> import numpy as np
-    >>> on_scale_of(np.array([30.0, 10.0]), np.array([0.25, 0.75])).tolist()
-    [0.75, 0.25]
-    """
-    own = standard(scores)
-    return np.asarray(others.mean() + others.std() * own) if own.any() else others

@@ -1,6 +1,5 @@
 """Parsing measures, the inverse of `str(measure)`: ours, those of other packages, and families of them."""
 
-import difflib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.measures.base import Measure, Product
 from fairagent.measures.discounts import parse_discount
 from fairagent.settings import plugins
+from fairagent.settings.faults import no_such
 from fairagent.settings.gone import gone
 
 GROUP = "fairagent.measures"
@@ -21,14 +21,13 @@ OWN = {
     "nDCG": "fairagent.measures.ndcg:NDCG",
     "AWRF": "fairagent.measures.awrf:AWRF",
     "NDKL": "fairagent.measures.skew:NDKL",
-    "gap": "fairagent.measures.exposure:Gap",
     "unlabeled": "fairagent.measures.exposure:Unlabeled",
 }
 """Name of a measure -> `module:Class`."""
 FORMS = (
     "nDCG(discount=log2-max2, gain=binary|linear|exponential)@20, "
     "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, "
-    "NDKL(unknown=ignore|group)@20, gap(divergence=kl)@20, "
+    "NDKL@20, "
     "unlabeled(of=all|type)@20, "
     "a product of two such as nDCG@20*AWRF@20, or what ir-measures (pip install 'fairagent[measures]') has, such as "
     "AP, RR or P@5; options may be left out"
@@ -145,9 +144,7 @@ def _factor(part: str, text: str) -> Measure:
     for option in _split(options):
         key, _, value = (piece.strip() for piece in option.partition("="))
         if key not in known or key in values:
-            raise UsageError(
-                f"{text!r}: {option.strip()!r} is no option of {name} or stands twice; there are: {', '.join(known)}"
-            )
+            raise UsageError(f"{text!r}: {name} has {no_such('further option', option.strip(), known)}")
         values[key] = parse_discount(value) if key == "discount" else value
     parsed: Measure = measure(int(cutoff), **values)
     return parsed
@@ -171,12 +168,8 @@ def _families() -> Iterator[MeasureFamily]:
 
 def _unknown(name: str, text: str) -> str:
     """What to say of a name that no measure has."""
-    if message := gone(name):
-        return f"{text!r}: {message}"
     others = plugins.plugins(GROUP)
-    message = f"{text!r} is no measure; the accepted forms are: {FORMS}" + "".join(f", {other}@20" for other in others)
+    known = [*OWN, *others, *(one for family in _families() for one in family.names())]
     if name in ELSEWHERE:
-        return f"{message}. {name} is measured by {ELSEWHERE[name]}"
-    by_small = {one.lower(): one for one in (*(n for f in _families() for n in f.names()), *others, *OWN)}
-    near = difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5)
-    return f"{message}. Did you mean {by_small[near[0]]}?" if near else message
+        return f"{text!r}: no measure {name!r} here; {name} is measured by {ELSEWHERE[name]}"
+    return f"{text!r}: {no_such('measure', name, known)}" + ("" if gone(name) else f"; the forms are: {FORMS}")

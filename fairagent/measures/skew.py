@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.awrf import Unknown
 from fairagent.measures.base import (
     JudgedRanking,
     Measure,
     as_distribution,
     as_memberships,
-    check_choice,
     check_cutoff,
     check_nonnegative,
 )
@@ -26,19 +24,17 @@ from fairagent.measures.discounts import Log2Plus1
 from fairagent.measures.divergence import SMOOTHING
 from fairagent.types import FloatArray
 
-UNKNOWNS = ("group", "ignore")
 
-
-def ndkl(memberships: FloatArray, target: FloatArray, n: int, unknown: Unknown = "ignore") -> float:
+def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
     """NDKL: the mean of KL(shares of ranks 1..i, target) over the prefixes i <= n, weighted by 1 / log2(i + 1).
 
     In nats; 0 is the target in every prefix. `memberships` (m, 1 + g) holds a row a document in rank order, `target`
-    (1 + g,) the shares that add up to 1 (within 1e-6), both with column 0 `UNKNOWN`. `unknown` = "ignore" leaves it out
-    of both sides, and the prefixes before the first label out of the mean; "group" counts it as a group. A target of 0
-    counts as 1e-6, so that a document of such a group costs much, and not infinitely much.
+    (1 + g,) the shares that add up to 1 (within 1e-6), both with column 0 `UNKNOWN`, which is left out of both sides;
+    so are prefixes before the first label of the mean. A target of 0 counts as 1e-6, so that a document of such a
+    group costs much, and not infinitely much.
 
-    Raises DataError where no prefix has a label or the target no mass (`unknown` = "group": for an empty ranking), for
-    shapes that do not fit, negative, nan or infinite numbers, and n < 1; UsageError for another `unknown`.
+    Raises DataError where no prefix has a label or the target no mass, for shapes that do not fit, negative, nan or
+    infinite numbers, and n < 1.
 
     Shares of (1, 0) and (1/2, 1/2) where half each is due: (ln 2 + 0 / log2 3) / (1 + 1 / log2 3).
 
@@ -48,13 +44,11 @@ def ndkl(memberships: FloatArray, target: FloatArray, n: int, unknown: Unknown =
     0.425001
     """
     check_cutoff(n)
-    check_choice("unknown", unknown, UNKNOWNS)
     rows, due = as_memberships(memberships)[:n], as_distribution(target, "target")
     check_nonnegative(rows, "memberships")
     if due.size != rows.shape[1]:
         raise DataError(f"memberships have {rows.shape[1]} groups and target {due.size}, expected the same")
-    if unknown == "ignore":
-        rows, due = rows[:, 1:], due[1:]
+    rows, due = rows[:, 1:], due[1:]
     if not due.sum() > 0:
         raise DataError("the target has no mass on any known group; leave the topic out or use another target")
     mass, due = np.cumsum(rows, axis=0), due / due.sum()
@@ -73,7 +67,7 @@ class NDKL(Measure):
     """`ndkl` at cut-off `n` (>= 1) as a measure, in nats; lower is fairer.
 
     >>> print(NDKL(20))
-    NDKL(unknown=ignore)@20
+    NDKL@20
     """
 
     name: ClassVar[str] = "NDKL"
@@ -81,16 +75,9 @@ class NDKL(Measure):
     lower_is_better: ClassVar[bool] = True
     about: ClassVar[str] = "the divergence of the groups' shares of each prefix from the target; lower is fairer"
     n: int
-    unknown: Unknown = "ignore"
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
-        check_choice("NDKL: unknown", self.unknown, UNKNOWNS)
-
-    @property
-    def needs_labels(self) -> bool:  # type: ignore[override]
-        """Whether unknown is no group."""
-        return self.unknown == "ignore"
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError as `ndkl` does, and without memberships and target."""
@@ -99,4 +86,4 @@ class NDKL(Measure):
         if judged.known is not None:  # a document without a group record is one without a label
             known: NDArray[np.bool_] = np.asarray(judged.known, dtype=np.bool_)
             rows = np.where(known[:, None], rows, np.eye(1, rows.shape[1]))
-        return ndkl(rows, target, self.n, self.unknown)
+        return ndkl(rows, target, self.n)

@@ -25,6 +25,8 @@ from fairagent.measures.base import (
 from fairagent.measures.divergence import jensen_shannon, jensen_shannon_terms
 from fairagent.types import FloatArray
 
+ROUNDED = 5e-4
+"""How far rounding to three decimals moves each number: by so much a group a row may add up to other than 1."""
 SINGULAR = 1e-6
 """A confusion matrix whose smallest singular value is no larger cannot be solved."""
 
@@ -98,11 +100,14 @@ def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevale
 
 
 def as_posteriors(values: FloatArray, name: str, each: str = "row") -> FloatArray:
-    """`values` as probabilities (n, g) whose rows add up to 1; DataError, naming the row, where one does not."""
+    """`values` as probabilities (n, g) whose rows add up to 1; DataError, naming the row, where one does not.
+
+    Numbers of three decimals will do (`ROUNDED`): each row is divided by its sum.
+    """
     rows = as_memberships(values)
     check_nonnegative(rows, name)
     totals = rows.sum(axis=1)
-    wrong = np.flatnonzero(np.abs(totals - 1.0) > TOLERANCE)
+    wrong = np.flatnonzero(np.abs(totals - 1.0) > ROUNDED * rows.shape[1] + TOLERANCE)
     if wrong.size:
         raise DataError(f"{name}: {each} {wrong[0]} adds up to {totals[wrong[0]]:.9g}, expected 1")
     normalized: FloatArray = rows / totals[:, None]

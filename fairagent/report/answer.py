@@ -46,7 +46,7 @@ def sources_table(result: AnswerResult) -> Table:
         style = "" if weight else "dim"
         groups = [one_line(groups_text(hit.groups[name])) for name in dimensions]
         mark = "yes" if weight == 1 else f"{weight:.2f}" if weight else ""
-        table.add_row(f"[{number}]", one_line(hit.title or hit.id), *groups, mark, style=style)
+        table.add_row(f"[{number}]", one_line(hit.name), *groups, mark, style=style)
     return table
 
 
@@ -89,7 +89,8 @@ def _lines(result: AnswerResult) -> Iterator[StoryLine]:
         yield "", Text(note, "bold red")
     answer = result.answer
     writer = _WRITERS.get(answer.source, answer.source)
-    yield "answer", Text(f"{writer}, citing {len(answer.cited)} of {count}; {usage_text(answer.usage)}")
+    if writer:
+        yield "answer", Text(f"{writer}, citing {len(answer.cited)} of {count}; {usage_text(answer.usage)}")
     for note in answer.notes:
         yield "", Text(note, "red")
     if result.exposures.context:
@@ -164,7 +165,7 @@ def _sources(result: AnswerResult) -> RenderableType:
     for number, hit in enumerate(result.context, start=1):
         groups = ", ".join(groups_text(shares) for shares in hit.groups.values())
         style = "bold" if number in result.answer.cited else "dim"
-        page.add_row(f"[{number}]", one_line(hit.title or hit.id), one_line(groups), style=style)
+        page.add_row(f"[{number}]", one_line(hit.name), one_line(groups), style=style)
     return page if result.context else Text("nothing was found", "dim")
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import UsageError
-from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.comparison import SIGNIFICANT, Comparison
 from fairagent.evaluate.findings import best_mean, mark
 from fairagent.evaluate.fingerprint import changes
 from fairagent.evaluate.layout import WIDTH
 from fairagent.evaluate.results import columns, results_table
 from fairagent.evaluate.run import Run, load_run, read_head
-from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table
+from fairagent.evaluate.tables import ORACLE, Cell, Column, Table
 from fairagent.measures.parse import labels_of
 from fairagent.storage.files import write_whole
 from fairagent.types.common import counted

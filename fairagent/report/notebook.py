@@ -55,9 +55,7 @@ def html_of(result: SearchResult | AnswerResult) -> str:
             facts=facts,
             answer=text,
             numbered=numbered,
-            lines=[
-                (number, in_line(hit.title or hit.id), chips(hit.groups, colors), cited) for number, hit, cited in lines
-            ],
+            lines=[(number, in_line(hit.name), chips(hit.groups, colors), cited) for number, hit, cited in lines],
             rows=rows,
             colors=colors,
         )

@@ -40,7 +40,7 @@ from fairagent.evaluate.results import (
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import LinePlot, Note, p_phrase
 from fairagent.evaluate.thresholds import thresholds_table
-from fairagent.measures.parse import labels_of
+from fairagent.measures.parse import labels_of, short_labels
 from fairagent.report import plots, text, topics
 from fairagent.report.topics import GroupBar, Palette
 from fairagent.settings import Settings
@@ -82,6 +82,7 @@ def page(run: Run) -> str:
             policy=f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
             "base-uri 'none'; form-action 'none'",
             short=labels_of(run.measures),
+            heads=short_labels(run.measures),
             counted=run.counted_topics,
             alarms=alarms_of(run),
             findings=best,
@@ -151,6 +152,7 @@ def templates() -> Environment:
         "counted": counted,
         "listed": text.listed,
         "value": "{:.3f}".format,
+        "share": lambda share: "–" if share is None else f"{share:.1%}",
     }
     environment.globals |= {
         "color_number": plots.color_number,

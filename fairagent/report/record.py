@@ -36,7 +36,7 @@ def result_record(result: SearchResult) -> PlainRecord:
             "before": [exposure_record(exposure) for exposure in before.exposures],
             "after": [exposure_record(exposure) for exposure in after.exposures],
         },
-        "changes": [{**asdict(one), "text": str(one)} for one in trace.changes],
+        "changes": [{**asdict(one), "worse": one.worse, "text": str(one)} for one in trace.changes],
         "gap": {"before": before.gap, "after": after.gap},
         "relevance": trace.relevance,
         "relevance_kept": trace.relevance_kept,
@@ -128,7 +128,14 @@ def _debiased(debiased: Debiased) -> PlainRecord:
 def hit_record(hit: Hit) -> PlainRecord:
     """One line of a ranking, with the first `LONGEST_TEXT` characters of its text."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
-    line = {"rank": hit.rank, "id": hit.id, "title": hit.title, "snippet": hit.snippet, "score": hit.score}
+    line = {
+        "rank": hit.rank,
+        "id": hit.id,
+        "name": hit.name,
+        "title": hit.title,
+        "snippet": hit.snippet,
+        "score": hit.score,
+    }
     return {**line, "groups": groups, "text": hit.text[:LONGEST_TEXT], "columns": {**hit.columns}}
 
 

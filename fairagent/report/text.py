@@ -11,7 +11,6 @@ from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +23,8 @@ MINUS = "\N{MINUS SIGN}"
 BLOCKS = " ▏▎▍▌▋▊▉█"
 """A cell that is filled by 0 to 8 eighths."""
 NARROWEST, WIDEST = 8, 40
+NUMBERS = 30
+"""What numbers and gaps take of a line of bars, about."""
 TICK_STYLE = "bold yellow"
 
 
@@ -51,15 +52,12 @@ class ExposureBar:
     style: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = min(options.max_width, WIDEST)
+        width = options.max_width
         target = None if self.target is None else self.target / self.full
         drawn, tick = draw_bar(self.share / self.full, target, width, options.ascii_only)
         text = Text(drawn, self.style, no_wrap=True, end="")
         text.stylize(TICK_STYLE, tick, tick + 1)
         yield text
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(min(NARROWEST, options.max_width), min(WIDEST, options.max_width))
 
 
 class CleanConsole(Console):
@@ -72,6 +70,10 @@ class CleanConsole(Console):
                 yield segment
             else:
                 yield Segment(printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the program to end: rich ends it at once."""
+        raise
 
 
 def console(**about: Any) -> Console:
@@ -129,7 +131,7 @@ def hits_table(hits: Sequence[Hit], own: Ranking | None = None) -> Table:
         was = ranks.get(hit.id)
         score = [] if own is None else ["-" if was is None else f"{own.scores[was - 1]:.3f}"]
         rank = [str(hit.rank), *([str(was or "new")] if moved else [])]
-        table.add_row(*rank, one_line(hit.title or hit.id), *groups, *score)
+        table.add_row(*rank, one_line(hit.name), *groups, *score)
     if own is not None:
         meant = "was: the rank in the engine's own list; score: the engine's" if moved else "score: the engine's"
         table.caption, table.caption_justify = Text(meant, "dim"), "left"
@@ -156,27 +158,36 @@ TARGETS = {
 """What the names of targets that do not speak for themselves mean."""
 
 
-def exposure_table(trace: Trace) -> Table:
-    """The first ranking's exposure and the final one's as bars beside the target; see `compared_table`."""
-    return compared_table(("before", "after"), trace.steps[0].exposures, trace.exposures, trace)
-
-
-def compared_table(names: tuple[str, str], left: Sequence[Exposure], right: Sequence[Exposure], trace: Trace) -> Table:
+@dataclass(frozen=True, slots=True)
+class ExposureBars:
     """Two exposures as bars beside the target: a block a dimension, on one scale, a row a group, last no label."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
-    # Shares of the width for labels and bars, so that a narrow terminal cuts labels, not numbers.
-    table.add_column("exposure", ratio=8)
-    for name in names:
-        table.add_column(name, ratio=5, no_wrap=True, min_width=NARROWEST)
-        table.add_column("", justify="right", no_wrap=True)
-    table.add_column("target", justify="right", no_wrap=True)
-    for before, after in zip(left, right, strict=True):
-        _add_dimension(table, before, after)
-    oracle = (" (oracle)", "bold red") if trace.oracle else ""
-    meant = "".join(f"; {name} is {TARGETS[name]}" for name in dict.fromkeys(trace.targets) if name in TARGETS)
-    table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle, (meant, "dim"))
-    table.caption_justify = "left"
-    return table
+
+    names: tuple[str, str]
+    pairs: tuple[tuple[Exposure, Exposure], ...]
+    trace: Trace
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
+        # Both bars are as wide as each other; a narrow terminal cuts labels, not numbers.
+        width = min(WIDEST, max(NARROWEST, (options.max_width - NUMBERS) * 5 // 18))
+        table.add_column("exposure", ratio=1)
+        for name in self.names:
+            table.add_column(name, width=width, no_wrap=True)
+            table.add_column("", justify="right", no_wrap=True)
+        table.add_column("target", justify="right", no_wrap=True)
+        for before, after in self.pairs:
+            _add_dimension(table, before, after)
+        trace, oracle = self.trace, (" (oracle)", "bold red") if self.trace.oracle else ""
+        meant = "".join(f"; {name} is {TARGETS[name]}" for name in dict.fromkeys(trace.targets) if name in TARGETS)
+        table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle, (meant, "dim"))
+        table.caption_justify = "left"
+        yield table
+
+
+def exposure_table(trace: Trace) -> ExposureBars:
+    """The first ranking's exposure and the final one's."""
+    pairs = zip(trace.steps[0].exposures, trace.exposures, strict=True)
+    return ExposureBars(("before", "after"), tuple(pairs), trace)
 
 
 def targets_text(trace: Trace) -> str:

@@ -19,7 +19,8 @@ import numpy as np
 from fairagent.errors import DataError, UsageError
 from fairagent.settings.parts import Part
 from fairagent.settings.seam import PartCall
-from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.types import Document, FloatArray, Query, Ranking, Topic
+from fairagent.types.clean import shown as quoted
 
 E = TypeVar("E")
 
@@ -32,6 +33,15 @@ class Retriever(Protocol):
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's scores of the given documents for `query`, aligned with `ids`, shape (n,)."""
+
+
+def as_query(query: str | Query | Topic) -> Query:
+    """A text, or a topic of a collection, as a query; UsageError for anything else."""
+    made = Query(query.query, query.id) if isinstance(query, Topic) else query
+    made = Query(made) if isinstance(made, str) else made
+    if not isinstance(made, Query) or not isinstance(made.text, str):
+        raise UsageError(f"expected a query, a text, Query or Topic, and not {quoted(query)} ({type(query).__name__})")
+    return made
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairagent.collection.records import listed, shown
 from fairagent.errors import UsageError
 from fairagent.retrieve.catalog import IdTable
-from fairagent.settings.section import nearest
+from fairagent.settings.faults import no_such
 from fairagent.types import Document
 
 Value = bool | int | float | str
@@ -93,7 +93,7 @@ class StoredColumn:
                 numbers.append(number)
                 codes.append(values.setdefault(key, len(values)))
         if not there:
-            raise unknown_column(name, list(others))
+            raise UsageError(f"where: {no_such('column', name, others)}")
         return cls(name, ids, values, np.array(numbers, np.int32), np.array(codes, np.int32))
 
     @property
@@ -110,12 +110,6 @@ class StoredColumn:
                 raise wrong_kind(self.name, value, self.kinds, [one for _, one in islice(self.values, SHOWN)])
             codes += [self.values[key] for key in keys if key in self.values]
         return np.unique(self.documents[np.isin(self.codes, codes)]).astype(np.intp)
-
-
-def unknown_column(name: str, known: Sequence[str]) -> UsageError:
-    """The error for a column that no document has."""
-    there = nearest(name, known) if known else "the documents have no columns besides id, title and text"
-    return UsageError(f"where: no document has a column {shown(name)}; {there}")
 
 
 def wrong_kind(name: str, value: Value, kinds: Sequence[str], some: Sequence[Value]) -> UsageError:

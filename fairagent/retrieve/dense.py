@@ -55,8 +55,8 @@ class DenseRetriever:
     """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
 
     A query is encoded as its text and its keywords in one line, without their weights. Every document has a score, so
-    `n` documents are returned wherever the collection has them; a blank query matches nothing. `stored` (n, d) are the
-    embeddings as they are stored, a row a document, in the order of `ids`.
+    `n` documents are returned wherever the collection has them; a blank query matches nothing, nor does one of which
+    the encoder knows nothing (zeros). `stored` (n, d) has a row for each document, in the order of `ids`.
     """
 
     def __init__(
@@ -93,7 +93,9 @@ class DenseRetriever:
             return self.nearest(self._query_vector(text), n)
 
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
-        """The `n` documents with the largest products with `vector` (d,), as `search` finds them."""
+        """The `n` documents with the largest products with `vector` (d,), as `search` finds them; none for zeros."""
+        if not vector.any():
+            return Ranking((), np.zeros(0))
         n = min(n, len(self) if self._among is None else len(self._among))
         close = self._ann.candidates(vector, n) if self._ann and self._among is None else None
         if close is None or len(close) < n:

@@ -108,12 +108,15 @@ def _neighbors(stored: NDArray[np.float16], k: int, progress: Callable[[int], No
         most = min(k, len(candidates) - 1)
         step = max(1, PRODUCTS // len(candidates))
         for members in (cell[start : start + step] for start in range(0, len(cell), step)):
-            products = floats(stored[members]) @ vectors.T
+            own = floats(stored[members])
+            products = own @ vectors.T
             # The members are among the candidates, in their order: no document is its own neighbor.
             products[np.arange(len(members)), np.flatnonzero(np.isin(candidates, members))] = -np.inf
             nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
             order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
             rows = candidates[np.take_along_axis(nearest, order, axis=1)]
+            # Zeros say nothing of what is near: such a document is its own only neighbor.
+            rows = np.where(own.any(axis=1, keepdims=True), rows, members[:, None])
             table[members] = np.pad(rows, ((0, 0), (0, k - most)), mode="edge")
             done += len(members)
             progress(done)

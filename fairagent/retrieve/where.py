@@ -26,11 +26,12 @@ from fairagent.retrieve.columns import (
     ColumnSource,
     Value,
     keys_of,
-    unknown_column,
     wanted_keys,
     wrong_kind,
 )
+from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types.clean import label_text
 from fairagent.types.common import counted
 
 DEEPEST = 10_000
@@ -119,7 +120,8 @@ class Conditions:
             if name in self.groups.dimensions or not columns:
                 continue
             if not any(name in one for one in columns):
-                raise unknown_column(name, list(dict.fromkeys(key for one in columns for key in one)))
+                known = dict.fromkeys(key for one in columns for key in one)
+                raise UsageError(f"where: {no_such('column', name, known)}")
             there = list(dict.fromkeys(key for one in columns for key in keys_of(one.get(name))))
             kinds = tuple(dict.fromkeys(kind for kind, _ in there))
             for value in wanted:
@@ -128,7 +130,9 @@ class Conditions:
 
     def _labeled(self, dimension: str, wanted: Sequence[Value], ids: Sequence[str]) -> NDArray[np.bool_]:
         rows = self.groups.memberships(dimension, ids)[:, 1:]
-        columns = [label in map(str, wanted) for label in self.groups.labels(dimension)]
+        # A fraction is no label.
+        names = [label_text(one) for one in wanted if not isinstance(one, float) or one.is_integer()]
+        columns = [label in names for label in self.groups.labels(dimension)]
         return np.asarray(rows[:, columns].sum(axis=1) > 0)
 
 

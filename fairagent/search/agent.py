@@ -18,7 +18,7 @@ from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import share_faults
 from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
-from fairagent.retrieve.base import Retriever, engine_seconds, searched
+from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
@@ -34,8 +34,8 @@ from fairagent.storage.processes import cores
 from fairagent.storage.spans import OPERATION, SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic
+from fairagent.types.clean import shown
 from fairagent.types.common import Summarized
-from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
@@ -107,8 +107,8 @@ class FairAgent(Summarized):
         `options` are those of `SearchOptions`, e.g. `n=5, fairness=2`; what is not given is as `settings` say. Targets
         and groups that depend on the topic need a `Topic`, or a `Query` with its id. `on_step` gets every step once it
         has been made, and what it raises ends the search.
-        Raises SettingsError for an option that cannot be, DataError where a target cannot be made or the engine's list
-        is none, BackendUnavailable, and what the refiner's model raises.
+        Raises UsageError for what is no query, SettingsError for an option that cannot be, DataError where a target
+        cannot be made or the engine's list is none, BackendUnavailable, and what the refiner's model raises.
         """
         if self.live:
             return self.live.with_agent(lambda agent: agent.search(query, on_step, **options))
@@ -120,11 +120,14 @@ class FairAgent(Summarized):
     ) -> list[SearchResult]:
         """The results of `search` for each of the queries, in their order; the first error ends it.
 
+        UsageError, before any of them is searched for, where one is no query, or where a text stands for them all.
         What the options need is made once. As many threads as there are cores do it, and one alone where a re-ranker
         keeps an account, in which each request depends on those before. That gains time where a model or a search
         server is waited for; the engines in this process take as long as in one thread.
         """
-        texts = list(queries)
+        if isinstance(queries, str) or not isinstance(queries, Iterable):
+            raise UsageError(f"search_many takes a list of queries, and not {shown(queries)}; search takes one")
+        texts = list(map(as_query, queries))
         if self.live:
             # All of them in one index.
             return self.live.with_agent(lambda agent: agent.search_many(texts, **options))
@@ -168,11 +171,11 @@ class FairAgent(Summarized):
         """
         if self.live:
             return self.live.with_agent(lambda agent: agent.answer(query, on_text, on_step, on_cited, **options))
-        agent = self.under(SearchOptions.of(options))
+        agent, query = self.under(SearchOptions.of(options)), as_query(query)
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = agent.open_answerer()
         run = agent.find(query, agent.pool_size, on_step)
-        served = agent.serve(run)
+        served = agent.serve(run, answers=True)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
             return answerer.answer(served, run.meter, agent.retriever, on_text, on_cited)
 
@@ -326,7 +329,7 @@ class FairAgent(Summarized):
         notes = (
             *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
             *notes_of(served, result, first, meter),
-            *engine_notes(self.retriever, query),
+            *engine_notes(self.retriever, query, own),
         )
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
@@ -347,10 +350,11 @@ class FairAgent(Summarized):
         with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}):
             return Served.of(pool, meter, self.reranker, self.settings.rerank, others)
 
-    def serve(self, run: SearchRun) -> SearchResult:
+    def serve(self, run: SearchRun, answers: bool = False) -> SearchResult:
         """What the user gets of a search: the first `settings.n` candidates, or some that are drawn for this request.
 
-        They are counted in an account, if any. A search that is only made for its numbers (`find`) counts nowhere.
+        They are counted in an account, if any; a search that is only made for its numbers (`find`) counts nowhere.
+        `answers`: an answer is made of them.
         """
         ranking, drawn = run.pool, None
         if (alpha := self.settings.sampling.alpha) is not None:
@@ -365,7 +369,7 @@ class FairAgent(Summarized):
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
         notes = account_notes(self.reranker, pools, run.query)
-        return run.result(ranking, drawn, notes)
+        return run.result(ranking, drawn, notes, answers)
 
     def _retrieve_first(self, query: Query) -> list[Step]:
         """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""

@@ -29,12 +29,16 @@ COLUMNS = {"ids": "id", "distances": "distance", "metadatas": "metadata", "docum
 
 @dataclass(frozen=True, slots=True)
 class HitShape:
-    """What a hit says: the id of its document, None where it has none, its score (nan: none), and its fields."""
+    """What a hit says: the id of its document, and its fields; `of` stands before its number where it is named.
+
+    The score is nan where its field is empty or no number, None where it has no such field; so is the id.
+    """
 
     number: int
     id: str | None
-    score: float
+    score: float | None
     fields: Mapping[str, Any]
+    of: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -134,13 +138,13 @@ def _column(values: Any) -> list[Any]:
         raise UsageError(f"a column of these hits is {shown(values)}, expected a list") from None
 
 
-def read_hit(hit: Any, number: int) -> HitShape:
-    """The hit with this number; UsageError for what is no hit, naming what was looked for.
+def read_hit(hit: Any, number: int, of: str = "") -> HitShape:
+    """The hit with this number (`of`: what stands before it); UsageError for what is no hit, naming what is looked for.
 
     DataError for a hit that raises when it is looked at.
     """
     try:
-        return _read(hit, number)
+        return replace(_read(hit, number), of=of)
     except FairAgentError:
         raise
     except Exception as error:
@@ -149,7 +153,7 @@ def read_hit(hit: Any, number: int) -> HitShape:
 
 def _read(hit: Any, number: int) -> HitShape:
     if isinstance(hit, str | Integral):
-        return HitShape(number, str(hit), math.nan, {})
+        return HitShape(number, str(hit), None, {})
     if isinstance(hit, tuple | list) and not hasattr(hit, "_asdict"):
         if len(hit) != 2:
             raise UsageError(f"hit {number} is {shown(hit)}; expected a pair: a hit or its id, and a score")
@@ -170,7 +174,8 @@ def _read(hit: Any, number: int) -> HitShape:
     within = {key: value for fields in inner for key, value in fields.items()}
     ids = (id for name in IDS if (id := _id(own.get(name), name, number)))
     scores = (_number(own[name], number) for name in SCORES if own.get(name) is not None)
-    return HitShape(number, next(ids, None), next(scores, math.nan), {**within, **own})
+    none = math.nan if any(name in own for name in SCORES) else None
+    return HitShape(number, next(ids, None), next(scores, none), {**within, **own})
 
 
 def _id(value: Any, name: str, number: int) -> str:

@@ -9,9 +9,10 @@ No engine's package is imported; `hit_shapes.py` says what counts as a hit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,34 +22,28 @@ from numpy.typing import NDArray
 from fairagent.collection import Collection, Groups, GroupTable
 from fairagent.collection.bounds import plain
 from fairagent.collection.config import DimensionColumn
+from fairagent.collection.documents import NoDocuments
 from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection.known import compare_ids, known_documents
 from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
 from fairagent.collection.load import aligned
-from fairagent.collection.records import Faults, listed
+from fairagent.collection.records import Faults, listed, shown
+from fairagent.collection.spellings import meant
 from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.collection.target_choice import following
-from fairagent.collection.targets import GivenTarget
+from fairagent.collection.targets import GivenTarget, share_faults
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
 from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in, read_hit
 from fairagent.search.rerank.base import pool_of
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings import SearchOptions, Unknown, load_settings
-from fairagent.types import Dial, Document, Exposure, FloatArray, Hit, Query, Ranking, exposure_rows
+from fairagent.types import Dial, Exposure, FloatArray, Hit, Query, Ranking, exposure_rows
+from fairagent.types.clean import label_text
 from fairagent.types.common import counted
 
 Shares = Mapping[str, Mapping[str, float]]
 """Dimension -> label -> share."""
-
-
-def fair_order(
-    collection: Collection, ranking: Ranking, n: int, target: Any, dial: Dial, unknown: Unknown, query: str = ""
-) -> tuple[Ranking, ExposureMeter]:
-    """The `n` of the `ranking` that `ExposureReranker` chooses, and what measures both lists."""
-    settings = load_settings(overrides={"n": n, "target": target, "unknown": unknown}, environ={})
-    meter = ExposureMeter.make(collection, "", settings, ranking)
-    reranker = ExposureReranker(dial, 0.0, parse_discount(settings.discount), settings.divergence)
-    return reranker.rerank(pool_of(Query(query), ranking, meter, n)), meter
 
 
 def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
@@ -56,11 +51,11 @@ def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
     if isinstance(groups, Collection):
         return groups
     own = {dimension: GivenTarget(shares=dict(shares)) for dimension, shares in population.items()} or None
-    return Collection("", {}, {}, groups, population, (), _Nowhere(), target=own)
+    return Collection("", {}, {}, groups, population, (), NoDocuments("of groups alone"), target=own)
 
 
 class GroupsByPlace:
-    """Groups of documents as those of the places "0", "1" ... of a list, whose documents are `ids`.
+    """Groups of documents by their places (`place`) in a list, whose documents are `ids`, and by their own ids.
 
     Two passages of a document are two places.
     """
@@ -71,27 +66,24 @@ class GroupsByPlace:
         self.labels, self.shares, self.missing = groups.labels, groups.shares, groups.missing
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Those of the documents at these places, (len(ids), 1 + g)."""
-        return self._groups.memberships(dimension, [self._ids[int(place)] for place in ids], topic)
+        """Those of the documents at these places, or with these ids, (len(ids), 1 + g)."""
+        return self._groups.memberships(dimension, self._documents(ids), topic)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Which of the documents at these places can have a label, (len(ids),); None where nobody says."""
-        return self._groups.of_type(dimension, [self._ids[int(place)] for place in ids], topic)
+        """Which of these documents can have a label, (len(ids),); None where nobody says."""
+        return self._groups.of_type(dimension, self._documents(ids), topic)
+
+    def _documents(self, ids: Sequence[str]) -> list[str]:
+        return [self._ids[int(id[1:])] if id[:1] == _PLACE else id for id in ids]
 
 
-class _Nowhere:
-    """The source of documents that cannot be read here."""
+_PLACE = "\0"
+"""What no id of a document begins with."""
 
-    notes: tuple[str, ...] = ()
 
-    def __iter__(self) -> Iterator[Document]:
-        raise UsageError("these groups came without documents, so there is nothing to read or to index")
-
-    def count(self) -> int:
-        return 0
-
-    def fingerprint(self) -> str:
-        return ""
+def place(number: int) -> str:
+    """The name of a place of a list, from 0."""
+    return f"{_PLACE}{number}"
 
 
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
@@ -175,32 +167,15 @@ def fair_rerank(
     if not hits:
         return FairHits([], (), ())
     read = [read_hit(hit, number) for number, hit in enumerate(hits, start=1)]
-    places = tuple(map(str, range(len(read))))
-    ranked = all(isinstance(hit, Hit) for hit in hits)
-    ranking = Ranking(places, _scores(read, ranked))
-    known, population, notes = known_groups(groups, read, separator, labels, target)
-    for dimension in known.dimensions:
-        if not known.memberships(dimension, places)[:, 1:].any():
-            raise DataError(f"no hit has a label of {dimension!r}: there is nothing to be fair to")
-    targets = _by_dimension(target, known.dimensions)
-    if isinstance(known, GroupTable) and isinstance(targets, Mapping):
-        # Groups that no hit is in have a share as well.
-        given: Any = {name: one for name, one in targets.items() if are_shares(one)}
-        known = aligned(known, given, [])
-    fair, meter = fair_order(_collection(groups, known, population), ranking, n, targets, dial, unknown)
-    notes = (*notes, *following(meter.targets))
-    return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair), notes)
-
-
-def _collection(given: HitGroups, known: Groups, population: Shares) -> Collection:
-    """The groups of hits, with the target of the collection that they are from, if any."""
-    made = groups_alone(known, population)
-    return replace(made, target=given.target) if isinstance(given, Collection) else made
-
-
-def _by_dimension(target: Any, dimensions: Sequence[str]) -> Any:
-    """The target; of one dimension, the shares alone will do."""
-    return {dimensions[0]: target} if len(dimensions) == 1 and are_shares(target) else target
+    collection, targets, notes = _grouped(groups, read, separator, labels, target)
+    scores, doubts = _scores(read, ranked=all(isinstance(hit, Hit) for hit in hits))
+    ranking = Ranking(tuple(map(place, range(len(read)))), scores)
+    settings = load_settings(overrides={"n": n, "target": targets, "unknown": unknown}, environ={})
+    meter = ExposureMeter.make(collection, "", settings, ranking)
+    reranker = ExposureReranker(dial, 0.0, parse_discount(settings.discount), settings.divergence)
+    fair = reranker.rerank(pool_of(Query(""), ranking, meter, n))
+    notes = [*notes, *doubts, *following(meter.targets)]
+    return FairHits([hits[int(id[1:])] for id in fair.ids], meter.measure(ranking), meter.measure(fair), tuple(notes))
 
 
 def exposures_of(
@@ -211,53 +186,44 @@ def exposures_of(
     *,
     separator: str | None = None,
     labels: Labeling | None = None,
-) -> dict[str, tuple[Exposure, ...]]:
-    """The exposures in the first `n` hits of each query (query -> hits, best first), one for each dimension.
+    named: Mapping[str, Iterable[object]] | None = None,
+) -> tuple[dict[str, tuple[Exposure, ...]], tuple[str, ...]]:
+    """The exposures in the first `n` hits of each query (query -> hits, best first), one for each dimension; and notes.
 
     Hits, `groups`, `target`, `separator` and `labels` are what `fair_rerank` takes. The order of the hits counts, not
-    their scores; a group that the hits of one query have is one for all queries. Documents without a label are left
-    out of the shares and of the divergence. A query without hits has no exposures: ().
+    their scores; a group that the hits of one query have is one for all queries, and so is one that is `named`
+    (dimension -> groups) or has a share in the target. Where groups or targets depend on the topic, a query is the id
+    of one. Documents without a label are left out of the shares and of the
+    divergence. A query without hits has no exposures: ().
 
-    Raises what `fair_rerank` does, naming the query; UsageError where no query has a hit.
+    Raises what `fair_rerank` does, naming the query where it is about one; UsageError where no query has a hit.
 
     >>> found = {"jazz": [{"id": "a", "sex": "m"}, {"id": "b", "sex": "f"}], "law": [{"id": "c", "sex": "m"}]}
-    >>> for query, (exposure,) in exposures_of(found, "sex", "uniform").items():
+    >>> for query, (exposure,) in exposures_of(found, "sex", "uniform")[0].items():
     ...     print(query, dict(zip(exposure.labels, exposure.shares.round(2).tolist(), strict=True)))
     jazz {'f': 0.5, 'm': 0.5}
     law {'f': 0.0, 'm': 1.0}
     """
-    known: dict[str, tuple[Groups, int]] = {}
-    population: Mapping[str, Mapping[str, float]] = {}
+    read, spans = list[HitShape](), dict[str, range]()
     for query, answer in answers.items():
         with _of(query):
-            read = [read_hit(hit, number) for number, hit in enumerate(hits_in(answer), start=1)]
-            if read:
-                table, population, _ = known_groups(groups, read, separator, labels, target)
-                known[query] = table, len(read)
-    if not known:
+            own = [read_hit(hit, number, f"query {query!r}, ") for number, hit in enumerate(hits_in(answer), start=1)]
+        spans[query] = range(len(read), len(read) + len(own))
+        read += own
+    if not read:
         raise UsageError("no query has a hit, so there is no exposure")
-    tables = [table for table, _ in known.values()]
-    dimensions = tables[0].dimensions
-    targets = _by_dimension(target, dimensions)
-    given = targets if isinstance(targets, Mapping) else {}
-    every: dict[str, list[str]] = {}
-    for name in dimensions:
-        named: Any = given[name] if are_shares(given.get(name)) else ()
-        every[name] = list(dict.fromkeys([*named, *(label for table in tables for label in table.labels(name))]))
-        if not every[name]:
-            raise DataError(f"no hit has a label of {name!r}, so there is no exposure")
+    collection, targets, notes = _grouped(groups, read, separator, labels, target, named or {})
     settings = load_settings(overrides={"n": n, "target": targets, "unknown": "ignore"}, environ={})
     measured: dict[str, tuple[Exposure, ...]] = dict.fromkeys(answers, ())
-    for query, (table, count) in known.items():
+    for query, places in spans.items():
+        if not places:
+            continue
         with _of(query):
-            if isinstance(table, GroupTable):
-                for name in dimensions:  # the groups of all queries, in one order
-                    table = table.relabeled(name, every[name])
             # What falls evenly leaves the engine's order as it is.
-            ranking = Ranking(tuple(map(str, range(count))), np.linspace(1, 0, count, endpoint=False))
-            meter = ExposureMeter.make(_collection(groups, table, population), "", settings, ranking)
-            measured[query] = meter.measure(ranking)
-    return measured
+            ranking = Ranking(tuple(map(place, places)), np.linspace(1, 0, len(places), endpoint=False))
+            topic = query if query in collection.topics else ""
+            measured[query] = ExposureMeter.make(collection, topic, settings, ranking).measure(ranking)
+    return measured, tuple(notes)
 
 
 @contextmanager
@@ -269,62 +235,144 @@ def _of(query: str) -> Iterator[None]:
         raise (UsageError if isinstance(error, UsageError) else DataError)(f"query {query!r}: {error}") from None
 
 
-def _scores(read: Sequence[HitShape], ranked: bool) -> FloatArray:
-    """The hits' scores (n,), or where they do not say which is better, scores that fall evenly from 1.
+def _scores(read: Sequence[HitShape], ranked: bool) -> tuple[FloatArray, list[str]]:
+    """The hits' scores (n,), or where they do not say which is better, scores that fall evenly from 1; and a note.
 
     With `ranked` the order is not that of the scores, where these do not fall. Raises UsageError.
     """
-    scores = np.array([hit.score for hit in read])
-    steps = np.diff(scores)
-    if not np.isfinite(scores).all() or (steps >= 0).all() or (ranked and (steps > 0).any()):
-        return np.linspace(1, 0, len(read), endpoint=False)
+    scores = np.array([np.nan if hit.score is None else hit.score for hit in read])
+    none, steps = np.flatnonzero(~np.isfinite(scores)), np.diff(scores)
+    if none.size or (steps >= 0).all() or (ranked and (steps > 0).any()):
+        # Where no hit has such a field at all, nobody expects that it counts.
+        told = any(hit.score is not None for hit in read)
+        first = f"{len(none)} of {counted(len(read), 'hit')} (the first is hit {none[0] + 1})" if none.size else ""
+        notes = [f"no score, or none that is a number, in {first}: the order of all stands for their scores"]
+        return np.linspace(1, 0, len(read), endpoint=False), notes if told and none.size else []
     if (steps > 0).any():
-        place = int(np.flatnonzero(steps > 0)[0]) + 2
+        rank = int(np.flatnonzero(steps > 0)[0]) + 2
         raise UsageError(
-            f"the hits are in no order: hit {place} has the score {scores[place - 1]:g} and the one before it "
-            f"{scores[place - 2]:g}; pass them the best first"
+            f"the hits are in no order: hit {rank} has the score {scores[rank - 1]:g} and the one before it "
+            f"{scores[rank - 2]:g}; pass them the best first"
         )
-    return scores
+    return scores, []
 
 
-def known_groups(
+def fields_of(groups: Any, target: Any = None) -> dict[str, str | Mapping[Any, Any]]:
+    """Dimension -> the field of the hits with its groups, or id -> label, of `groups` as `fair_rerank` takes them.
+
+    Nothing where a collection or a table knows them. Raises UsageError for anything else, and for the reverse, field ->
+    dimension, as the `target` shows it.
+    """
+    if isinstance(groups, Collection) or hasattr(groups, "memberships"):
+        return {}
+    if isinstance(groups, str):
+        groups = [groups]
+    if isinstance(groups, Sequence) and all(isinstance(name, str) for name in groups):
+        groups = dict(zip(groups, groups, strict=True))
+    if not isinstance(groups, Mapping) or not all(isinstance(where, str | Mapping) for where in groups.values()):
+        raise UsageError(
+            f'groups={shown(groups)}: expected the name of a field or several, {_FORM}, {{"gender": {{id: label}}}}, a '
+            "Collection or a GroupTable"
+        )
+    if not groups:
+        raise UsageError("no groups are named, so there is nothing to be fair to")
+    dimensions = () if are_shares(target) or not isinstance(target, Mapping) else target
+    fields = [where for where in groups.values() if isinstance(where, str)]
+    if turned := [name for name in dimensions if name not in groups and name in fields]:
+        raise UsageError(f"groups={shown(groups)}: {turned[0]!r} is the dimension and comes first, as in {_FORM}")
+    return dict(groups)
+
+
+_FORM = '{"gender": "author_gender"} (dimension -> field)'
+
+
+def _grouped(
     groups: HitGroups,
     read: Sequence[HitShape],
     separator: str | None,
     labels: Labeling | None,
     target: str | Mapping[str, Any] | None,
-) -> tuple[Groups, Shares, Sequence[str]]:
-    """The groups of the hits by their places "0", "1" ..., two passages of a document being two hits, and notes."""
-    if not isinstance(groups, str | Sequence | Mapping):
+    named: Mapping[str, Iterable[object]] = {},
+) -> tuple[Collection, Any, list[str]]:
+    """The groups of the hits by their places, two passages of a document being two hits.
+
+    And the target, by dimension and label, and what is to be known of both.
+    """
+    columns = fields_of(groups, target)
+    if not columns:
+        assert not isinstance(groups, str | Sequence | Mapping)
         if labels is not None:
             raise UsageError("labels: these groups have their labels already; it is for values of hits")
-        table, population = (groups.groups, groups.population) if isinstance(groups, Collection) else (groups, {})
-        return GroupsByPlace(table, _ids(read)), population, ()
-    names = [groups] if isinstance(groups, str) else groups
-    columns = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
-    if not columns:
-        raise UsageError("no groups are named, so there is nothing to be fair to")
+        whole = groups_alone(groups, {})
+        # By the labels: to read its documents may take long.
+        known = known_documents(replace(whole, source=NoDocuments(whole.name)))
+        by_place = GroupsByPlace(whole.groups, _ids(read))
+        unknown = compare_ids("hits", _ids(read), known) if known else ""
+        _expect_labels(by_place, len(read))
+        notes = [unknown] if unknown else []
+        return replace(whole, groups=by_place), _by_dimension(target, by_place.dimensions), notes
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
     faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
-    given = target if isinstance(target, Mapping) else {}
-    shares = {name: given if are_shares(given) else given.get(name) for name in columns}
-    spelled = {name: tuple(one) for name, one in shares.items() if isinstance(one, Mapping)}
+    targets = _by_dimension(target, list(columns))
+    given = _given(targets)
+    spelled = {name: tuple(map(label_text, shares)) for name, shares in given.items()}
     plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
-    for place, hit in enumerate(read):
-        own: dict[str, Labels] = {}
+    for row, hit in enumerate(read):
+        of_hit: dict[str, Labels] = {}
         try:
             for name, cells in values.items():
                 try:
-                    own[name] = labels_of(plain(cells[place]), how[name])
+                    of_hit[name] = labels_of(plain(cells[row]), how[name])
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from None
-            buffer.add(str(place), own, hit.number)
+            buffer.add(place(row), of_hit, hit.number)
         except ValueError as error:
-            faults.add(Path("hit"), hit.number, str(error))
+            faults.add(Path(f"{hit.of}hit"), hit.number, str(error))
     faults.check("the groups of the hits")
     table = GroupTable(*buffer.finish())
-    return table, {}, [*notes, *label_notes(table, 'labels="join" joins them')]
+    notes += label_notes(table, 'labels="join" joins them')
+    for name, where in columns.items():
+        if isinstance(where, Mapping):
+            _expect_labels(table, len(read), name)
+    table, shares = aligned(table, given, notes, "hit")
+    own = {**targets, **shares} if isinstance(targets, Mapping) else dict.fromkeys(columns, targets)
+    for name, names in _by_dimension(named, list(columns)).items():
+        if name in columns and name not in given:
+            more = dict.fromkeys([*table.labels(name), *meant(names, table.labels(name)).values()])
+            table = table.relabeled(name, list(more))
+    for name, there in ((name, table.labels(name)) for name in columns):
+        if not there:
+            raise DataError(f"no hit has a label of {name!r}: there is nothing to be fair to")
+        if len(there) < 2 and "uniform" in (own.get(name), getattr(own.get(name), "kind", "")):
+            raise UsageError(
+                f"target 'uniform' in {name!r}: the hits are of one group, {there[0]!r}, and nothing names another; "
+                f"write the shares, which name the groups: target={{{name!r}: {{{there[0]!r}: 0.5, 'another': 0.5}}}}"
+            )
+    return groups_alone(table, {}), own if isinstance(targets, Mapping) else targets, notes
+
+
+def _given(targets: Any) -> dict[str, Mapping[Any, float]]:
+    """The shares that stand in the targets, by dimension; DataError where they are none."""
+    given: dict[str, Mapping[Any, float]] = {}
+    for name, one in targets.items() if isinstance(targets, Mapping) else ():
+        if isinstance(shares := getattr(one, "shares", one), Mapping) and "kind" not in shares:
+            if faults := share_faults(shares):
+                raise DataError(f"the target given for {name!r} cannot be used: {'; '.join(faults)}")
+            given[name] = shares
+    return given
+
+
+def _expect_labels(groups: Groups, hits: int, *dimensions: str) -> None:
+    """Raise DataError for a dimension of which no hit has a label."""
+    for name in dimensions or groups.dimensions:
+        if not groups.memberships(name, list(map(place, range(hits))))[:, 1:].any():
+            raise DataError(f"no hit has a label of {name!r}: there is nothing to be fair to")
+
+
+def _by_dimension(target: Any, dimensions: Sequence[str]) -> Any:
+    """The target; of one dimension, the shares alone will do."""
+    return {dimensions[0]: target} if len(dimensions) == 1 and are_shares(target) else target
 
 
 def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[HitShape]) -> list[Any]:
@@ -334,10 +382,11 @@ def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[HitSh
         return [by_id.get(id) for id in _ids(read)]
     values = [at_path(hit.fields, where) for hit in read]
     if not any(where in hit.fields for hit in read) and all(value is None for value in values):
-        there = listed(list(dict.fromkeys(name for hit in read for name in hit.names))) or "none"
+        names = list(dict.fromkeys(name for hit in read for name in hit.names))
+        turned = f"; groups are {_FORM}" if dimension != where and dimension in names else ""
         raise UsageError(
-            f"no hit has a field {where!r} for dimension {dimension!r}; there are: {there} (looked for in the hits and "
-            f"in their {', '.join(WITHIN)})"
+            f"no hit has a field {where!r} for dimension {dimension!r}; there are: {listed(names) or 'none'} (looked "
+            f"for in the hits and in their {', '.join(WITHIN)}){turned}"
         )
     return values
 
@@ -345,10 +394,12 @@ def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[HitSh
 def _ids(read: Sequence[HitShape]) -> list[str]:
     for hit in read:
         if hit.id is None:
-            raise UsageError(f"hit {hit.number} has no id, by which its groups are known; ids are in {', '.join(IDS)}")
+            raise UsageError(
+                f"{hit.of}hit {hit.number} has no id, by which its groups are known; ids are in {', '.join(IDS)}"
+            )
     return [str(hit.id) for hit in read]
 
 
 def are_shares(target: Any) -> bool:
     """Whether a target is the shares of labels, and not targets by dimension."""
-    return isinstance(target, Mapping) and all(isinstance(one, int | float) for one in target.values())
+    return isinstance(target, Mapping) and bool(target) and all(isinstance(one, Real) for one in target.values())

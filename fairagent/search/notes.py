@@ -7,7 +7,7 @@ import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
 from fairagent.measures.objective import estimated_relevance, objective
-from fairagent.retrieve.base import FusedEngine, Retriever
+from fairagent.retrieve.base import FusedEngine, Retriever, Vocabulary
 from fairagent.search.loop.base import LoopResult, Served, lacking, relevance_in, without
 from fairagent.search.rerank.frontier import PRICES
 from fairagent.types import Exposure, Query, Ranking
@@ -21,7 +21,7 @@ UNLABELED_OFF = 0.05
 
 
 def less_fair(own: Sequence[Exposure], served: Sequence[Exposure]) -> tuple[str, ...]:
-    """The dimensions in which what is served is less fair than the engine's own list, each as a note, however little.
+    """The dimensions in which what is served is less fair than the engine's own list, each as a note.
 
     So are those that hardly apply to the query, and do not count.
     """
@@ -59,10 +59,11 @@ def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ..
     )
 
 
-def fairer(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
-    """What the group that lacks most would have at a higher price, the least that gives it about all there is for it.
+def held_back(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
+    """What keeps the group that lacks most from its target: the price of the gap, or what is among the candidates.
 
-    Nothing where no group lacks five percentage points, or no fairer list gives it one more.
+    A higher price is the least that gives it about all there is for it. Nothing where no group lacks five percentage
+    points, or the re-ranker chooses among no lists.
     """
     lists = served.frontier
     lack = next((one for one in lacking(served.exposures) if one.target - one.share >= LACKS), None)
@@ -84,20 +85,30 @@ def fairer(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
         if share < max(lack.share, most - 2 * ABOUT) + ABOUT:
             break
         said = f"{lack}; fairness {price:g} reaches {share:.0%}, keeping {lists.kept[number]:.0%} of the relevance"
-    return (said,) if said else ()
+    places = round(lack.target * meter.n)
+    there, unlabeled = int((known[:, label] > 0).sum()), int((known.sum(1) <= 0).sum())
+    if said and there >= places:
+        return (said,)
+    count = f"{there} of the {len(known)} candidates {'is' if there == 1 else 'are'} of this group"
+    why = f"too few for its {places} of {meter.n} places" if there < places else "and no fairer list has more of them"
+    return (f"{said or lack}; {count}, {why}" + (f", {unlabeled} have no label" if unlabeled else ""),)
 
 
-def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
-    """Which of several fused engines failed at `query`."""
+def engine_notes(engine: Retriever, query: Query, own: Ranking) -> tuple[str, ...]:
+    """That its list `own` for `query` is empty, and whether it knows a word, and which of several fused ones failed."""
+    notes = list[str]()
+    if not len(own):
+        known = not isinstance(engine, Vocabulary) or any(map(engine.document_frequency, str(query).split()))
+        notes.append("the query retrieves nothing" if known else "no word of the query is known, so nothing is found")
     failures = engine.failures(query) if isinstance(engine, FusedEngine) else {}
-    return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
+    return (*notes, *(f"engine {name} failed, the others serve: {error}" for name, error in failures.items()))
 
 
 def notes_of(served: Served, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
     """Where the list is less fair than the engine's own, what would be fairer, and what types of documents changed."""
     return (
         *less_fair(result.steps[0].exposures, served.exposures),
-        *fairer(served, meter),
+        *held_back(served, meter),
         *moved_by_types(first, meter),
     )
 

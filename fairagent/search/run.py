@@ -36,8 +36,13 @@ class SearchRun:
     started: float
     engine_started: float
 
-    def result(self, ranking: Ranking, draw: Draw | None = None, notes: tuple[str, ...] = ()) -> SearchResult:
-        """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
+    def result(
+        self, ranking: Ranking, draw: Draw | None = None, notes: tuple[str, ...] = (), answers: bool = False
+    ) -> SearchResult:
+        """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace.
+
+        `answers`: an answer is made of them.
+        """
         settings, meter, steps = self.settings, self.meter, self.loop.steps
         served = ranking.top(settings.n)
         usage, weighed = sum((step.usage for step in steps), Usage()), self.loop.served
@@ -67,7 +72,13 @@ class SearchRun:
             fairness=weighed.dial.price if weighed else FAIRNESS,
             collection=meter.collection.name,
             entered=sum(id in self.loop.entered for id in served.ids),
-            notes=(*self.notes, *following(meter.targets), *unused_refiner(settings), *notes),
+            notes=(
+                *self.notes,
+                *following(meter.targets),
+                *unused_refiner(settings),
+                *(() if answers else unused_filter(settings)),
+                *notes,
+            ),
             alarms=(
                 *self.alarms,
                 *below_corpus(meter.targets, meter.collection),
@@ -86,6 +97,13 @@ def unused_refiner(settings: Settings) -> tuple[str, ...]:
         return ()
     also = ", or loop.actions=[keywords]" if settings.refine.templates else ""
     return (f"refine: {settings.refine} is not used, since loop: {settings.loop} uses none; set loop=fair-qr{also}",)
+
+
+def unused_filter(settings: Settings) -> tuple[str, ...]:
+    """That a search without an answer makes no use of the filter that was set, and what does; nothing where it does."""
+    if not settings.filter.templates or any(one is settings.filter for one in settings.loop.uses(settings)):
+        return ()
+    return (f"filter: {settings.filter} is not used: a search writes no answer; set loop.actions=[filter]",)
 
 
 def hits_of(

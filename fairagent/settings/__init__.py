@@ -13,7 +13,7 @@ from fairagent.settings.models import (
 )
 from fairagent.settings.options import OptionValues, SearchOptions
 from fairagent.settings.parts import Part, Without
-from fairagent.settings.section import Section, merge, nested, parse_yaml, read_yaml, validate
+from fairagent.settings.section import Label, Section, merge, nested, parse_yaml, read_yaml, validate
 from fairagent.settings.tree import (
     ENV_PREFIX,
     ContextSettings,
@@ -33,6 +33,7 @@ __all__ = [
     "BudgetSettings",
     "ContextSettings",
     "Expansion",
+    "Label",
     "ModelSettings",
     "OptionValues",
     "Part",

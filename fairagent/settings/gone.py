@@ -5,6 +5,7 @@ from __future__ import annotations
 GONE: dict[str, str] = {
     "GFR": "use AWRF, or nDCG and AWRF as a product",
     "ExposureRatio": "use AWRF, and the exposure table for each group's share of its target",
+    "gap": "use AWRF, which is 1 less a divergence; a search's own gap is in its record",
     "PoolTest": "use NDKL, or fail_probability of fairagent.papers.rivals.fa_star_ir for FA*IR's test",
     "MinSkew": "use NDKL, or the exposure table, which says what each group has of its target",
     "MaxSkew": "use NDKL, or the exposure table, which says what each group has of its target",
@@ -21,7 +22,6 @@ GONE: dict[str, str] = {
     "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "reldocs": "write a judgment a line, as format: trec or format: jsonl",
-    "share": "write the documents that are to be searched to a file of their own",
     "lift": "fairagent search --json shows each hit's score and groups, --fairness what another weight serves",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
     "avoid search": "run evaluations/debias/search_prompts.py",

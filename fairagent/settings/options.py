@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from fairagent.errors import SettingsError
 from fairagent.settings.parts import Part, part_keys
-from fairagent.settings.section import Section, validate
+from fairagent.settings.section import Label, Section, validate
 from fairagent.settings.tree import Settings, Unknown, lay
 from fairagent.types import Dial
 
@@ -35,7 +35,7 @@ class SearchOptions(Section):
     unknown: Unknown | None = None
     """What documents without a label should get of the exposure. share: what they have in the engine's own list.
     ignore: they do not count. A number: a share of your own (0 to 1)."""
-    shares: dict[str, dict[str, Share]] | None = None
+    shares: dict[str, dict[Label, Share]] | None = None
     """Dimension -> group -> the share of the exposure that it should get (0 to 1); those of a dimension add up to 1.
     Dimensions that are not named keep their target."""
 

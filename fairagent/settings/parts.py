@@ -21,8 +21,9 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, Wi
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.settings import plugins
+from fairagent.settings.faults import UNKNOWN_KEY, nearest, no_such, worded
 from fairagent.settings.gone import gone
-from fairagent.settings.section import UNKNOWN_KEY, Section, nearest
+from fairagent.settings.section import Section
 from fairagent.types.common import Check
 
 Progress = Callable[[str, int], None]
@@ -287,7 +288,7 @@ def part_class(slot: str, kind: str) -> type[Part]:
     what = SLOTS[slot].what
     part: type[Part] | None = plugins.load(what, kind, BUILT_IN[slot], SLOTS[slot].group, Part, "fairagent.extend.Part")
     if part is None:
-        raise ValueError(gone(kind) or f"no {what} of kind {kind!r}; {nearest(kind, kinds(slot))}")
+        raise ValueError(no_such(f"{what} of kind", kind, kinds(slot)))
     return part
 
 
@@ -320,7 +321,7 @@ def read_part(slot: str, value: Any) -> Part:
         raise ValueError(f"expected a kind of {SLOTS[slot].what}, or `kind:` and its keys")
     kind = values.get("kind", SLOTS[slot].default)
     if not isinstance(kind, str):
-        raise ValueError(f"`kind` is a name; there are: {', '.join(kinds(slot))}")
+        raise ValueError(f"`kind` is a name; {nearest('', kinds(slot))}")
     try:
         loaded = part_class(slot, kind)
     except ValueError as error:
@@ -336,7 +337,7 @@ def read_part(slot: str, value: Any) -> Part:
 def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDetails:
     """A fault as pydantic wants it; of an unknown key with the nearest one, or the kinds that have it."""
     loc, key = fault["loc"], str(fault["loc"][-1]) if fault["loc"] else ""
-    message, type_ = fault["msg"], "part"
+    message, type_ = worded(fault), "part"
     if fault["type"] == "extra_forbidden" and len(loc) == 1:
         others = [other for other in shipped(slot) if other != kind and key in part_class(slot, other).model_fields]
         known = [name for name in loaded.model_fields if name != "kind"]

@@ -1,40 +1,43 @@
-"""Building blocks of settings files: checked sections, YAML reading, merging, and errors with their place.
-
-Whatever is wrong is reported at once, each fault with its place and, for an unknown key, the nearest valid one.
-"""
+"""Building blocks of settings files: checked sections, YAML reading, and merging."""
 
 import ast
-import difflib
 import inspect
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from fairagent.errors import SettingsError
-from fairagent.settings.gone import gone
+from fairagent.settings.faults import LONGEST_VALUE, MOST_FAULTS, fault_lines, keys_of
 from fairagent.storage import yaml_text
 from fairagent.storage.readers import Malformed, file_text
-from fairagent.types.clean import in_line
+from fairagent.types.clean import in_line, label_text
 from fairagent.types.common import counted
 
-MOST_FAULTS = 50
-"""So many are explained, each with the nearest key; of thousands nobody reads the others."""
-LONGEST_VALUE = 200
-"""Characters of a value in a message."""
-UNKNOWN_KEY = "unknown_key"
-"""Type of a fault whose message says all there is to say about a key."""
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
 
-class Section(BaseModel):
+class _Told(ModelMetaclass):
+    """What makes sections: a call such as `Settings(n=0)` is refused in our words, as files are."""
+
+    def __call__(cls, *values: Any, **given: Any) -> Any:
+        try:
+            return super().__call__(*values, **given)
+        except ValidationError as error:
+            raise _refused(cls, error, cls.__name__) from None  # type: ignore[arg-type]
+
+
+class Section(BaseModel, metaclass=_Told):
     """A part of a settings tree: unknown keys, nan and infinity are refused, values cannot change afterwards."""
 
     # Built when it is first read: most sections are not, or only as a part of another one.
@@ -83,6 +86,8 @@ def meanings(section: type[Section]) -> Mapping[str, str]:
     return {name: texts[name] for name in section.model_fields if texts.get(name)}
 
 
+Label = Annotated[str, BeforeValidator(label_text)]
+"""A label of a group: 1 is "1", true is "true"."""
 S = TypeVar("S", bound=Section)
 
 
@@ -91,9 +96,13 @@ def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
     try:
         return model.model_validate(values if isinstance(values, dict) else dict(values))
     except ValidationError as error:
-        faults = [_explain(model, fault) for fault in error.errors(include_url=False)[:MOST_FAULTS]]
-        more = [f"  ... and {error.error_count() - MOST_FAULTS} more"] if error.error_count() > MOST_FAULTS else []
-        raise SettingsError("\n".join([f"{origin}: {counted(error.error_count(), 'error')}", *faults, *more])) from None
+        raise _refused(model, error, origin) from None
+
+
+def _refused(model: type[BaseModel], error: ValidationError, origin: str) -> SettingsError:
+    faults = [f"  {fault}" for fault in fault_lines(model, error.errors(include_url=False))]
+    more = [f"  ... and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
+    return SettingsError("\n".join([f"{origin}: {counted(len(faults), 'error')}", *faults[:MOST_FAULTS], *more]))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -144,53 +153,3 @@ def merge(*layers: Mapping[str, Any], levels: float = math.inf) -> dict[str, Any
             nested = levels > 1 and isinstance(value, Mapping) and isinstance(below, Mapping)
             merged[key] = merge(below, value, levels=levels - 1) if nested else value  # type: ignore[arg-type]
     return merged
-
-
-def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The keys of a section as files write them, which may be words that Python keeps for itself (`assert`)."""
-    return {field.alias or name: field for name, field in model.model_fields.items()}
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at what was meant: the nearest of the `known` names, or all of them.
-
-    >>> nearest("mrr", ["exposure", "mmr"]), nearest("x", ["exposure", "mmr"])
-    ("did you mean 'mmr'?", 'there are: exposure, mmr')
-    """
-    names = list(known)
-    near = difflib.get_close_matches(name[:LONGEST_VALUE], names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-
-
-def _explain(model: type[BaseModel], fault: Any) -> str:
-    first, *rest = fault["loc"] or ("(top)",)
-    place = "".join([str(first), *(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)])
-    place = place if len(place) <= LONGEST_VALUE else f"{place[:LONGEST_VALUE]} ..."
-    if fault["type"] == "extra_forbidden":
-        key = str(fault["loc"][-1])
-        hint = nearest(key, _field_names(model, fault["loc"][:-1])).replace("there are", "known here")
-        return f"  {place}: {gone(key) or f'unknown key; {hint}'}"
-    given = "" if fault["type"] == UNKNOWN_KEY or isinstance(fault["input"], Mapping) else _given(fault["input"])
-    got = f" (got {given[:LONGEST_VALUE]}{' ...' * (len(given) > LONGEST_VALUE)})" if given else ""
-    return f"  {place}: {fault['msg'].removeprefix('Value error, ')}{got}"
-
-
-def _given(value: object) -> str:
-    return "nothing" if value is None else repr(value)
-
-
-def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
-    """The keys that are valid at `loc`, by the annotations of the fields on the way."""
-    candidates: list[Any] = [model]
-    for part in loc:
-        fields = [(candidate, keys_of(candidate).get(str(part))) for candidate in candidates]
-        # A part that is no field is a mapping key, a list index or a union's tag: stay on the level.
-        inner = (_models_in(field.annotation) if field else [candidate] for candidate, field in fields)
-        candidates = list(chain.from_iterable(inner))
-    return sorted({name for candidate in candidates for name in keys_of(candidate)})
-
-
-def _models_in(annotation: Any) -> list[Any]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]

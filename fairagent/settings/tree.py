@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, mo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.errors import SettingsError
+from fairagent.settings.faults import UNKNOWN_KEY, no_such, worded
 from fairagent.settings.models import BudgetSettings, ModelSettings, Price
 from fairagent.settings.parts import (
     SLOTS,
@@ -34,7 +35,7 @@ from fairagent.settings.parts import (
     part_keys,
     read_part,
 )
-from fairagent.settings.section import UNKNOWN_KEY, Section, merge, nearest, nested, parse_yaml, read_yaml, validate
+from fairagent.settings.section import Section, merge, nested, parse_yaml, read_yaml, validate
 
 FOLDER = Path(__file__).resolve().parents[1] / "profiles"
 
@@ -47,7 +48,7 @@ def profiles() -> tuple[str, ...]:
 def read_profile(name: str) -> dict[str, Any]:
     """What a profile sets; SettingsError where there is none of this name."""
     if name not in profiles():
-        raise SettingsError(f"no profile {name!r}; {nearest(name, profiles())}")
+        raise SettingsError(no_such("profile", name, profiles()))
     return read_yaml(FOLDER / f"{name}.yaml")
 
 
@@ -135,7 +136,7 @@ def _target(value: Any) -> Any:
             targets[str(dimension)] = read_part("target", given)
         except ValidationError as error:
             for fault in error.errors():
-                message = PydanticCustomError(fault["type"], fault["msg"])
+                message = PydanticCustomError(fault["type"], worded(fault))
                 faults.append({"type": message, "loc": (str(dimension), *fault["loc"]), "input": fault["input"]})
         except ValueError as error:
             message = PydanticCustomError(UNKNOWN_KEY, str(error))

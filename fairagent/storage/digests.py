@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fairagent.errors import BackendUnavailable, Fault, IndexMismatch
 from fairagent.storage.files import write_whole
@@ -132,11 +132,6 @@ def sealed(line: str, key: str = "") -> str:
     return f'{line[:-1]},"sha256":"{checksum(line, key)}"}}'
 
 
-def is_sealed(line: str) -> bool:
-    """Whether the line ends as a sealed one does."""
-    return line[-TAIL:].startswith(',"sha256":"')
-
-
 def unsealed(line: bytes, key: str = "") -> bytes:
     """The object that was sealed; ValueError where the line is another one, or belongs to something else."""
     plain = line.rstrip(b"\n")
@@ -170,20 +165,14 @@ def _sample(path: Path) -> str:
     return digest.hexdigest()
 
 
-class FileState(NamedTuple):
-    """What a file is compared by with what it was."""
+FileState = tuple[int, ...]
+"""What a file is compared by with what it was: size, times (ns) of the last changes, inode, device."""
 
-    size: int
-    modified: int
-    changed: int
-    inode: int
-    device: int
 
-    @classmethod
-    def of(cls, descriptor: int) -> FileState:
-        """That of an open file."""
-        stat = os.fstat(descriptor)
-        return cls(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_dev)
+def _state_of(descriptor: int) -> FileState:
+    """That of an open file."""
+    stat = os.fstat(descriptor)
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_dev
 
 
 _known: dict[tuple[str, FileState], str] = {}
@@ -193,14 +182,14 @@ _known: dict[tuple[str, FileState], str] = {}
 def file_digest(path: Path, clock: Callable[[], int] = time.time_ns) -> str:
     """SHA-256 (hex) of a file; `clock` gives the time in ns since 1970. OSError where it cannot be read."""
     with open_to_read(path) as file:
-        state = FileState.of(file.fileno())
+        state = _state_of(file.fileno())
         place = str(path.absolute())
-        if state.size >= LEAST and (digest := _known.get((place, state)) or _noted(place, state)):
+        if state[0] >= LEAST and (digest := _known.get((place, state)) or _noted(place, state)):
             return digest
         began = clock()
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        left_alone = max(state.modified, state.changed) < began - QUIET and FileState.of(file.fileno()) == state
-    if state.size >= LEAST and left_alone:
+        left_alone = max(state[1:3]) < began - QUIET and _state_of(file.fileno()) == state
+    if state[0] >= LEAST and left_alone:
         _known[place, state] = digest
         with suppress(BackendUnavailable):
             write_whole(_note_path(place), sealed(json.dumps({"state": state, "digest": digest}), place) + "\n")
@@ -219,7 +208,7 @@ def _noted(place: str, state: FileState) -> str:
     """The digest of the file in this state; "" where there is no good note of it."""
     try:
         note = parse_json(unsealed(file_bytes(_note_path(place), LARGEST_NOTE), place).decode())
-        return str(note["digest"]) if FileState(*note["state"]) == state else ""
+        return str(note["digest"]) if tuple(note["state"]) == state else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

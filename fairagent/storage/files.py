@@ -102,8 +102,8 @@ def _tidy(name: str, at: int) -> None:
 
 
 def force(path: Path) -> None:
-    """Force to the disk what a file holds, or which files are in a folder."""
-    descriptor = os.open(path, os.O_RDONLY | ASIDE)
+    """Force to the disk what a file holds, or which files are in a folder, which a link may lead to."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

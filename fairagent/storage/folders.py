@@ -38,6 +38,8 @@ class Workshop:
     """Where what is to be at `folder` is made: in `new`; `old` is what was there before, `path` the workshop itself."""
 
     def __init__(self, folder: Path) -> None:
+        # A link that the user has put there stays, and leads to what is new.
+        folder = folder.resolve() if folder.is_symlink() else folder
         self.folder, self.path = folder, folder.parent / f"{folder.name}.partial"
         self.new, self.old = self.path / "new", self.path / "old"
 

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
-import traceback
+from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from time import sleep
 from typing import Any, TypeVar
 
-from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.errors import BackendUnavailable
 from fairagent.storage.signals import ENDING
 from fairagent.storage.threads import OF_BLAS
 
 T = TypeVar("T")
-PATIENCE = 1.0
-"""Seconds that a process without a job is given to end by itself."""
-BEAT = 1.0
-"""Seconds between two signs of life of a process, which a thread of its own gives, however long a job takes."""
-SILENT, STOPPED = 300, 20
-"""Looks, a `BEAT` each, without a sign of life until a process is given up; those at one that is known to be stopped.
-
-Looks and not seconds, so that nothing is given up for the time in which this process was itself stopped.
-"""
+LOOK = 1.0
+"""Seconds between two looks whether a process was stopped."""
+STOPPED = 20
+"""Looks in a row that find it so until it is given up: looks and not seconds, since this one may be stopped itself."""
 
 
 def cores() -> int:
@@ -41,152 +36,112 @@ def cores() -> int:
 
 
 class Crew(ThreadPoolExecutor):
-    """An executor whose threads hand each job to a process of their own; the first does its jobs `here`, if so wanted.
+    """An executor that hands jobs to as many processes; one does its jobs `here`, if so wanted.
 
-    Processes start with the first jobs, those besides `here` after `patience` seconds, so that a short run starts none.
-    They end with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments
-    and its result can be pickled, and what it raises is raised here; BackendUnavailable where its process has ended, or
-    gives no sign of life: one that was stopped would be waited for without end.
+    Processes start with the first jobs, those besides `here` once it is to `grow`: a short run starts none. They end
+    with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments and its
+    result can be pickled, and what it raises is raised here; BackendUnavailable where a process has ended, or was
+    stopped: it would be waited for without end.
     """
 
-    def __init__(self, count: int, here: bool = True, patience: float = 0.0) -> None:
+    def __init__(self, count: int, here: bool = True) -> None:
         super().__init__(count, thread_name_prefix="crew", initializer=self._begin)
+        self._pool = ProcessPoolExecutor(max(1, count - here), get_context("spawn"), _prepare)
         self._mine = threading.local()
         self._lock = threading.Lock()
-        self._here, self._patience = here, patience
-        self._ending = threading.Event()
-        self._others: list[_Other] = []
+        self._here, self._watched, self._given_up = here, False, ""
+        self._awake, self._ending = threading.Event(), threading.Event()
+        if not here:
+            self.grow()
 
     def submit(self, work: Callable[..., T], /, *arguments: Any, **_: Any) -> Future[T]:
         """Have a job done; its result as a future."""
         return super().submit(lambda: self._do(work, arguments))
 
+    def grow(self) -> None:
+        """Have the other processes start."""
+        self._awake.set()
+
+    @property
+    def grown(self) -> bool:
+        """Whether they are to."""
+        return self._awake.is_set()
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Wait for the jobs that are under way, and end the processes."""
         self._ending.set()
+        self._awake.set()
         super().shutdown(wait, cancel_futures=cancel_futures)
-        for other in self._others:
-            other.end()
+        self.abandon()
+        self._pool.shutdown(cancel_futures=True)
 
     def abandon(self) -> None:
         """End the processes at once: nobody waits for what they do."""
         self._ending.set()
-        for other in self._others:
-            other.kill()
+        self._awake.set()
+        for one in self._processes:
+            one.kill()
+
+    @property
+    def _processes(self) -> list[BaseProcess]:
+        return list((self._pool._processes or {}).values())
 
     def _begin(self) -> None:
         with self._lock:
-            here, self._here = self._here, False
-        self._mine.other = None
-        if not here and not self._ending.wait(self._patience):
-            self._mine.other = _Other()
-            self._others.append(self._mine.other)
+            self._mine.here, self._here = self._here, False
+        if self._mine.here:
+            return
+        self._awake.wait()
+        with self._lock:
+            if not (self._watched or self._ending.is_set()):
+                self._watched = True
+                threading.Thread(target=self._watch, name="crew-watch", daemon=True).start()
 
     def _do(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        other: _Other | None = self._mine.other
-        return work(*arguments) if other is None else other.do(work, arguments)
-
-
-class _Other:
-    """A process that does one job at a time, for one thread."""
-
-    def __init__(self) -> None:
-        spawn = get_context("spawn")
-        self._pipe, theirs = spawn.Pipe()
-        self._beats, beating = spawn.Pipe(duplex=False)
-        self._process = spawn.Process(target=_serve, args=(theirs, beating), daemon=True)
-        self._process.start()
-        theirs.close()
-        beating.close()
-        self._given_up = ""
-        threading.Thread(target=self._watch, name="crew-watch", daemon=True).start()
-
-    def do(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        """What `work` returns or raises there."""
+        if self._mine.here:
+            return work(*arguments)
         try:
-            self._pipe.send((work, arguments))
-            result, error = self._pipe.recv()
-        except (EOFError, OSError):
-            self._process.join(PATIENCE)
-            ended = f"has ended (exit code {self._process.exitcode}): was it killed, or is the memory used up?"
+            return self._pool.submit(work, *arguments).result()
+        except BrokenProcessPool:
+            how = self._given_up or "has ended: was it killed, or is the memory used up?"
             raise BackendUnavailable(
-                f"a worker process {self._given_up or ended} What is done stays: repeat the command, with fewer "
-                "--workers where memory is short"
+                f"a worker process {how} What is done stays: repeat the command, with fewer --workers where memory is "
+                "short"
             ) from None
-        if error is not None:
-            raise error
-        return result  # type: ignore[no-any-return]
-
-    def kill(self) -> None:
-        """End the process at once; what it does is lost."""
-        self._process.terminate()
-
-    def end(self) -> None:
-        """End the process, ready or not."""
-        self._pipe.close()
-        self._process.join(PATIENCE)
-        # A stopped process would look at no other signal.
-        self._process.kill()
-        self._process.join()
 
     def _watch(self) -> None:
-        """Kill the process once it has been silent for too long; who waits for its job is told why."""
-        pid = self._process.pid
-        if silent_for(self._beats, lambda: is_stopped(pid)):
-            self._given_up = (
-                f"(pid {pid}) {'is stopped (SIGSTOP)' if is_stopped(pid) else 'gives no sign of life'} and was ended."
-            )
-            self._process.kill()
-
-
-def silent_for(beats: Connection, stopped: Callable[[], bool]) -> bool:
-    """Wait until no sign of life has come for too many looks; False where the other end was closed before.
-
-    Of those at a process that is `stopped` fewer will do.
-    """
-    silent = asleep = 0
-    with suppress(EOFError, OSError):
-        while silent < SILENT and asleep < STOPPED:
-            if beats.poll(BEAT):
-                beats.recv_bytes()
-                silent = asleep = 0
-            else:
-                silent, asleep = silent + 1, asleep + 1 if stopped() else 0
-        return True
-    return False
+        """Kill a process that was stopped for too long; who waits for its job is told why."""
+        looks = Counter[int | None]()
+        while not self._ending.wait(LOOK):
+            for one in self._processes:
+                looks[one.pid] = looks[one.pid] + 1 if is_stopped(one.pid) else 0
+                if looks[one.pid] >= STOPPED:
+                    self._given_up = f"(pid {one.pid}) is stopped (SIGSTOP) and was ended."
+                    one.kill()
 
 
 def is_stopped(pid: int | None) -> bool:
-    """Whether a process was stopped (SIGSTOP, Ctrl-Z); False where the system does not tell."""
+    """Whether a process was stopped (SIGSTOP, Ctrl-Z)."""
     try:
         # After the command's name, which may hold anything, comes the state.
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
     except (OSError, IndexError):
-        return False
+        told = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, check=False)
+        return told.stdout.startswith(b"T")
 
 
-def _beat(beats: Connection) -> None:
-    with suppress(OSError):
-        while True:
-            beats.send_bytes(b".")
-            sleep(BEAT / 2)
+def _prepare() -> None:
+    """What a process does before its first job."""
+    parent = parent_process()
+    assert parent is not None
 
+    def end_with_it() -> None:
+        parent.join()
+        os._exit(1)
 
-def _serve(jobs: Connection, beats: Connection) -> None:
-    """Do jobs until the other end is closed, which the end of the process there does as well."""
-    threading.Thread(target=_beat, args=(beats,), daemon=True).start()
+    threading.Thread(target=end_with_it, daemon=True).start()
     # Libraries that are loaded from now on use one thread; OpenMP is torch's and faiss's.
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", *OF_BLAS), "1"))
     # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
-    with suppress(EOFError, OSError):
-        while True:
-            work, arguments = jobs.recv()
-            try:
-                outcome: tuple[Any, BaseException | None] = work(*arguments), None
-            except BaseException as error:
-                if not isinstance(error, FairAgentError):
-                    error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-                outcome = None, error
-            jobs.send(outcome)

@@ -7,8 +7,8 @@ with its length alone, and values are made only where it keeps to the bounds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 import yaml
@@ -25,7 +25,8 @@ NESTED = f"more than {DEEPEST} lists and mappings within each other"
 LONGEST_NUMBER = 40
 """Characters of a number; longer ones are no settings, and some of them take Python long to read."""
 
-_TIMESTAMP, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int", "float"))
+_TIMESTAMP, _INT, _FLOAT, _BOOL = (f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int", "float", "bool"))
+_TRUTH = re.compile("(?:true|True|TRUE|false|False|FALSE)$")
 
 T = TypeVar("T")
 
@@ -34,10 +35,13 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """Safe YAML without dates, which no setting is: 2022-01-01 is a text."""
+    """Safe YAML without dates, which no setting is: 2022-01-01 is a text.
+
+    As in YAML 1.2 only true and false are what they say: yes, no, on and off are texts, as they are in a table.
+    """
 
     yaml_implicit_resolvers: ClassVar = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        first: [(tag, _TRUTH if tag == _BOOL else pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
         for first, resolvers in _Base.yaml_implicit_resolvers.items()
     }
 
@@ -69,9 +73,7 @@ def _guarded(text: str, read: Callable[[], T]) -> T:
     if len(text) > LARGEST_YAML:
         raise Malformed(f"larger than {LARGEST_YAML:,} characters")
     try:
-        checker = _Checker()
-        for event in yaml.parse(text, _Loader):
-            checker.take(event)
+        _check(text)
         return read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -85,79 +87,50 @@ def _guarded(text: str, read: Callable[[], T]) -> T:
         raise Malformed(f"not valid YAML: {' '.join(str(error).split())}") from None
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping whose end has not come; `keys` are those of a mapping so far, None of a list."""
+def _check(text: str) -> None:
+    """Malformed where a YAML text exceeds the bounds, what an alias stands for counted each time."""
+    events = yaml.parse(text, _Loader)
+    anchors: dict[str, tuple[int, int]] = {}
 
-    anchor: str | None
-    keys: set[str] | None
-    first: int
-    """How many values came before."""
-    depth: int = 1
-    """Levels within it, itself included."""
-    at_key: bool = True
-
-
-@dataclass(slots=True)
-class _Checker:
-    """Counts what the events of a text stand for."""
-
-    values: int = 0
-    open: list[_Open] = field(default_factory=list)
-    anchors: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Name -> how many values it stands for, in how many levels."""
-
-    def take(self, event: Any) -> None:
-        """Look at the next event; Malformed where it exceeds a bound."""
-        if isinstance(event, yaml.ScalarEvent):
-            self._check_scalar(event)
-            self._add(event, 1, 0, event.value)
-            if event.anchor:
-                self.anchors[event.anchor] = 1, 0
-        elif isinstance(event, yaml.CollectionStartEvent):
-            self._check_tag(event)
-            self._add(event, 1, 1)
-            keys: set[str] | None = set() if isinstance(event, yaml.MappingStartEvent) else None
-            self.open.append(_Open(event.anchor, keys, self.values - 1))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            ended = self.open.pop()
-            if self.open:
-                self.open[-1].depth = max(self.open[-1].depth, ended.depth + 1)
-            if ended.anchor:
-                self.anchors[ended.anchor] = self.values - ended.first, ended.depth
-        elif isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self.anchors:
+    def size(event: Any, depth: int) -> tuple[int, int]:
+        """How many values it stands for, in how many levels; `depth` are around it."""
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in anchors:
                 raise _at(event, f"the alias *{event.anchor} stands for nothing that ends before it")
-            self._add(event, *self.anchors[event.anchor])
-
-    def _add(self, event: Any, values: int, levels: int, key: str | None = None) -> None:
-        """Count a value that stands for so many values in so many levels; `key` is its text, if it has one."""
-        self.values += values
-        if self.values > MOST_VALUES:
-            raise _at(event, f"more than {MOST_VALUES:,} keys and values, aliases resolved")
-        if len(self.open) + levels > DEEPEST:
+            values, levels = anchors[event.anchor]
+        else:
+            if event.tag is not None:
+                raise _at(event, "a tag (!name), which is not available; quote what should be a text")
+            if isinstance(event, yaml.ScalarEvent):
+                if "\0" in event.value:
+                    raise _at(event, "a NUL character")
+                event.value.encode()  # half of a surrogate pair is no text
+            values, levels = (1, 0) if isinstance(event, yaml.ScalarEvent) else inside(event, depth)
+            if event.anchor:
+                anchors[event.anchor] = values, levels
+        if depth + levels > DEEPEST:
             raise _at(event, NESTED)
-        if not self.open:
-            return
-        above = self.open[-1]
-        above.depth = max(above.depth, levels + 1)
-        if above.keys is None:
-            return
-        if above.at_key and key is not None:
-            if key in above.keys:
-                raise _at(event, f"the key {key[:60]!r} occurs twice")
-            above.keys.add(key)
-        above.at_key = not above.at_key
+        return values, levels
 
-    def _check_scalar(self, event: Any) -> None:
-        self._check_tag(event)
-        if "\0" in event.value:
-            raise _at(event, "a NUL character")
-        event.value.encode()  # half of a surrogate pair is no text
+    def inside(event: Any, depth: int) -> tuple[int, int]:
+        if depth >= DEEPEST:
+            raise _at(event, NESTED)
+        values, levels, number, keys = 1, 1, 0, set[str]()
+        while not isinstance(inner := next(events), yaml.CollectionEndEvent):
+            more, deeper = size(inner, depth + 1)
+            values, levels = values + more, max(levels, deeper + 1)
+            if values > MOST_VALUES:
+                raise _at(inner, f"more than {MOST_VALUES:,} keys and values, aliases resolved")
+            if isinstance(event, yaml.MappingStartEvent) and number % 2 == 0 and isinstance(inner, yaml.ScalarEvent):
+                if inner.value in keys:
+                    raise _at(inner, f"the key {inner.value[:60]!r} occurs twice")
+                keys.add(inner.value)
+            number += 1
+        return values, levels
 
-    def _check_tag(self, event: Any) -> None:
-        if event.tag is not None:
-            raise _at(event, "a tag (!name), which is not available; quote what should be a text")
+    for event in events:
+        if isinstance(event, yaml.NodeEvent):
+            size(event, 0)
 
 
 def _at(place: Any, message: str) -> Malformed:

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairagent.extend import FIELDS, Usage, UsageError, about_request, logger, nearest
+from fairagent.extend import FIELDS, UsageError, about_request, logger, no_such
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
 
@@ -57,29 +57,29 @@ class StudioMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of now."""
-        usage = self._desk.usage
-        loads = {name: lanes.load for name, lanes in self._lanes.items()}
-        tokens = {"input": usage.input_tokens, "output": usage.output_tokens}
-        gauge, counter = GaugeMetricFamily, CounterMetricFamily
-        yield gauge("fairagent_collection_documents", "Documents of the open index.", self._desk.documents)
-        yield counter("fairagent_index_reopened", "How often a replaced index was opened.", self._desk.openings - 1)
-        running = gauge("fairagent_lane_running", "Pieces of work that are being done.", labels=("lane",))
-        waiting = gauge("fairagent_lane_waiting", "Pieces of work that wait for a lane.", labels=("lane",))
-        for name, load in loads.items():
-            running.add_metric((name,), load[0])
-            waiting.add_metric((name,), load[1])
-        yield from (running, waiting)
-        yield counter("fairagent_model_calls", "Requests to language models, failed ones too.", usage.calls)
-        yield counter("fairagent_model_failures", "Of those, without a usable reply.", usage.unusable)
-        kinds = counter("fairagent_model_tokens", "Tokens that language models read, write.", labels=("kind",))
-        for name, count in tokens.items():
-            kinds.add_metric((name,), count)
-        yield kinds
-        # Without a price nothing is known, and 0 would be wrong.
-        if usage.cost is not None:
-            yield counter("fairagent_model_dollars", "What they cost, in US dollars.", usage.cost)
-        saved = (usage.saved or Usage()).calls
-        yield counter("fairagent_model_cached_calls", "Calls that the cache has saved.", saved)
+        usage = self._desk.live.usage
+        yield GaugeMetricFamily("fairagent_collection_documents", "Documents of the open index.", self._desk.documents)
+        for place, (name, about) in enumerate(
+            (("running", "Pieces of work that are being done."), ("waiting", "Pieces of work that wait for a lane."))
+        ):
+            gauge = GaugeMetricFamily(f"fairagent_lane_{name}", about, labels=("lane",))
+            for lane, lanes in self._lanes.items():
+                gauge.add_metric((lane,), lanes.load[place])
+            yield gauge
+        tokens = CounterMetricFamily("fairagent_model_tokens", "Tokens that models read, write.", labels=("kind",))
+        tokens.add_metric(("input",), usage.input_tokens)
+        tokens.add_metric(("output",), usage.output_tokens)
+        yield tokens
+        for name, about, count in (
+            ("index_reopened", "How often a replaced index was opened.", self._desk.live.openings - 1),
+            ("model_calls", "Requests to language models, failed ones too.", usage.calls),
+            ("model_failures", "Of those, without a usable reply.", usage.unusable),
+            # Without a price nothing is known, and 0 would be wrong.
+            ("model_dollars", "What they cost, in US dollars.", usage.cost),
+            ("model_cached_calls", "Calls that the cache has saved.", usage.saved.calls if usage.saved else 0),
+        ):
+            if count is not None:
+                yield CounterMetricFamily(f"fairagent_{name}", about, count)
 
 
 class RequestLog:
@@ -133,6 +133,6 @@ async def expect_known_arguments(request: Request) -> None:
     known = {one.alias for one in route.dependant.query_params}
     for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in known:
-            raise UsageError(f"{name!r} is no argument of {route.path}; {nearest(name, sorted(known))}")
+            raise UsageError(f"{route.path} has {no_such('argument', name, sorted(known))}")
         if count > 1:
             raise UsageError(f"{name!r} stands {count} times in the address")

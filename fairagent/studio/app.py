@@ -1,26 +1,8 @@
 """The studio's application: pages, ours and other packages', their calls, and how errors leave it.
 
-A page is a `StudioPage`, named in an entry point of the group `fairagent.studio_pages`. Ours (search, prompts, runs)
-are registered in the same way; another package's needs nothing but this in its pyproject.toml, and the class:
-
-    [project.entry-points."fairagent.studio_pages"]
-    hello = "my_package:HelloPage"
-
-    class HelloPage(StudioPage):
-        links = (("/hello", "Hello"),)
-
-        def add(self, app: FastAPI, studio: Studio) -> None:
-            @app.get("/api/hello", summary="How many topics there are")
-            async def topics() -> Response:
-                return await studio.json(lambda: {"topics": len(studio.desk.collection.topics)})
-
-            @app.get("/hello", include_in_schema=False)
-            async def page() -> Response:
-                return studio.html("hello.html", folder=Path(__file__).parent)
-
-A template may extend our `base.html`, which sets `title`, `here`, `skip` and `skip_to`. A page is given to whoever
-reaches the port on this machine (`RequestGuard`): it holds nothing of the collection, and its script asks for that
-under /api/ by `record` and `events` of /assets/ask.js, which send the token.
+A page is a `StudioPage`, named in an entry point of the group `fairagent.studio_pages`, as ours are (docs/extending.md
+has one). A page is given to whoever reaches the port on this machine (`RequestGuard`): it holds nothing of the
+collection, and its script asks for that under /api/ by `record` and `events` of /assets/ask.js, which send the token.
 """
 
 from __future__ import annotations
@@ -51,12 +33,12 @@ from fairagent.extend import (
     LONGEST_QUERY,
     STYLES,
     TEMPLATES,
-    DataError,
     FairAgentError,
-    IndexMismatch,
     PlainRecord,
     SettingsError,
+    fault_lines,
     load_plugins,
+    no_such,
 )
 from fairagent.studio.access import MEDIA, RequestLog, StudioMetrics, expect_known_arguments
 from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
@@ -66,7 +48,6 @@ from fairagent.studio.lanes import (
     OF_ONE_USER,
     WITH_MODEL,
     Lanes,
-    NothingThere,
     Work,
     encoded,
     events,
@@ -74,6 +55,7 @@ from fairagent.studio.lanes import (
     status,
 )
 from fairagent.studio.server import (
+    DATA,
     LARGEST_BODY,
     METRICS,
     OPEN,
@@ -86,11 +68,10 @@ from fairagent.studio.server import (
 )
 from fairagent.studio.spending import UserBudgetExceeded
 
-GROUP = "fairagent.studio_pages"
 DOCS = "/docs"
 PAGES = Path(__file__).parent / "pages"
 STREAM = "text/event-stream"
-SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "copy.js", "docs.js")
+SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "docs.js")
 """Files of every page, and of that of the API."""
 SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 STREAMS: dict[int | str, dict[str, Any]] = {
@@ -159,7 +140,7 @@ class StudioPage:
 def studio_pages() -> list[StudioPage]:
     """A page of every installed class, in order; SettingsError for one that cannot be loaded."""
     try:
-        classes = load_plugins("studio page", GROUP, StudioPage, "fairagent.studio.app.StudioPage")
+        classes = load_plugins("studio page", "fairagent.studio_pages", StudioPage, "fairagent.studio.app.StudioPage")
     except ValueError as error:
         raise SettingsError(str(error)) from None
     return sorted((page() for page in classes.values()), key=lambda page: page.position)
@@ -197,7 +178,22 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
 
     @app.get(DOCS, include_in_schema=False)
     async def docs() -> Response:
-        return api_docs()
+        # FastAPI's own, with all it loads from here, whose requests have the token of the tab.
+        page = get_swagger_ui_html(
+            openapi_url=OPEN,
+            title="fairagent studio: API",
+            swagger_js_url=f"/assets/{SWAGGER[0]}",
+            swagger_css_url=f"/assets/{SWAGGER[1]}",
+            swagger_favicon_url="data:,",
+        )
+        html = (
+            bytes(page.body).decode().replace("</body>", '<script type="module" src="/assets/docs.js"></script></body>')
+        )
+        script = html.rpartition("<script>")[2].partition("</script>")[0]
+        allowed = f"'self' 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+        # The page's own script, and nothing else, may stand in the page.
+        policy = POLICY.replace("script-src 'self'", f"script-src {allowed}")
+        return HTMLResponse(html, headers={"content-security-policy": policy})
 
     @app.get(OPEN, include_in_schema=False)
     async def schema() -> Response:
@@ -219,23 +215,6 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
         return Response(assets[name].read_bytes(), media_type=mimetypes.guess_type(name)[0])
 
     return RequestLog(RequestGuard(app, door), metrics)
-
-
-def api_docs() -> Response:
-    """FastAPI's own page of the API, with all it loads from here, whose requests have the token of the tab."""
-    page = get_swagger_ui_html(
-        openapi_url=OPEN,
-        title="fairagent studio: API",
-        swagger_js_url=f"/assets/{SWAGGER[0]}",
-        swagger_css_url=f"/assets/{SWAGGER[1]}",
-        swagger_favicon_url="data:,",
-    )
-    html = bytes(page.body).decode().replace("</body>", '<script type="module" src="/assets/docs.js"></script></body>')
-    script = html.rpartition("<script>")[2].partition("</script>")[0]
-    allowed = f"'self' 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
-    # The page's own script, and nothing else, may stand in the page.
-    policy = POLICY.replace("script-src 'self'", f"script-src {allowed}")
-    return HTMLResponse(html, headers={"content-security-policy": policy})
 
 
 class SearchPage(StudioPage):
@@ -294,40 +273,33 @@ class SearchPage(StudioPage):
 
         @app.get("/api/document", summary="The text of a document")
         async def document(id: str) -> Response:
-            return await studio.json(partial(_document, desk, id))
+            return await studio.json(partial(desk.document, id))
 
         @app.get("/", include_in_schema=False)
         async def page() -> Response:
             return studio.html("search.html", longest=LONGEST_QUERY)
 
 
-def _document(desk: Desk, id: str) -> PlainRecord:
-    try:
-        return desk.document(id)
-    except IndexMismatch:
-        raise
-    except DataError as error:
-        raise NothingThere(str(error)) from None
-
-
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(FairAgentError)
     async def ours(request: Request, error: FairAgentError) -> Response:
-        seconds = error.retry_after if isinstance(error, UserBudgetExceeded) else None
         reply = _json({"error": str(error), "kind": type(error).__name__}, status(error))
-        if seconds is not None:
-            reply.headers["retry-after"] = str(seconds)
+        if isinstance(error, UserBudgetExceeded) and error.retry_after is not None:
+            reply.headers["retry-after"] = str(error.retry_after)
         return reply
 
     @app.exception_handler(RequestValidationError)
     async def wrong(request: Request, error: RequestValidationError) -> Response:
-        # Without what was sent: nobody needs a megabyte back.
-        faults = [f"{'.'.join(map(str, fault['loc'][1:])) or 'body'}: {fault['msg']}" for fault in error.errors()[:20]]
-        return _json({"error": "; ".join(faults), "kind": "UsageError"}, 400)
+        body = getattr(request.scope["route"], "body_field", None)
+        faults = [{**fault, "loc": fault["loc"][1:] or ("body",)} for fault in error.errors()[:20]]
+        said = fault_lines(body and body.field_info.annotation, faults)
+        return _json({"error": "; ".join(said), "kind": "UsageError"}, 400)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
-        return refused(error.status_code, str(error.detail))
+        calls = [path for one in app.routes if (path := getattr(one, "path", "")).startswith(DATA)]
+        unknown = error.status_code == 404 and request.url.path.startswith(DATA)
+        return refused(error.status_code, no_such("call", request.url.path, calls) if unknown else str(error.detail))
 
     @app.exception_handler(ClientGone)
     async def gone(request: Request, error: ClientGone) -> Response:

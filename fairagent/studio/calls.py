@@ -5,7 +5,7 @@ Whoever may search may not choose files or servers: of the settings only those s
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, SearchOptions, meanings
 
@@ -73,16 +73,9 @@ class ListRequest(SearchRequest, SearchOptions):
         return SearchOptions.of(self.model_dump(include=set(SearchOptions.model_fields), exclude_none=True))
 
 
-def _some(ids: tuple[str, ...]) -> tuple[str, ...]:
-    if not ids:
-        raise ValueError("name at least one document; the list is empty")
-    return ids
-
-
 Ids = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=500)], ...],
-    AfterValidator(_some),
-    Field(description="Ids of documents as a search gives them, best first; at least one."),
+    Field(min_length=1, description="Ids of documents as a search gives them, best first; at least one."),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from fairagent.extend import (
     ExposureMeter,
     FairAgent,
     Hit,
+    IndexMismatch,
     PlainRecord,
     Query,
     Ranking,
@@ -30,7 +32,6 @@ from fairagent.extend import (
     Site,
     Step,
     TextSource,
-    Usage,
     UsageError,
     answer_record,
     asks_model,
@@ -42,7 +43,8 @@ from fairagent.extend import (
     ignore_step,
     indexed_documents,
     load_settings,
-    nearest,
+    name_of,
+    no_such,
     open_live,
     printable,
     result_record,
@@ -62,7 +64,7 @@ from fairagent.studio.calls import (
 from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
 from fairagent.studio.frontier import frontier_record
-from fairagent.studio.lanes import Listener, ignore_event
+from fairagent.studio.lanes import Listener, NothingThere, ignore_event
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -80,18 +82,6 @@ WARMING = 5
 SHOWN_TOPICS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class StartSettings:
-    """What the server's settings come from: a file, and what its command sets."""
-
-    file: Path | None
-    overrides: Mapping[str, Any]
-
-    def settings(self, choices: Choices) -> Settings:
-        """The settings of a request, whose choices each take the place of what was set; SettingsError."""
-        return load_settings(self.file, {**self.overrides, **choices.overrides})
-
-
 class NotFinished(UsageError):
     """There is no such search any more, or it was never made."""
 
@@ -100,25 +90,21 @@ class FinishedRuns:
     """The last `most` searches by query, settings and filter, to be put in another order; threads may share it."""
 
     def __init__(self, most: int = KEPT) -> None:
-        self._most = most
-        self._runs: dict[Key, SearchRun] = {}
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._runs)
+        self._most, self._lock = most, threading.Lock()
+        self.runs: OrderedDict[Key, SearchRun] = OrderedDict()
 
     def keep(self, key: Key, run: SearchRun) -> SearchRun:
         """Keep a search, and drop that which was not looked at for longest where there are too many."""
         with self._lock:
-            self._runs.pop(key, None)
-            self._runs[key] = run
-            if len(self._runs) > self._most:
-                del self._runs[next(iter(self._runs))]
+            self.runs[key] = run
+            self.runs.move_to_end(key)
+            while len(self.runs) > self._most:
+                self.runs.popitem(last=False)
         return run
 
     def get(self, key: Key, make: Callable[[], SearchRun]) -> SearchRun:
         """A search that was kept, or else what `make` gives, kept from now on."""
-        return self.keep(key, self._runs.get(key) or make())
+        return self.keep(key, self.runs.get(key) or make())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +115,13 @@ class OpenedDesk:
     agent: Callable[[Choices], FairAgent]
     finished: FinishedRuns
 
-    @property
-    def collection(self) -> Collection:
-        """That of the site."""
-        return self.site.collection
-
 
 def on_what_is_open(work: Callable[Concatenate[Desk, OpenedDesk, P], T]) -> Callable[Concatenate[Desk, P], T]:
     """`work` on what is open; begun again where an index was replaced under it."""
 
     @wraps(work)
     def done(desk: Desk, /, *given: P.args, **named: P.kwargs) -> T:
-        return desk._live.use(lambda site: work(desk, desk._opened(site), *given, **named))
+        return desk.live.use(lambda site: work(desk, desk._opened(site), *given, **named))
 
     return done
 
@@ -152,39 +133,34 @@ class Desk:
     is dropped. Raises what `open_live` and `build` do.
     """
 
-    def __init__(self, origin: StartSettings) -> None:
-        self.origin = origin
-        self.settings = origin.settings(Choices())
+    def __init__(self, file: Path | None, overrides: Mapping[str, Any]) -> None:
+        """Open what the settings of a file say, under what a command sets."""
+        self._file, self._overrides = file, overrides
+        self.settings = self.settings_of(Choices())
         self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
-            lambda choices, command: asks_model(origin.settings(choices), command)
+            lambda choices, command: asks_model(self.settings_of(choices), command)
         )
         self.documents = 0
-        self._live = open_live(settings=self.settings)
-        self._live.use(lambda site: self._opened(site).agent(Choices()))
+        self.live = open_live(settings=self.settings)
+        self.live.use(lambda site: self._opened(site).agent(Choices()))
+
+    def settings_of(self, choices: Choices) -> Settings:
+        """The settings of a request, whose choices each take the place of what was set; SettingsError."""
+        return load_settings(self._file, {**self._overrides, **choices.overrides})
 
     @property
     def site(self) -> Site:
         """What is open now."""
-        return self._live.now()
+        return self.live.now()
 
     @property
     def collection(self) -> Collection:
         """That of the site."""
         return self.site.collection
 
-    @property
-    def openings(self) -> int:
-        """How often an index was opened; it waits for nothing, also while one is opened."""
-        return self._live.openings
-
-    @property
-    def usage(self) -> Usage:
-        """What models were paid since the start."""
-        return self._live.usage
-
     def _opened(self, site: Site) -> OpenedDesk:
         def agent(choices: Choices) -> FairAgent:
-            return build(with_settings(site, self.origin.settings(choices)))
+            return build(with_settings(site, self.settings_of(choices)))
 
         def opened() -> OpenedDesk:
             self.documents = document_count(site.collection, site.index)[0]
@@ -196,9 +172,9 @@ class Desk:
     @on_what_is_open
     def warm(self, opened: OpenedDesk) -> None:
         """Search a little, which starts what is slow at first; no model is called."""
-        topics = islice(opened.collection.topics.values(), WARMING)
+        topics = islice(opened.site.collection.topics.values(), WARMING)
         agent = opened.agent(Choices())
-        for query in [Query(one.query, one.id) for one in topics] or [Query(opened.collection.name)]:
+        for query in [Query(one.query, one.id) for one in topics] or [Query(opened.site.collection.name)]:
             agent.retriever.search(query, self.settings.depth)
             # Draws are numbered, and the first belongs to the first who asks.
             if not self.settings.model.name and not agent.draws:
@@ -213,7 +189,7 @@ class Desk:
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""
-        self._live.close()
+        self.live.close()
 
     def about(self) -> PlainRecord:
         """The collection, its groups and topics, and what can be chosen."""
@@ -242,7 +218,7 @@ class Desk:
         run = agent.find(query, agent.pool_size, _steps(listen))
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run), agent, opened.collection, run)
+        return _search_record(agent.serve(run), agent, opened.site.collection, run)
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True) -> PlainRecord:
@@ -265,7 +241,7 @@ class Desk:
         run = opened.finished.get((query, request.settings, kept_to), make)
         ordered = agent.under(request.options.model_copy(update={"where": None}))
         done = ordered.reordered(run)
-        record = _search_record(done.result(done.pool), ordered, opened.collection, done)
+        record = _search_record(done.result(done.pool), ordered, opened.site.collection, done)
         return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
     @on_what_is_open
@@ -280,7 +256,7 @@ class Desk:
         query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
         heard = None if listen is ignore_event else cited
         result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
-        searched = _search_record(result.search, agent.under(options), opened.collection)
+        searched = _search_record(result.search, agent.under(options), opened.site.collection)
         return {**answer_record(result), "search": searched}
 
     @on_what_is_open
@@ -293,7 +269,7 @@ class Desk:
         given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
         query = self.query_of(request) if request.query or request.topic else Query("")
         ranking = agent.retriever.search(query, settings.depth) if query.text else given
-        meter = ExposureMeter.make(opened.collection, query.id, settings, ranking)
+        meter = ExposureMeter.make(opened.site.collection, query.id, settings, ranking)
         exposures = meter.measure(given)
         site = opened.site
         known = site.memo.get("known documents", lambda: indexed_documents(site.collection, site.index))
@@ -307,17 +283,22 @@ class Desk:
             "targets": targets,
             "oracle": meter.oracle,
             "unlabeled": [id for id, none in zip(ids, unlabeled, strict=True) if none],
-            "notes": [*filter(None, [opened.collection.behind, alone, unknown])],
+            "notes": [*filter(None, [opened.site.collection.behind, alone, unknown])],
         }
 
     @on_what_is_open
     def document(self, opened: OpenedDesk, id: str) -> PlainRecord:
-        """A document's title and text; UsageError where the engine stores none, DataError where it is not there."""
+        """A document's title and text; UsageError where the engine stores none, NothingThere where it is not there."""
         engine = opened.agent(Choices()).retriever
         if not isinstance(engine, TextSource):
             raise UsageError("this engine stores no texts of its documents")
-        document = engine.document(id)
-        return {"id": id, "title": document.title, "text": document.text}
+        try:
+            document = engine.document(id)
+        except IndexMismatch:
+            raise
+        except DataError as error:
+            raise NothingThere(str(error)) from None
+        return {"id": id, "title": name_of(document.title, "", id), "text": document.text}
 
     @on_what_is_open
     def texts(self, opened: OpenedDesk, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
@@ -329,7 +310,7 @@ class Desk:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""
         text, topics = request.query.strip(), self.collection.topics
         if request.topic and request.topic not in topics:
-            raise UsageError(f"no topic {request.topic!r} in this collection; {nearest(request.topic, topics)}")
+            raise UsageError(no_such("topic", request.topic, topics))
         if not text and not request.topic:
             raise UsageError("the query is empty; give at least one word, or a topic")
         return Query(text or topics[request.topic].query, request.topic)

@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fairagent.extend import (
-    FloatArray,
     Frontier,
     PlainRecord,
     Ranking,
@@ -21,9 +20,7 @@ from fairagent.extend import (
     total_gap,
 )
 
-MOST_LISTS = 25
-"""Lists of a record; of more those are left out between which the gap hardly falls."""
-OF_HITS = ("id", "title", "snippet", "groups")
+OF_HITS = ("id", "name", "title", "snippet", "groups")
 
 
 def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, int]) -> PlainRecord | None:
@@ -37,12 +34,13 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
     if served is None or served.frontier is None or result.trace.draw is not None or not len(run.pool):
         return None
     frontier, number = served.frontier, served.frontier.choose(served.dial)
-    numbers = shown_of(frontier.gap, number, frontier.own)
+    own, gap = frontier.own, frontier.gap
+    # The engine's list is left out where another is at least as good in everything.
+    numbers = [one for one in range(len(gap)) if one in (0, number) or one != own or gap[one] < gap[:one].min()]
     lists = [frontier.ranking(one) for one in numbers]
     every = tuple(dict.fromkeys(id for one in lists for id in one.ids))
     hits = hits_of(Ranking(every, np.zeros(len(every))), run.meter, run.retriever, run.query)
     traces = [replace(result.trace, exposures=run.meter.measure(one)) for one in lists]
-    own = frontier.own
     return {
         "served": numbers.index(number),
         "own": None if own is None else {"kept": float(frontier.kept[own]), "gap": float(frontier.gap[own])},
@@ -62,27 +60,6 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
             for one in map(hit_record, hits)
         },
     }
-
-
-def shown_of(gap: FloatArray, served: int, own: int | None) -> list[int]:
-    """The numbers of at most `MOST_LISTS` lists with these gaps (k,), which fall evenly: both ends, and what is served.
-
-    The engine's `own` list is left out where another is at least as good in everything.
-
-    >>> shown_of(np.array([0.5, 0.6, 0.4999, 0.1]), 3, 1)
-    [0, 2, 3]
-    """
-    some = range(len(gap))
-    lists = [one for one in some if one in (0, served) or one != own or gap[one] < gap[:one].min()]
-    if len(lists) <= MOST_LISTS:
-        return lists
-    step = (gap[lists[0]] - gap[lists[-1]]) / (MOST_LISTS - 2)
-    shown, last = [], math.inf
-    for number in lists:
-        if number in (served, lists[-1]) or gap[number] <= last - step:
-            shown.append(number)
-            last = gap[number] if number != served else last
-    return shown
 
 
 def share_of(frontier: Frontier, number: int) -> float:

@@ -40,6 +40,7 @@ OF_ONE_USER = 2
 """Of these, where users have names: so that nobody's silent requests hold up the others'."""
 WAITING = 200
 FAULT = "a fault of fairagent; where the server was started stands what happened"
+ENDS = "the server ends; what was asked is not done"
 AS_IT_IS = {"id", "template"}
 
 log = logger(__name__)
@@ -63,9 +64,6 @@ class StudioBusy(FairAgentError):
 
 class StudioStopped(StudioBusy):
     """The server ends."""
-
-    def __init__(self) -> None:
-        super().__init__("the server ends; what was asked is not done")
 
 
 class NothingThere(UsageError):
@@ -118,7 +116,7 @@ class Lanes:
     def expect_room(self) -> None:
         """Raise StudioBusy where too many wait, StudioStopped after `stop`."""
         if self._stopped:
-            raise StudioStopped
+            raise StudioStopped(ENDS)
         if self._waiting >= self._most:
             raise StudioBusy(f"{self._most} searches wait already; ask again in a moment")
 
@@ -151,7 +149,7 @@ class Lanes:
                 if not began:
                     self._waiting -= 1
                     ended()
-        raise StudioStopped
+        raise StudioStopped(ENDS)
 
     def stop(self) -> None:
         """End all work, that of the lanes beside too: it raises StudioStopped, now and from now on."""
@@ -246,19 +244,14 @@ def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
         try:
             while (told := await sent.get()) is not None:
                 yield event(*told)
-            yield event(*_last(task))
+            if (error := task.exception()) is None:
+                yield event("result", task.result())
+            elif isinstance(error, FairAgentError):
+                yield event("error", {"error": str(error), "kind": type(error).__name__})
+            else:
+                log.error(FAULT, exc_info=error)
+                yield event("error", {"error": FAULT, "kind": "Exception"})
         finally:
             task.cancel()
 
     return listening()
-
-
-def _last(task: asyncio.Task[PlainRecord]) -> tuple[str, PlainRecord]:
-    """The event that ends a stream."""
-    error = task.exception()
-    if error is None:
-        return "result", task.result()
-    if isinstance(error, FairAgentError):
-        return "error", {"error": str(error), "kind": type(error).__name__}
-    log.error(FAULT, exc_info=error)
-    return "error", {"error": FAULT, "kind": "Exception"}

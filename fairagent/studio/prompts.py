@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import shlex
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -43,13 +42,10 @@ from fairagent.extend import (
     counted,
     estimate_tokens,
     file_bytes,
-    flow,
     folder_of,
     judged_value,
     meaning,
-    nearest,
-    refining_part,
-    resolve,
+    no_such,
     shipped_folder,
     usage_record,
     variants,
@@ -67,12 +63,9 @@ FOLDER = Path("my-prompts")
 """The user's folder of templates where neither the settings nor the command name one."""
 SHIPPED, AGAINST, EDITED = "shipped", "against", "edited"
 """What the sides of a trial are called: the first is the shipped template, or the text that a request names."""
-FAULTS_SHOWN = 3
 LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
 """Templates that the loop asks with, as its settings say."""
 Pair = tuple[PlainRecord, PlainRecord]
-NOT_OF_SYSTEMS = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}
-"""Settings that are no systems', or that an experiment decides."""
 
 
 class PromptPage(StudioPage):
@@ -112,10 +105,6 @@ class PromptPage(StudioPage):
         async def save(body: SaveRequest) -> Response:
             """409 where its file is not as it was when it was read: nothing is written then."""
             return await studio.json(partial(desk.save, body), lane)
-
-        @app.get("/api/prompts/{id}/comparison", summary="An experiment that compares a template with the shipped one")
-        async def comparison(id: str) -> Response:
-            return await studio.json(partial(desk.comparison, id), lane)
 
         @app.get("/prompts", include_in_schema=False)
         async def page() -> Response:
@@ -256,14 +245,9 @@ class PromptDesk:
             write_whole(path, draft.template)
         return {"own": self._own_record(draft.id)}
 
-    def comparison(self, id: str) -> PlainRecord:
-        """An experiment that compares the shipped template with that of the user's folder."""
-        saved = self._path(self._known(id)).is_file()
-        return {"saved": saved, **comparison(id, self._desk.settings, self.folder)}
-
     def _known(self, id: str) -> str:
         if id not in self._shipped.ids:
-            raise UsageError(f"no prompt template {id!r}; {nearest(id, self._shipped.ids)}")
+            raise UsageError(no_such("prompt template", id, self._shipped.ids))
         return id
 
     def _path(self, id: str) -> Path:
@@ -288,7 +272,7 @@ class PromptDesk:
     def _sound(self, draft: Draft) -> Prompts:
         prompts, faults = self._read(draft)
         if prompts is None:
-            listed = "; ".join(f"line {fault.line or 1}: {fault.message}" for fault in faults[:FAULTS_SHOWN])
+            listed = "; ".join(f"line {fault.line or 1}: {fault.message}" for fault in faults[:3])
             raise UsageError(f"the template has {len(faults)} error{'s' * (len(faults) != 1)}: {listed}")
         return prompts
 
@@ -332,39 +316,6 @@ class PromptDesk:
         return record
 
 
-def comparison(id: str, settings: Settings, folder: Path) -> PlainRecord:
-    """The experiment's file, the commands that run it, and why it would say nothing about `id` ("" if it does)."""
-    given = settings.model_dump(mode="json", exclude_unset=True)
-    asking, note = settings, ""
-    if id in REFINERS:
-        asking = resolve(settings, {"loop": "fair-qr", "refine": refining_part(id, settings)})
-    elif id not in LOOPS:
-        note = (
-            f"Rankings do not depend on {id}, so that this experiment shows no difference. Take a kind that asks with "
-            "it (`fairagent evaluate --template KIND`), with the same two systems."
-        )
-    elif id not in settings.loop.templates:
-        note = f"With these settings nothing asks with {id}: set what does under `settings` (docs/prompts.md)."
-    values = asking.model_dump(mode="json", exclude_unset=True)
-    values = {name: value for name, value in values.items() if name not in NOT_OF_SYSTEMS}
-    if settings.index:
-        values["index"] = str(Path(settings.index).absolute())
-    lines = [
-        f"name: {id}, shipped and edited",
-        f"collection: {flow(str(Path(settings.collection).absolute()))}",
-        "baseline: shipped",
-        *(f"{name}: {flow(given[name])}" for name in ("budget", "prices") if given.get(name)),
-        "settings:",
-        *(f"  {name}: {flow(value)}" for name, value in values.items()),
-        "systems:",
-        "  shipped: {prompts: ''}",
-        f"  edited: {flow({'prompts': str(folder.absolute())})}",
-    ]
-    file = f"compare-{id}.yaml"
-    commands = [shlex.join(["fairagent", command, file]) for command in ("estimate", "evaluate")]
-    return {"file": file, "yaml": "\n".join(lines) + "\n", "commands": commands, "note": note}
-
-
 def pairs_of(trials: Sequence[PlainRecord], sides: Sequence[str]) -> list[Pair]:
     """The trials of the first and of the second of the `sides` on each topic on which both came to something."""
     topics: dict[Any, dict[str, PlainRecord]] = {}
@@ -379,26 +330,20 @@ def means_of(pairs: Sequence[Pair], sides: Sequence[str]) -> dict[str, PlainReco
 
     Of the gaps also on how many topics the second's is lower or higher, of nDCG also that of the first list.
     """
-    gaps = [(left["gap"]["after"], right["gap"]["after"]) for left, right in pairs if "gap" in left and "gap" in right]
-    judged = [(left["ndcg"], right["ndcg"]) for left, right in pairs if left.get("ndcg") and right.get("ndcg")]
-    of_gaps = {
-        "topics": len(gaps),
-        **{side: fmean(both) for side, both in zip(sides, zip(*gaps, strict=True), strict=False)},
-        "lower": sum(right < left for left, right in gaps),
-        "higher": sum(right > left for left, right in gaps),
-    }
-    if not judged:
-        return {"gaps": of_gaps if gaps else None, "ndcg": None}
-    of_ndcg = {
-        "topics": len(judged),
-        "measure": judged[0][0]["measure"],
-        "before": fmean(left["before"] for left, _ in judged),
-        **{
-            side: fmean(one["after"] for one in both)
-            for side, both in zip(sides, zip(*judged, strict=True), strict=True)
-        },
-    }
-    return {"gaps": of_gaps if gaps else None, "ndcg": of_ndcg}
+    of_gaps: PlainRecord | None = None
+    of_ndcg: PlainRecord | None = None
+    if gaps := [(one["gap"]["after"], two["gap"]["after"]) for one, two in pairs if "gap" in one and "gap" in two]:
+        fell, rose = sum(two < one for one, two in gaps), sum(two > one for one, two in gaps)
+        of_gaps = {"topics": len(gaps), **_by_side(sides, gaps), "lower": fell, "higher": rose}
+    if judged := [(one["ndcg"], two["ndcg"]) for one, two in pairs if one.get("ndcg") and two.get("ndcg")]:
+        before, measure = fmean(one["before"] for one, _ in judged), judged[0][0]["measure"]
+        after = _by_side(sides, [(one["after"], two["after"]) for one, two in judged])
+        of_ndcg = {"topics": len(judged), "measure": measure, "before": before, **after}
+    return {"gaps": of_gaps, "ndcg": of_ndcg}
+
+
+def _by_side(sides: Sequence[str], values: Sequence[tuple[float, float]]) -> dict[str, float]:
+    return dict(zip(sides, map(fmean, zip(*values, strict=True)), strict=True))
 
 
 def ndcg_of(collection: Collection, query: Query, first: Ranking, served: Ranking, n: int) -> PlainRecord | None:
@@ -430,16 +375,15 @@ def no_effect(pairs: Sequence[Pair]) -> str:
         return f"This text changes nothing: the replies are equal {on}{', since both prompts are' * equal('prompt')}."
     if any(_ids(left) != _ids(right) for left, right in pairs):
         return ""
-    if equal("prompt"):
-        why = "both texts are filled to the same prompt"
-    elif equal("replies"):
-        why = "the replies are equal"
-    elif equal("rows"):
-        why = "other replies come to the same keywords"
-    elif not any(trial.get("kept") for pair in pairs for trial in pair):
-        why = "the loop keeps the keywords of neither, since the gap does not fall or no keyword is in the index"
-    else:
-        why = "other keywords bring the same documents in the same order"
+    reasons = {
+        "prompt": "both texts are filled to the same prompt",
+        "replies": "the replies are equal",
+        "rows": "other replies come to the same keywords",
+    }
+    kept = any(trial.get("kept") for pair in pairs for trial in pair)
+    last = "other keywords bring the same documents in the same order"
+    none = "the loop keeps the keywords of neither, since the gap does not fall or no keyword is in the index"
+    why = next((said for key, said in reasons.items() if equal(key)), last if kept else none)
     return f"This text changes nothing: the rankings are equal {on}; {why}."
 
 

@@ -17,6 +17,7 @@ from fairagent.extend import (
     PlainRecord,
     UsageError,
     is_worked_in,
+    no_such,
     open_to_read,
     plan_in,
     read_head,
@@ -106,11 +107,11 @@ def list_record(root: Path) -> PlainRecord:
 
 def page_of(root: Path, name: str) -> bytes:
     """The page of a run, by a name that leads nowhere else; UsageError where there is none, NotRegular for a link."""
-    folder = next((folder for folder in run_folders(root) if folder.name == name), None)
-    if folder is None:
-        raise UsageError(f"no run {name!r} in {root}")
+    folders = {folder.name: folder for folder in run_folders(root)}
+    if name not in folders:
+        raise UsageError(f"{root} has {no_such('run', name, folders)}")
     try:
-        with open_to_read(folder / PAGE, folder) as file:
+        with open_to_read(folders[name] / PAGE, folders[name]) as file:
             return file.read()
     except FileNotFoundError:
         raise UsageError(f"the run {name!r} in {root} has no page yet; fairagent report makes one") from None

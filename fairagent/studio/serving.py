@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 from uvicorn.config import LOGGING_CONFIG
 
 from fairagent.studio.app import studio_app
-from fairagent.studio.desk import Desk, StartSettings
+from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door, hosts_of
 from fairagent.studio.spending import SpendingBook
@@ -108,7 +108,7 @@ def listening(port: int, address: str = HERE) -> socket.socket:
 
 
 def serve(
-    origin: StartSettings, serving: Serving, runs: Path, prompts: Path | None, say: Callable[[str], None]
+    open_desk: Callable[[], Desk], serving: Serving, runs: Path, prompts: Path | None, say: Callable[[str], None]
 ) -> None:
     """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address.
 
@@ -129,7 +129,7 @@ def serve(
             made = "" if serving.token else secrets.token_urlsafe(24)
             one: Admission = {hash_of(serving.token or made): None}
             admission = one
-        desk = stack.enter_context(closing(Desk(origin)))
+        desk = stack.enter_context(closing(open_desk()))
         desk.warm()
         lanes = Lanes()
         app = studio_app(desk, lanes, Door(hosts, admission, book, serving.open_metrics), runs, prompts)

@@ -93,11 +93,10 @@ class SpendingBook:
                 self._expect_room(user, amounts)
                 reserved = ReservedSpending(self, user.name, self._today().date().isoformat(), amounts)
                 self.add(reserved, *amounts)
-                self._rows.execute("commit")
             except BaseException:
-                if self._rows.in_transaction:
-                    self._rows.execute("rollback")
+                self._rows.rollback()
                 raise
+            self._rows.commit()
         return reserved
 
     def add(self, reserved: ReservedSpending, calls: int, tokens: int, dollars: float) -> None:

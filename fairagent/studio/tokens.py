@@ -12,9 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from fairagent.extend import BackendUnavailable, DataError, FairAgentError, Fault, UsageError, open_private, parse_json
+from fairagent.extend import (
+    BackendUnavailable,
+    DataError,
+    FairAgentError,
+    Fault,
+    UsageError,
+    fault_lines,
+    open_private,
+    parse_json,
+)
 from fairagent.studio.calls import RequestModel
 
 LARGEST_FILE = 1_000_000
@@ -37,16 +46,10 @@ class UserBudget(RequestModel):
         return self
 
 
-def _of_one_word(name: str) -> str:
-    if not name or not all(sign.isalnum() or sign in "._@+-" for sign in name):
-        raise ValueError("is letters, digits and any of . _ @ + -")
-    return name
-
-
 class User(RequestModel):
     """A line of the file."""
 
-    name: Annotated[str, Field(max_length=100), AfterValidator(_of_one_word)]
+    name: Annotated[str, Field(max_length=100, pattern=r"^[\w.@+-]+$")]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     budget: UserBudget | None = None
 
@@ -83,7 +86,7 @@ def read_users(path: Path) -> Admission:
         try:
             user = User.model_validate(parse_json(line))
         except ValidationError as error:
-            faults += [Fault(path, number, f"{'.'.join(map(str, one['loc']))}: {one['msg']}") for one in error.errors()]
+            faults += [Fault(path, number, said) for said in fault_lines(User, error.errors())]
         except ValueError as error:
             faults.append(Fault(path, number, str(error)))
         else:

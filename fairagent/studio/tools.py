@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any
@@ -13,9 +12,9 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
-from pydantic import create_model
+from pydantic import ValidationError, create_model
 
-from fairagent.extend import FIELDS, FairAgentError, PlainRecord, about_request, logger
+from fairagent.extend import FIELDS, FairAgentError, PlainRecord, about_request, fault_lines, logger, no_such
 from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import WITH_MODEL, Lanes, cleaned
@@ -30,8 +29,10 @@ INSTRUCTIONS = (
 )
 OF_STEPS = ("source", "added", "dropped", "gap", "accepted", "reason")
 OF_SEARCHES = ("query", "targets", "oracle", "exposure", "gap", "stopped", "entered", "notes", "alarms", "usage")
-OF_SOURCES = ("cited", "context", "exposure", "citations", "removed")
-OF_ANSWERS = ("answer", "truncated", "source", *OF_SOURCES, "notes", "alarms", "usage")
+OF_ANSWERS = (
+    *("answer", "truncated", "source", "cited", "context", "exposure", "citations", "removed", "notes", "alarms"),
+    "usage",
+)
 
 
 def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
@@ -42,13 +43,21 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     models = lanes.beside(WITH_MODEL)
 
     async def result(command: str, request: SearchRequest, work: Callable[[], PlainRecord]) -> dict[str, Any]:
-        with _told(command):
+        # A log line for the call, without what is in it; those that are written meanwhile have its id.
+        started, status = perf_counter(), "ok"
+        with about_request(request=secrets.token_hex(8)):
             try:
                 chosen = models if desk.asks_model(request.settings, command) else lanes
                 record: dict[str, Any] = cleaned(await chosen.do(work))
-            except FairAgentError as error:
-                raise ToolError(str(error)) from None
-            return record
+            except BaseException as error:
+                status = type(error).__name__
+                if isinstance(error, FairAgentError):
+                    raise ToolError(str(error)) from None
+                raise
+            finally:
+                ms = round(1000 * (perf_counter() - started), 1)
+                log.info("request", extra={FIELDS: {"method": "mcp", "route": command, "status": status, "ms": ms}})
+        return record
 
     async def search(**given: Any) -> dict[str, Any]:
         """A ranking that is relevant and gives groups their fair share of exposure.
@@ -73,7 +82,7 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         request = ExposureRequest(**given)
         return await result("exposure", request, lambda: desk.exposure(request))
 
-    return MCPServer(
+    return ToolServer(
         "fairagent",
         instructions=INSTRUCTIONS,
         version=version("fairagent"),
@@ -82,19 +91,23 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     )
 
 
-@contextmanager
-def _told(tool: str) -> Iterator[None]:
-    """A log line for a call, without what is in it; those that are written meanwhile have its id."""
-    started, status = perf_counter(), "ok"
-    with about_request(request=secrets.token_hex(8)):
+class ToolServer(MCPServer[Any]):
+    """A server that says what is wrong with a call as the other doors do."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """Call a tool; ToolError for a name or arguments that there are not."""
+        tools = {tool.name: tool for tool in self._tool_manager.list_tools()}
+        if name not in tools:
+            raise ToolError(no_such("tool", name, tools))
         try:
-            yield
-        except BaseException as error:
-            status = type(error.__cause__ or error.__context__ or error).__name__
-            raise
-        finally:
-            ms = round(1000 * (perf_counter() - started), 1)
-            log.info("request", extra={FIELDS: {"method": "mcp", "route": tool, "status": status, "ms": ms}})
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ToolError):
+                raise error.__cause__ from None
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            faults = fault_lines(tools[name].fn_metadata.arg_model, error.__cause__.errors())
+            raise ToolError("; ".join(faults)) from None
 
 
 def _tool(function: Callable[..., Any], request: type[SearchRequest]) -> Tool:

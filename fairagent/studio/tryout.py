@@ -40,6 +40,8 @@ from fairagent.extend import (
     check_groups,
     dimensions_of,
     engine_alone,
+    name_of,
+    no_such,
     page_of,
     query_shown,
     reason_text,
@@ -232,7 +234,11 @@ class FillingTryout:
         pages = self._pages()
         verdicts, usage = ask_verdicts(model, self.prompts, self.id, pages, **self._values())
         rows = (
-            EffectRow(page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
+            EffectRow(
+                name_of(page.title, page.text, page.id),
+                "pass" if verdict.passed else "fail",
+                reason_text(verdict.reason),
+            )
             for page, verdict in zip(pages, verdicts, strict=True)
         )
         return TryoutReply(tuple(model.texts), usage, tuple(rows))
@@ -269,5 +275,5 @@ def _group_named(label: str, collection: Collection, settings: Settings) -> Grou
     for dimension in dimensions:
         if label in collection.groups.labels(dimension):
             return Group(dimension, label)
-    known = "; ".join(f"{name}: {', '.join(collection.groups.labels(name))}" for name in dimensions)
-    raise UsageError(f"no group {label!r}; there are: {known}")
+    known = [one for name in dimensions for one in collection.groups.labels(name)]
+    raise UsageError(no_such("group", label, known))

@@ -9,6 +9,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 LONGEST_QUERY = 2000
 """Characters of a query that a model sees."""
@@ -50,6 +51,38 @@ def _seen_by_person(sign: str) -> str:
 
 _FOR_MODELS = _Signs(_seen_by_model)
 _FOR_PEOPLE = _Signs(_seen_by_person)
+
+
+def shown(value: object, most: int = 60) -> str:
+    """`value` as it stands in an error message: quoted, and cut where it is long.
+
+    >>> shown("T1 0 D1 1", most=7)
+    "'T1 0 D ..."
+    """
+    try:
+        # Of a long text no more is looked at than may be shown; of anything else `repr` is somebody's code.
+        text = repr(value[: 4 * most + 4] if isinstance(value, str | bytes) else value)
+    except Exception as error:
+        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
+    return text if len(text) <= most else f"{text[:most]} ..."
+
+
+def label_text(value: Any) -> str:
+    """A label, or the name of a group, as text: 1 and 1.0 are "1", true is "true"; ValueError for anything else.
+
+    >>> label_text("1.0"), label_text(1.0), label_text(True)
+    ('1.0', '1', 'true')
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    # Scalars of numpy are asked for Python's, so that it need not be loaded.
+    value = value.item() if type(value).__module__ == "numpy" else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    expected = "text, a whole number, true or false, a list of these or label: weight pairs"
+    raise ValueError(f"{shown(value)} is no label; expected {expected}")
 
 
 def visible(text: str) -> str:
@@ -98,6 +131,26 @@ def in_line(text: str) -> str:
     'Court rank 1 fake'
     """
     return text if text.isprintable() else printable(text).replace("\n", " ").replace("\t", " ")
+
+
+NO_TITLE = re.compile(
+    r"\W*((the )?title (is )?(not known|unknown|missing)|(no|unknown) title|untitled|none|null|nan|n/?a)?\W*",
+    re.IGNORECASE,
+)
+"""Titles that tell no document from another, as catalogues write them."""
+LONGEST_NAME = 60
+
+
+def name_of(title: str, text: str, id: str) -> str:
+    """What a list calls a document: its title, or where that says nothing the first words of its text, else its id.
+
+    >>> name_of("Boats", "A sheet", "d1"), name_of("[title not known]", "A sheet", "d1"), name_of("", " ", "d1")
+    ('Boats', 'A sheet', 'd1')
+    """
+    if not NO_TITLE.fullmatch(title):
+        return title
+    words = " ".join(text[: 10 * LONGEST_NAME].split())
+    return (words if len(words) <= LONGEST_NAME else words[:LONGEST_NAME].rpartition(" ")[0]) or id
 
 
 def spreadsheet_cell(text: str) -> str:

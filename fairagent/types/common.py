@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
@@ -166,6 +167,16 @@ def counted(number: int, noun: str) -> str:
     ('1 document', '1,200 steps')
     """
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def listed(names: Collection[str], most: int = 20) -> str:
+    """`names` in one line, in order; beyond `most` the rest is counted.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    first = ", ".join(list(names)[:most])
+    return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
 
 def quoted(text: str) -> str:

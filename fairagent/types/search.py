@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
+from fairagent.types.change import ExposureChange, exposure_change, seen_change
+from fairagent.types.clean import name_of
 from fairagent.types.common import Alarm, Recorded, Summarized, Usage, counted, quoted
 
 if TYPE_CHECKING:
@@ -139,6 +140,11 @@ class Hit:
     text: str = ""
     columns: Mapping[str, object] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """What people read of it: see `name_of`."""
+        return name_of(self.title, self.snippet, self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -196,8 +202,8 @@ class Exposure(Summarized):
     the part of `unknown` that goes to documents of the dimension's type (None: not known which are, so all of it), and
     `predicted` tells that labels are a classifier's probabilities; `target_known` (g,) is the part of the target
     that is known whatever the missing labels are (None: all of it). `likely` is AWRF by predicted labels, with the ends
-    of 95 % of what their errors make of it (`measures.awrf_under_error`); so in what a search serves, where labels were
-    made.
+    of 95 % of what their errors make of it (`measures.awrf_under_error`) and the part of these that all topics share
+    (`measures.shared_part`); so in what a search serves, where labels were made.
     """
 
     dimension: str
@@ -211,7 +217,7 @@ class Exposure(Summarized):
     predicted: bool = False
     unknown_target: float | None = None
     target_known: FloatArray | None = None
-    likely: tuple[float, float, float] | None = None
+    likely: tuple[float, float, float, float] | None = None
 
     @property
     def _summary(self) -> str:
@@ -389,18 +395,16 @@ class Trace(Summarized):
     def changes(self) -> tuple[ExposureChange, ...]:
         """What the search changed for the groups, a sentence a dimension: the engine's own list beside what is served.
 
-        A dimension is `worse` where its divergence has grown (a list without any label has the largest).
+        Whether it is fairer is said by `seen_change` (a list without any label has the largest divergence).
         """
         if not self.steps or not self.exposures:
             return ()
-        pairs = zip(self.steps[0].exposures, self.exposures, strict=True)
-        changes = (
-            exposure_change(
-                now.dimension, exposure_rows(was), exposure_rows(now), now.divergence > was.divergence + SHOWN_CHANGE
-            )
-            for was, now in pairs
-        )
-        return tuple(replace(one, likely=now.likely) for one, now in zip(changes, self.exposures, strict=True))
+        changes = []
+        for was, now in zip(self.steps[0].exposures, self.exposures, strict=True):
+            before, after = exposure_rows(was), exposure_rows(now)
+            about = {"verdict": seen_change(before, after, now.divergence - was.divergence)}
+            changes.append(exposure_change(now.dimension, before, after, **about, likely=now.likely and now.likely[:3]))
+        return tuple(changes)
 
     @property
     def _summary(self) -> str:
@@ -424,15 +428,8 @@ class SearchResult(Recorded):
 
     @property
     def _summary(self) -> str:
-        first = f", first {quoted(self.hits[0].title or self.hits[0].id)}" if self.hits else ""
+        first = f", first {quoted(self.hits[0].name)}" if self.hits else ""
         return f"of {quoted(self.query.text)}: {counted(len(self.hits), 'document')}{first}; gap {self.trace.gap:.4g}"
-
-
-def as_query(query: str | Query | Topic) -> Query:
-    """A text, or a topic of a collection, as a query."""
-    if isinstance(query, Topic):
-        return Query(query.query, query.id)
-    return Query(query) if isinstance(query, str) else query
 
 
 def with_terms(query: Query, terms: Sequence[Term]) -> Query:

@@ -13,7 +13,6 @@ from haystack.document_stores.in_memory import InMemoryDocumentStore
 from adapters.test_hits import EVEN, GENDERS, ORDER, SCORES
 from adapters.test_llama_index_retriever import fair
 from fairagent import build_index, load_collection, open_agent, write_demo
-from fairagent.collection import GroupTable
 from fairagent.guests.haystack import ExposureRanker, FairHaystackRetriever
 
 OURS = ["fairagent.guests.haystack"]
@@ -31,12 +30,7 @@ def test_the_ranker_gives_the_order_of_fair_rerank() -> None:
     found = ranker.run(documents=hits)
     assert [hits.index(one) for one in found["documents"]] == ORDER
     assert all(any(one is hit for hit in hits) for one in found["documents"])
-    fair = found["fair"]
-    assert fair.after[0].divergence < fair.before[0].divergence
-    assert len(ranker.run(documents=hits, top_k=2, fairness=0.0)["documents"]) == 2
     assert ranker.run(documents=[])["documents"] == []
-    table = GroupTable.from_rows([(f"d{n}", {"gender": one}) for n, one in enumerate(GENDERS)], ["gender"])
-    assert ExposureRanker(table, {"gender": EVEN}, 5, 2).run(documents=hits)["documents"] == found["documents"]
 
 
 def test_a_pipeline_is_saved_and_goes_on_as_before() -> None:
@@ -53,7 +47,8 @@ def test_a_pipeline_is_saved_and_goes_on_as_before() -> None:
     saved = pipeline.dumps()
     again = Pipeline.loads(saved, allowed_modules=OURS)
     assert again.dumps() == saved
-    assert again.get_component("fair").groups == {"gender": "meta.by.gender"}
+    ranker = again.get_component("fair")
+    assert (ranker.groups, ranker.n, ranker.fairness) == ({"gender": "meta.by.gender"}, 4, 10)
 
 
 def test_the_retriever_gives_the_ranking_of_the_search() -> None:

@@ -12,7 +12,7 @@ from openai.types import VectorStoreSearchResponse
 from openai.types.responses import ResponseFileSearchToolCall
 from pydantic import BaseModel
 
-from fairagent import FairHits, UsageError, fair_rerank
+from fairagent import DataError, FairHits, UsageError, fair_rerank
 
 GENDERS = ["male"] * 4 + ["female", "male", "", "male", "female", "male", "male", "female"]
 SCORES = [1.0 - place / 20 for place in range(len(GENDERS))]
@@ -143,6 +143,42 @@ class OpaquePoint:
 
 
 MOVED = [MovedPoint("a", 1.0, {"gender": "female"}), MovedPoint("b", 0.5, {"gender": "male"})]
+
+
+class Slotted:
+    """An object that names its fields in `__slots__`."""
+
+    __slots__ = ("id", "properties")
+
+    def __init__(self, id: str, gender: str) -> None:
+        self.id, self.properties = id, {"gender": gender}
+
+
+class Raising:
+    """An object whose field raises since a new version."""
+
+    id = "a"
+
+    @property
+    def score(self) -> float:
+        raise RuntimeError("gone in 3.0: use .relevance")
+
+
+@pytest.mark.parametrize(
+    ("hits", "groups"),
+    [
+        ([{"gender": "female"}, {"gender": "male"}], "gender"),
+        ([SimpleNamespace(metadata=SimpleNamespace(gender=one)) for one in EVEN], "gender"),
+        ([SimpleNamespace(id=one, properties={"gender": one}) for one in EVEN], "properties.gender"),
+        ([Slotted(one, one) for one in EVEN], "properties.gender"),
+    ],
+)
+def test_what_is_enough(hits: Any, groups: Any) -> None:
+    fair = fair_rerank(hits, groups, EVEN)
+    assert sorted(map(id, fair.hits)) == sorted(map(id, hits))
+    assert fair.after[0].shares.tolist() == [0.5, 0.5]
+
+
 BAD: list[tuple[Any, Any, str]] = [
     (
         MOVED,
@@ -153,6 +189,9 @@ BAD: list[tuple[Any, Any, str]] = [
     (OpaquePoint(), "gender", "is no list of hits, and holds none in body, hits, points, data, results, documents"),
     ([milvus(), milvus()], "gender", "the hits of 2 queries"),
     (CHROMA | {"distances": [[0.5]]}, "gender", "differ in length (id 12, distance 1, metadata 12, document 12)"),
+    ([{}], "gender", "hit 1 is a dict ({}), which has no id"),
+    ([Slotted("a", "female")], "gender", "there are: id, properties"),
+    (SimpleNamespace(items=[{"id": 1}]), "gender", "holds none in body, hits, points"),
 ]
 
 
@@ -161,3 +200,5 @@ def test_what_is_no_hit_says_what_was_looked_for(found: Any, groups: Any, said: 
     with pytest.raises(UsageError) as raised:
         fair_rerank(found, groups, EVEN)
     assert said in str(raised.value)
+    with pytest.raises(DataError, match=r"hit 1 cannot be read: .*gone in 3\.0"):
+        fair_rerank([Raising()], groups, EVEN)

@@ -18,7 +18,7 @@ from fairagent.guests.terms import local_bm25
 from fairagent.types import Query, Term
 
 HALF = {"gender": {"female": 0.5, "male": 0.5}}
-BY_KEY = {"author_gender": "gender"}
+BY_KEY = {"gender": "author_gender"}
 
 
 def part(id: str, of: str, text: str, score: float) -> Any:

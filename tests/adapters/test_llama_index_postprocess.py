@@ -6,14 +6,14 @@ import asyncio
 from typing import Any
 
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo
-from scripted import by_letter, collection
+from scripted import by_letter
 
 from adapters.words import node
 from fairagent.guests.llama_index import DebiasPostprocessor, ExposurePostprocessor, FairFilterPostprocessor
 from fairagent.types import Debiased, Document, Filtered, Verdict
 
 HALF = {"gender": {"female": 0.5, "male": 0.5}}
-BY_KEY = {"author_gender": "gender"}
+BY_KEY = {"gender": "author_gender"}
 GENDER = {"f": "female", "m": "male"}
 
 
@@ -95,17 +95,6 @@ def test_groups_from_metadata_get_their_share() -> None:
     assert ids(asyncio.run(after.apostprocess_nodes(nodes, query_str="q"))) == ids(chosen)
 
 
-def test_a_table_or_a_collection_says_the_same_as_metadata() -> None:
-    nodes = found("m1 m2 m3 m4 m5 m6 f1 f2")
-    table = by_letter(ids(nodes))
-    expected = ids(ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4).postprocess_nodes(nodes))
-    whole = collection(table, {"gender": {"female": 0.5, "male": 0.5}})
-    assert ids(ExposurePostprocessor(groups=table, target="uniform", n=4).postprocess_nodes(nodes)) == expected
-    assert ids(ExposurePostprocessor(groups=whole, target="population", n=4).postprocess_nodes(nodes)) == expected
-    mixed = ExposurePostprocessor(groups=whole, target={"gender": "uniform"}, n=4)
-    assert ids(mixed.postprocess_nodes(nodes)) == expected
-
-
 def test_nodes_without_a_label_keep_their_share() -> None:
     nodes = found("u1 m1 u2 m2 u3 f1 f2")
     for fairness in (0.5, 10.0):
@@ -128,5 +117,7 @@ def test_the_parts_of_a_document_have_its_groups() -> None:
     chosen = ids(after.postprocess_nodes(nodes))
     assert {"part0", "part1"} <= set(chosen)
     by_url = [node(f"n{id}", score=1, url=id) for id in ("m1", "f1")]
-    after = ExposurePostprocessor(groups=by_letter(["m1", "f1"]), n=1, target={"gender": {"female": 1.0}}, id_key="url")
+    after = ExposurePostprocessor(
+        groups=by_letter(["m1", "f1"]), n=1, target={"female": 1.0}, id_key="url", fairness=20
+    )
     assert ids(after.postprocess_nodes(by_url)) == ["nf1"]

@@ -5,9 +5,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fairagent.cli.systems import Fairness, SystemMeans, systems_table, verdicts
+from fairagent import load_collection, write_demo
+from fairagent.cli.systems import Fairness, SystemMeans, better_rows, systems_table, verdicts
 from fairagent.evaluate.comparison import Equal
 from fairagent.evaluate.judging import FUSED, SYSTEMS
 from fairagent.types import ExposureRow
@@ -96,14 +98,31 @@ def test_many_dimensions_are_a_block_each_and_none_is_none() -> None:
     assert verdicts(alone) == ("BM25", [])
 
 
-def test_the_verdict_is_the_agents_against_its_engine() -> None:
-    def row(system: str, awrf: float, women: float) -> SystemMeans:
-        groups = (ExposureRow("women", women, 0.5), ExposureRow("men", 1 - women, 0.5), ExposureRow("none", 0.1, None))
-        return SystemMeans(system, 0.5, {"gender": Fairness(awrf, 0.4, groups)}, 0, 0.1)
+def row(system: str, awrf: float, women: float, ndcg: float = 0.5, none: float = 0.1) -> SystemMeans:
+    groups = (ExposureRow("women", women, 0.5), ExposureRow("men", 1 - women, 0.5), ExposureRow("none", none, None))
+    topics = tuple(awrf + (system == "agent" and 0.001 * n) for n in range(-4, 5))
+    return SystemMeans(system, ndcg, {"gender": Fairness(awrf, 0.4, groups, topics)}, 0, 0.1)
 
+
+def test_where_the_agent_is_not_the_best_and_why(tmp_path: Path) -> None:
+    rows = [row("labeled", 0.8, 0.2, 0.7, none=0), row("exposure", 0.97, 0.3, 0.4), row("agent", 0.9, 0.3)]
+    collection = load_collection(write_demo(tmp_path / "demo", people=60))
+    labeled, exposure = better_rows(rows, collection)
+    groups, ids = collection.groups, [one.id for one in collection.documents()]
+    bare = {id for id in ids if not groups.memberships("gender", [id])[0, 1:].any()}
+    among = np.mean([id in bare for grades in collection.qrels.values() for id, grade in grades.items() if grade])
+    persons = np.mean(np.asarray(groups.of_type("gender", list(bare)), float))
+    assert labeled.startswith("labeled is best in nDCG: ")
+    assert re.findall(r"\d+%", labeled) == ["0%", "10%", f"{1 - persons:.0%}", f"{among:.0%}"]
+    assert (exposure.split(":")[0], "0.100" in exposure) == ("exposure is best in AWRF of gender", True)
+    assert list(better_rows([*rows, row("agent", 0.97, 0.3, 0.7)], collection)) == []
+
+
+def test_the_verdict_is_the_agents_against_its_engine_by_the_paired_test() -> None:
     rows = [row("BM25", 0.8, 0), row(FUSED, 0.9, 0.1), row("agent", 0.95, 0.3)]
     engine, (change,) = verdicts(rows)
-    assert engine == FUSED
-    assert str(change) == "gender: women gets 30% of the attention instead of 10%; it should have 50%"
-    assert not verdicts([*rows[:1], *rows[2:]])[1][0].worse
+    assert (engine, change.verdict, change.label) == (FUSED, "fairer", "women")
+    assert "AWRF +0.0500, 95 % interval +0.04" in str(change)
+    assert verdicts([*rows[:1], *rows[2:]])[0] == "BM25"
     assert verdicts([*rows[:2], row("agent", 0.85, 0.05)])[1][0].worse
+    assert verdicts([*rows[:2], row("agent", 0.8995, 0.05)])[1][0].verdict == "no measurable difference"

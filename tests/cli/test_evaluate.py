@@ -178,8 +178,8 @@ def test_report_writes_what_evaluate_wrote(call: Call, small: Small) -> None:
 
 def test_a_run_with_a_failed_topic_ends_with_7(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairagent.errors import DataError
+    from fairagent.retrieve.base import as_query
     from fairagent.search.agent import FairAgent
-    from fairagent.types.search import as_query
 
     search = FairAgent.search
 

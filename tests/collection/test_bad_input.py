@@ -22,7 +22,7 @@ FILE_FAULTS = [
     ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode(), mtime=0)[:-20], 1, "break off"),
     ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "3 columns, and 4 above"),
     ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "is this a run file?"),
-    ("groups.tsv", "ID\tgender\tregions\nd1\tmale\tAsia\n", 2, "no field 'id'; there are: ID, gender, regions"),
+    ("groups.tsv", "ID\tgender\tregions\nd1\tmale\tAsia\n", 2, "no field 'id'; did you mean 'ID'?"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\n", 2, "expected 3 columns (id, gender, regions), got 2"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\tAsia\nd1\tmale\tAsia\n", 3, "'d1' is that of line 2"),
     ("world.json", "[1, 2]", None, "expected dimension -> label -> share"),

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
+from typing import Any
 
 import pytest
 
+from fairagent.collection import Collection
 from fairagent.collection.config import DocumentsFile
-from fairagent.collection.documents import Documents
-from fairagent.errors import DataError
+from fairagent.collection.documents import Documents, drawn
+from fairagent.errors import DataError, UsageError
 
 
 def documents(tmp_path, *contents: str, **fields: object) -> Documents:
@@ -43,6 +47,31 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
     assert "the document id 'a' is that of part0.jsonl:1 already" in str(error.value)
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet", "frame", "rows"])
+def test_a_null_is_an_empty_text_in_every_form_and_counted(tmp_path, form):
+    rows = [{"id": "a", "text": "jazz", "g": 1}, {"id": "b", "text": None, "g": 0}, {"id": "c", "text": "", "g": None}]
+    source: Any = tmp_path / f"rows.{form}"
+    if form == "rows":
+        source = [row | {"text": math.nan} if row["text"] is None else row for row in rows]
+    elif form == "jsonl":
+        source.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    else:
+        pandas = pytest.importorskip("pandas")
+        frame = source_of = pandas.DataFrame(rows).assign(text=["jazz", math.nan, ""])
+        if form == "frame":
+            source = source_of
+        else:
+            frame.astype({"g": "Int64"}).to_csv(source, index=False) if form == "csv" else frame.to_parquet(source)
+    collection = Collection.from_records(source, groups="g")
+    assert [document.text for document in collection.source] == ["jazz", "", ""]
+    assert "2 of 3 documents without a text" in collection.notes
+    assert collection.groups.labels("g") == ("0", "1")
+    if form in ("jsonl", "csv", "parquet"):
+        files = Documents("made", (source,), DocumentsFile.model_validate({"path": "unused"}))
+        assert [document.text for document in files] == ["jazz", "", ""]
+        assert files.notes == ("2 of 3 documents without a text",)
+
+
 def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):
     line = '{"id": "a", "text": "1", "body": "2"}\n'
     source = documents(tmp_path, line)
@@ -61,3 +90,20 @@ def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):
     digest = hashlib.sha256(fields.encode() + hashlib.sha256(line.encode()).digest())
     assert documents(tmp_path, line).fingerprint() == digest.hexdigest()
     assert documents(tmp_path, line, format="jsonl").fingerprint() != digest.hexdigest()
+
+
+def test_a_share_of_the_documents_is_always_the_same(tmp_path):
+    lines = "".join(f'{{"id": "d{number}", "text": "t"}}\n' for number in range(400))
+    source = documents(tmp_path, lines)
+    assert drawn(source, 1.0) is source
+    tenth, half = drawn(source, 0.1), drawn(source, 0.5)
+    ids = [one.id for one in tenth]
+    # By hand: the documents whose SHA-256 begins with less than a tenth of the largest number.
+    hashes = {f"d{n}": int(hashlib.sha256(f"d{n}".encode()).hexdigest()[:16], 16) for n in range(400)}
+    assert ids == [id for id, number in hashes.items() if number < 0.1 * 2**64]
+    assert set(ids) < {one.id for one in half}
+    assert 20 < len(ids) < 60
+    assert tenth.count() == 40
+    assert len({one.fingerprint() for one in (source, tenth, half)}) == 3
+    with pytest.raises(UsageError, match="leaves none"):
+        list(drawn(documents(tmp_path, '{"id": "d1", "text": "t"}\n'), 0.001))

@@ -149,10 +149,10 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("{b: [gender, age]}", "'b': no dimension age; there are: gender, region"),
+        ("{b: [gender, age]}", "'b': no dimension 'age'; there are: gender, region"),
         ("{b: [gender]}", "'b': expected two or more different dimensions, got gender"),
         ("{gender: [gender, region]}", "'gender': this is the name of a dimension; choose another"),
-        ("{b: [gender, region], c: [b, region]}", "'c': no dimension b (an intersection is none: name its parts)"),
+        ("{b: [gender, region], c: [b, region]}", "'c': no dimension 'b'; there are: gender, region (an intersection"),
     ],
 )
 def test_intersections_that_cannot_be(write, settings, wanted, message):

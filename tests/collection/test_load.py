@@ -74,7 +74,7 @@ def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
     np.testing.assert_array_equal(collection.groups.shares("gender"), [0.25, 0, 0.25, 0.5])
     assert collection.notes == (
         "no document is in these groups of 'gender': NB",
-        "no world share for these groups of 'region', so 0: Africa, Europe",
+        "no share is given for these groups of 'region', so 0: Africa, Europe",
     )
 
 

@@ -193,11 +193,11 @@ def test_labels_from_the_judgments_make_an_oracle(write, settings):
 @pytest.mark.parametrize(
     ("kind", "dimension", "error", "message"),
     [
-        ("trecc", "region", UsageError, "no target of kind 'trecc'; did you mean 'trec'? (or give your own"),
+        ("trecc", "region", UsageError, "no target of kind 'trecc'; did you mean 'trec'?"),
         ("uniform", "sex", UsageError, "no dimension 'sex'; there are: gender, region"),
         ("qrels", "region", DataError, "topic 'T2': no relevant document has a label of 'region'"),
         ({"Asia": 0.9}, "region", DataError, "the shares add up to 0.9, expected 1"),
-        ({"Atlantis": 0.5, "Asia": 0.5}, "region", DataError, "Atlantis is no group of the dimension, which has: Afr"),
+        ({"Atlantis": 0.5, "Asia": 0.5}, "region", DataError, "no group 'Atlantis'; there are: Afr"),
     ],
 )
 def test_bad_targets(collection, kind, dimension, error, message):

@@ -61,7 +61,7 @@ def test_what_is_missing_is_of_those_that_can_have_a_label(tmp_path):
 @pytest.mark.parametrize(
     ("content", "of", "line", "message"),
     [
-        (KINDS, {"column": "sort"}, 1, "no column 'sort' for the type of dimension 'g'; there are: id, g, kind"),
+        (KINDS, {"column": "sort"}, 1, "the type of dimension 'g': no column 'sort'; there are: id, g, kind"),
         (KINDS, {"column": "kind", "values": ["human"]}, None, "'kind' never says human"),
         ("id\tg\tkind\na\tx\t\n", {"column": "kind"}, None, "'kind' never says anything"),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm, permutation_test
 
 from fairagent.evaluate.comparison import (
     Equal,
@@ -26,36 +25,6 @@ def test_holm_by_hand() -> None:
     assert holm([0.5, 0.6]) == [1.0, 1.0]
     assert holm([]) == []
     assert holm([None, 0.01]) == [None, 0.01]
-
-
-def test_the_randomization_test_draws_where_it_must() -> None:
-    differences = np.random.default_rng(2).normal(0.3, 1, size=(2, 60))
-    first = paired_randomization(differences, seeded(0, "x"))
-    assert first == paired_randomization(differences, seeded(0, "x"))
-    assert first != paired_randomization(differences, seeded(1, "x"))
-    for row, p in zip(differences, first, strict=True):
-        # Of 60 topics, the normal approximation of the sign-flip distribution is good to about a percent.
-        z = row.sum() / np.sqrt((row**2).sum())
-        assert p == pytest.approx(2 * norm.sf(abs(z)), abs=0.015)
-
-
-@pytest.mark.parametrize("topics", [2, 7, 13, 14, 60, 301])
-@pytest.mark.parametrize("digits", [None, 1, 0])
-def test_the_randomization_test_is_scipys_to_the_digit(topics: int, digits: int | None) -> None:
-    differences = np.random.default_rng(topics).normal(0.1, 1, size=(3, topics))
-    if digits is not None:
-        differences = differences.round(digits)
-    scipys = permutation_test(
-        (differences,),
-        np.mean,
-        permutation_type="samples",
-        axis=1,
-        n_resamples=10_000,
-        batch=500,
-        vectorized=True,
-        rng=np.random.default_rng(5),
-    )
-    assert paired_randomization(differences, np.random.default_rng(5)) == scipys.pvalue.tolist()
 
 
 def test_a_system_is_resampled_alike_whatever_others_there_are() -> None:

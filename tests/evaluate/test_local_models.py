@@ -128,9 +128,9 @@ def test_everything_that_is_missing_is_named_before_anything_runs(folder: Path, 
 
 def test_splade_has_to_be_named_and_read_what_it_was_built_from(folder: Path, tmp_path: Path, run: Run) -> None:
     for told, fault in (
-        ("engine: splade", "engine.model: Field required"),
+        ("engine: splade", "engine.model: is missing"),
         ("rerank: {kind: mmr, retriever: splade}", "rerank.retriever: unknown key of re-ranker 'mmr'"),
-        ("rerank: cross-encoder", "rerank.scorer: Field required"),
+        ("rerank: cross-encoder", "rerank.scorer: is missing"),
     ):
         with pytest.raises(SettingsError, match=re.escape(fault)):
             check_experiment(words.write(tmp_path, words.EXPERIMENT + f"  a: {{{told}}}\n"), environ={})

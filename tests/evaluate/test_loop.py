@@ -99,5 +99,5 @@ def test_a_p_value_that_a_test_cannot_undercut_is_a_bound() -> None:
         for name, value in {"plain": 0.25, "better": 0.5, "same": 0.25}.items()
     ]
     run = run_of(made)
-    assert "better (p <= .0004 after Holm)" in " ".join(verdict_lines(run))
+    assert "p <= .0004 after Holm)" in " ".join(verdict_lines(run))
     assert measure_tables(run)[0].rows[1][5:7] == ("<=.0002", "<=.0004")

@@ -88,7 +88,7 @@ def test_a_damaged_plan(tmp_path: Path) -> None:
     head = read_head(folder)
     del head["plan"]["experiment"]["name"]
     write_head(folder, head)
-    with pytest.raises(DataError, match=r"run\.json: is damaged \(plan\.experiment\.name: Field required\);"):
+    with pytest.raises(DataError, match=r"run\.json: is damaged \(plan\.experiment\.name: is missing\);"):
         load_run(folder)
 
 

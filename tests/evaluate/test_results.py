@@ -153,7 +153,8 @@ def test_latex(run: Run) -> None:
     table = results_latex(run)
     tabulars = check_latex(table)
     assert all(r"oracle, of a kind $^\dagger$ & " in tabular for tabular in tabulars)
-    assert sum(columns_of(tabular) - 1 for tabular in tabulars) == 5 + 1
+    # No system called a model: no column of zeros.
+    assert sum(columns_of(tabular) - 1 for tabular in tabulars) == 5
     assert r"\multicolumn{2}{c}{gender}" in table
     # The best that is no oracle, of each of five columns.
     assert table.count(r"\textbf{") >= 5
@@ -203,6 +204,26 @@ def test_a_table_of_one_column_or_no_rows_is_one_still() -> None:
     wide = Table.of(["what", "said"], [("a", "many words " * 30)])
     assert max(map(len, wide.text(60).splitlines())) <= 60
     assert r"\begin{tabular}{lp{" in wide.latex()
+
+
+def test_what_is_0_for_every_system_is_no_column_of_an_article() -> None:
+    columns = ["system", "mean", Column("none"), Column("calls"), Column("some")]
+    table = Table.of(columns, [("a", Cell(0.5), None, "0", 0.0), ("b", Cell(0.0), "", 0, 0.1)]).filled()
+    assert [column.name for column in table.columns] == ["system", "mean", "some"]
+    assert table.rows[1][2] == 0.1
+    assert check_latex(Table.of(columns, [("a", 0, None, 0, "")]).filled().latex())
+
+
+def test_a_page_has_every_column_once_and_no_row_wider_than_it() -> None:
+    names = [f"{above} {name}" for above in "abcde" for name in ("first", "second", "third and long")]
+    columns = [Column(name, above=name[0], short=name[2:]) for name in names]
+    for shown, tables in ((columns[:6], 1), (columns, 2)):
+        page = Table.of(["system", *shown], [("A", *range(len(shown)))]).html({})
+        assert page.count("<table") == tables
+        assert re.findall(r'title="(.*?)"', page) == [one.name for one in shown]
+        assert re.findall(r'data-value="(\d+)"', page) == list(map(str, range(len(shown))))
+        # Of each of them the first column, by which a row is known; keys are places in a table of its own.
+        assert page.count('data-key="0">system') == page.count('<th scope="row">A') == tables
 
 
 HOSTILE = Table.of(

@@ -15,12 +15,9 @@ from fairagent.errors import FairAgentError
 from fairagent.evaluate.findings import under_label_error
 from fairagent.evaluate.outcome import from_value, to_line
 from fairagent.evaluate.ranking.unawareness import (
-    Confusion,
-    Unaware,
     base_of,
     fairness_bounds,
     files,
-    group_tables,
     tables,
     unawareness,
 )
@@ -42,11 +39,6 @@ def awrf(first: float) -> float:
     return 1 - sum(a / 2 + b / 4 for a, b in terms)
 
 
-def of_awrf(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
-    """The rows of AWRF alone."""
-    return [row for row in unawareness(run, base, confusion) if row.of == "AWRF"]
-
-
 def two_topics() -> Run:
     """T1 shows (1, 0) and as much again without a label: it can become anything from all in one to even.
 
@@ -59,7 +51,7 @@ def two_topics() -> Run:
 
 def test_means_over_topics_by_hand() -> None:
     run = two_topics()
-    (row,) = of_awrf(run, math.e, {})
+    (row,) = unawareness(run, math.e, {})
     assert (row.system, row.dimension, row.topics) == ("a", "gender", 2)
     assert row.missing == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert row.labeled == pytest.approx((ALL_IN_ONE + 1) / 2)
@@ -68,35 +60,14 @@ def test_means_over_topics_by_hand() -> None:
     assert row.estimate is None
 
 
-def test_the_exposure_of_groups_by_hand() -> None:
-    """Women: all of the labeled in T1, where they have 1/2 to all; a half in T2, where they have 1/3 to 2/3."""
-    run = two_topics()
-    _, women, men = unawareness(run, math.e, {})
-    assert (women.of, men.of, women.topics) == ("female", "male", 2)
-    assert women.missing == pytest.approx(5 / 12)
-    assert (women.labeled, women.lowest, women.highest) == pytest.approx((3 / 4, 5 / 12, 5 / 6))
-    assert (men.labeled, men.lowest, men.highest) == pytest.approx((1 / 4, 1 / 6, 7 / 12))
-    (table,) = group_tables(run, math.e, {})
-    assert table.folded
-    assert table.text().splitlines()[:3] == [
-        "gender, exposure under missing labels (2 topics)",
-        "system   group  missing  labeled  lowest  highest",
-        "a       female   0.4167   0.7500  0.4167   0.8333",
-    ]
-    predicted = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0, predicted=True)])])
-    _, women, _ = unawareness(predicted, math.e, {"gender": np.array([[0.8, 0.2], [0.2, 0.8]])})
-    assert (women.labeled, women.lowest, women.highest) == (None, 0.0, 1.0)
-    assert (women.estimate, women.low, women.high) == pytest.approx((5 / 6, 5 / 6, 5 / 6))
-
-
 def test_a_ranking_without_a_label() -> None:
     """It counts as the lowest value, and can be anything from all in one to even; rivers alone can be nothing."""
     people = run_of([outcome("T1", "a", {}, [shares(None, unknown=1.0)])])
-    (row,) = of_awrf(people, math.e, {})
+    (row,) = unawareness(people, math.e, {})
     found = (row.missing, row.labeled, row.lowest, row.highest)
     assert found == pytest.approx((1.0, NOTHING, ALL_IN_ONE, 1.0))
     rivers = run_of([outcome("T1", "a", {}, [shares(None, 1.0, 0.0)]), outcome("T2", "a", {}, [shares(0.5, 0.5)])])
-    (row,) = of_awrf(rivers, math.e, {})
+    (row,) = unawareness(rivers, math.e, {})
     assert row.missing == pytest.approx(0.25)
     assert row.lowest == pytest.approx((NOTHING + awrf(0.75)) / 2)
     assert row.highest == pytest.approx((NOTHING + 1.0) / 2)
@@ -104,7 +75,7 @@ def test_a_ranking_without_a_label() -> None:
 
 def test_predicted_labels_are_an_estimate_and_nothing_else_is_known() -> None:
     run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0, predicted=True)])])
-    (row,) = of_awrf(run, math.e, {})
+    (row,) = unawareness(run, math.e, {})
     assert (row.missing, row.labeled, row.adjusted) == (1.0, None, False)
     assert (row.lowest, row.highest) == pytest.approx((ALL_IN_ONE, 1.0))
     assert (row.estimate, row.low, row.high) == pytest.approx((awrf(0.7),) * 3)
@@ -113,10 +84,10 @@ def test_predicted_labels_are_an_estimate_and_nothing_else_is_known() -> None:
 def test_a_confusion_matrix_adjusts_the_estimate() -> None:
     """.8 p + .2 (1 - p) = .7 has the solution p = 5/6."""
     run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0, predicted=True)])])
-    (row,) = of_awrf(run, math.e, {"gender": np.array([[0.8, 0.2], [0.2, 0.8]])})
+    (row,) = unawareness(run, math.e, {"gender": np.array([[0.8, 0.2], [0.2, 0.8]])})
     assert row.estimate == pytest.approx(awrf(5 / 6))
     assert row.adjusted
-    (row,) = of_awrf(run, math.e, {"gender": np.full((2, 2), 0.5)})
+    (row,) = unawareness(run, math.e, {"gender": np.full((2, 2), 0.5)})
     assert row.estimate == pytest.approx(awrf(0.7))
     assert not row.adjusted
 
@@ -125,15 +96,15 @@ def test_the_interval_is_over_topics_and_systems_share_the_resamples() -> None:
     outcomes = [
         outcome(f"T{n}", system, {}, [shares(n / 20, 0.0, predicted=True)]) for n in range(20) for system in ("a", "b")
     ]
-    first, second = of_awrf(run_of(outcomes), math.e, {})
+    first, second = unawareness(run_of(outcomes), math.e, {})
     assert first.low < first.estimate < first.high  # type: ignore[operator]
     assert (first.low, first.high) == (second.low, second.high)
-    assert of_awrf(run_of(outcomes), math.e, {}) == [first, second]
+    assert unawareness(run_of(outcomes), math.e, {}) == [first, second]
 
 
 def test_no_table_where_everything_is_known() -> None:
     run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0)]), outcome("T2", "a", {}, [shares(0.7, 0.4, 0.0)])])
-    assert of_awrf(run, math.e, {}) == []
+    assert unawareness(run, math.e, {}) == []
     assert tables(run, math.e, {}) == []
     assert files(run, math.e, {}) == {}
 
@@ -145,14 +116,12 @@ def test_a_target_that_labels_are_missing_for() -> None:
     """
     some = (0.4, 0.4)
     run = run_of([outcome("T1", "a", {}, [shares(1.0, 0.0, target_known=some)])])
-    (row,) = of_awrf(run, math.e, {})
+    (row,) = unawareness(run, math.e, {})
     ends = [1 - jensen_shannon(np.array([1.0, 0.0]), np.array([due, 1 - due])) for due in (0.4, 0.6)]
     assert (row.missing, row.labeled) == (0, pytest.approx(ALL_IN_ONE))
     assert (row.lowest, row.highest) == pytest.approx(tuple(ends))
     (table,) = tables(run, math.e, {})
     assert "20.0% of the target would come from documents without a label" in table.text().replace("\n", " ")
-    # What is shown of a group is known: its bounds are those of the exposure.
-    assert [(one.lowest, one.highest) for one in unawareness(run, math.e, {})[1:]] == [(1.0, 1.0), (0.0, 0.0)]
     shown = shares(1.0, 0.5, target_known=some)
     assert fairness_bounds(shown) == pytest.approx((ends[0], 1.0))
     assert fairness_bounds(shares(1.0, 0.5)) == pytest.approx((ALL_IN_ONE, 1.0))
@@ -169,7 +138,7 @@ def test_only_topics_of_all_systems_count() -> None:
             outcome("T2", "a", {}, [shares(0.5, 0.5)]),
         ]
     )
-    first, second = of_awrf(run, math.e, {})
+    first, second = unawareness(run, math.e, {})
     assert (first.topics, first.labeled) == (1, pytest.approx(ALL_IN_ONE))
     assert (second.missing, second.lowest, second.labeled, second.highest) == pytest.approx((0.0, 1.0, 1.0, 1.0))
 
@@ -184,7 +153,7 @@ def test_the_text_and_the_file() -> None:
         "a        0.5000   0.7842  0.7842   1.0000",
     ]
     assert files(run, math.e, {})["unawareness.csv"].csv().splitlines()[0] == (
-        "system,dimension,of,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted,likely,likely_low,"
+        "system,dimension,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted,likely,likely_low,"
         "likely_high"
     )
     predicted = run_of([outcome("T1", "a", {}, [shares(0.7, 0.0, predicted=True)])])
@@ -194,8 +163,9 @@ def test_the_text_and_the_file() -> None:
 
 
 def test_awrf_under_label_error_is_a_column() -> None:
-    """The means of two topics' own values and ends."""
-    likely = [(0.9, 0.8, 0.95), (0.96, 0.9, 0.99)]
+    """The mean of two topics, which err by themselves: sqrt(.1^2 + .06^2) / 2 below, half of that above."""
+    likely = [(0.9, 0.8, 0.95, 0.0), (0.96, 0.9, 0.99, 0.0)]
+    ends = 0.93, 0.93 - math.hypot(0.1, 0.06) / 2, 0.93 + math.hypot(0.05, 0.03) / 2
     run = run_of(
         [
             outcome(f"T{n}", "a", {}, [replace(shares(0.7, 0.0, predicted=True), likely=one)])
@@ -204,11 +174,11 @@ def test_awrf_under_label_error_is_a_column() -> None:
     )
     (table,) = tables(run, math.e, {})
     row = next(line for line in table.text().splitlines() if line.startswith("a "))
-    assert row.endswith("0.9300 [0.8500, 0.9700]")
+    assert row.endswith("0.9300 [0.8717, 0.9592]")
     (line, *_) = unawareness(run, math.e, {})
-    assert (line.likely, line.likely_low, line.likely_high) == pytest.approx((0.93, 0.85, 0.97))
+    assert (line.likely, line.likely_low, line.likely_high) == pytest.approx(ends)
     # One topic without an interval: no mean over others.
-    assert under_label_error(run, "gender") == {"a": pytest.approx((0.93, 0.85, 0.97))}
+    assert under_label_error(run, "gender") == {"a": pytest.approx(ends)}
     more = outcome("T9", "a", {}, [shares(0.7, 0.0, predicted=True)])
     assert under_label_error(run_of([*run.answered, more]), "gender") == {}
 
@@ -229,7 +199,7 @@ def test_the_base_of_the_logarithm_is_that_of_the_first_awrf() -> None:
     assert base_of([parse_measure("nDCG@20"), parse_measure("AWRF@20")]) == math.e
     assert base_of([]) == math.e
     run = run_of([outcome("T1", "a", {}, [shares(None, unknown=1.0)])])
-    assert of_awrf(run, 2.0, {})[0].labeled == 0.0
+    assert unawareness(run, 2.0, {})[0].labeled == 0.0
 
 
 # --- experiments --------------------------------------------------------------------------------------------------
@@ -266,7 +236,7 @@ def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     run = words.run(write(tmp_path, collection), folder)
     with (folder / "unawareness.csv").open(encoding="utf-8", newline="") as file:
-        rows = {(row["system"], row["dimension"]): row for row in csv.DictReader(file) if row["of"] == "AWRF"}
+        rows = {(row["system"], row["dimension"]): row for row in csv.DictReader(file)}
     assert list(rows) == [(system, "gender") for system in run.systems]
     for (system, _), row in rows.items():
         of_gender = [one for one in run.comparisons if (one.system, one.dimension) == (system, "gender")]
@@ -299,12 +269,12 @@ def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
     confusion = "confusion: {gender: [[0.9, 0.3], [0.1, 0.7]]}\n"
     target = "target: population\ndimensions: [gender]\n"
     truth = words.run(write(tmp_path / "truth", words.COLLECTION, target), tmp_path / "truth" / "run")
-    known = {row.system: row.labeled for row in of_awrf(truth, math.e, {})}
+    known = {row.system: row.labeled for row in unawareness(truth, math.e, {})}
     for name, more, adjusted in (("pcc", target, False), ("pacc", target + confusion, True)):
         file = write(tmp_path / name, PREDICTED, more)
         run = words.run(file, tmp_path / name / "run")
         with (tmp_path / name / "run" / "unawareness.csv").open(encoding="utf-8", newline="") as lines:
-            rows = {row["system"]: row for row in csv.DictReader(lines) if row["of"] == "AWRF"}
+            rows = {row["system"]: row for row in csv.DictReader(lines)}
         assert [row["adjusted"] for row in rows.values()] == [str(adjusted)] * len(run.systems)
         # Only this system's ranking does not depend on the labels.
         close = float(rows["plain"]["estimate"]) == pytest.approx(known["plain"], abs=1e-9)

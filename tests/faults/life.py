@@ -151,7 +151,7 @@ def start(
 class Shuffled(Workers):
     """Workers that do their jobs in another order."""
 
-    def for_each(self, jobs, keep) -> None:
+    def for_each(self, jobs, keep, total=0) -> None:
         mixed = list(jobs)
         random.Random(3).shuffle(mixed)
         Workers.for_each(self, mixed, keep)

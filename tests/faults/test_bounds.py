@@ -21,7 +21,7 @@ from fairagent.collection.config import RecordsFile
 from fairagent.collection.forms import records
 from fairagent.collection.look import look_at
 from fairagent.collection.records import LONGEST_LINE, Faults
-from fairagent.guests.testing import assert_exposure
+from fairagent.guests.testing import exposure_of
 from fairagent.storage import readers
 from fairagent.storage.readers import MOST_COLUMNS, UNPACKED
 
@@ -281,7 +281,7 @@ def test_213_rows_tables_hits_and_labels_that_raise() -> None:
         lambda odd: fair_rerank([{"id": odd, "gender": "a"}, {"id": "d2", "gender": odd}], "gender", "uniform"),
         lambda odd: GroupTable.from_rows([("a", {"gender": "x"}), ("b", {"gender": odd})], ["gender"]),
         lambda odd: GroupTable.from_rows([("a", {"gender": "x"}), (odd, {"gender": "x"})], ["gender"]),
-        lambda odd: assert_exposure(["d1", odd], {"d1": "a"}, "uniform"),
+        lambda odd: exposure_of(lambda query: ["d1", odd], "q", groups, "uniform"),
     ]
     for method, door in itertools.product((*METHODS, "all"), doors):
         with pytest.raises((DataError, UsageError)) as raised:

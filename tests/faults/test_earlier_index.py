@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fairagent import BackendUnavailable, build_index, load_collection, open_agent, update_index
-from fairagent.errors import DataError, IndexMismatch
+from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve import earlier, vectors
 from fairagent.retrieve.earlier import renewing
 from fairagent.retrieve.manifest import Manifest
@@ -189,13 +189,12 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
 def test_207_what_an_update_has_removed_is_not_served_a_second_later(file: Path, index: Path, later: Later) -> None:
     pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
     from fairagent.studio.calls import Choices, ExposureRequest, ListRequest
-    from fairagent.studio.desk import Desk, StartSettings
+    from fairagent.studio.desk import Desk
 
     agent = open_agent(file, index, **PLAIN)
     drawn = open_agent(file, index, sampling={"alpha": 2.0}, **PLAIN)
     told = {f"d{n:03d}" for n in REMOVED}
-    start = StartSettings(None, {"collection": str(file), "index": str(index), **PLAIN})
-    with closing(Desk(start)) as desk:
+    with closing(Desk(None, {"collection": str(file), "index": str(index), **PLAIN})) as desk:
         request = ListRequest(query="lawyer court")
         other = ListRequest(query="lawyer court", settings=Choices(n=50))
 
@@ -222,7 +221,7 @@ def test_207_what_an_update_has_removed_is_not_served_a_second_later(file: Path,
         later()
         assert not any(ids & told for ids in answered().values())
         # A page that is open still names it.
-        with pytest.raises(DataError, match="d000"):
+        with pytest.raises(UsageError, match="d000"):
             desk.document("d000")
         assert desk.document("d001")["title"] == "1 of version 1"
         assert desk.exposure(ExposureRequest(ids=("d000", "d001")))["unlabeled"] == ["d000"]

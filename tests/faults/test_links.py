@@ -129,6 +129,28 @@ def test_193_a_link_above_the_file_leads_nowhere(mine: Path, tmp_path: Path) -> 
     assert (folder / "more" / "a.txt").read_text() == "mine too"
 
 
+@pytest.mark.parametrize("linked", ["folder", "parent"])
+def test_193_links_that_the_user_has_made_stay_and_are_written_through(linked: str, tmp_path: Path) -> None:
+    disk, index = tmp_path / "disk", tmp_path / "indexes" / "index"
+    (disk / "index").mkdir(parents=True)
+    if linked == "folder":
+        index.parent.mkdir()
+    (index if linked == "folder" else index.parent).symlink_to(disk / "index" if linked == "folder" else disk)
+    for text in ("first", "second"):
+        with workshop(index) as shop:
+            shop.begin()
+            write_whole(shop.new / "a", text)
+            shop.put()
+        assert (disk / "index" / "a").read_text() == text
+    for name, writer in WRITERS.items():
+        writer(index / name)
+    with locked(index):
+        pass
+    assert (index.is_symlink(), index.parent.is_symlink()) == (linked == "folder", linked == "parent")
+    assert os.listdir(disk) == ["index"]
+    assert {"a", *WRITERS} <= set(os.listdir(disk / "index"))
+
+
 def test_193_report_writes_into_its_folder_alone(made: Path, mine: Path, tmp_path: Path) -> None:
     """In the place of every file that it writes, and under the names that whole files once had while they grew."""
     names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]

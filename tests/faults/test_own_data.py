@@ -269,8 +269,10 @@ def test_231_hits_without_texts_scores_or_groups() -> None:
     assert fair_rerank(hits, "sex", EVEN, n=2, fairness=10).hits == [hits[0], hits[2]]
     some = [hit | ({"score": 9.0} if place else {}) for place, hit in enumerate(hits)]
     assert fair_rerank(some, "sex", EVEN, n=2, fairness=10).hits == [some[0], some[2]]
+    nobody = fair_rerank([{"sex": None}, {"sex": ""}], "sex", EVEN)
+    assert (nobody.after[0].unknown, len(nobody.notes)) == (1.0, 2)
     with pytest.raises(DataError, match="no hit has a label of 'sex': there is nothing to be fair to"):
-        fair_rerank([{"sex": None}, {"sex": ""}], "sex", EVEN)
+        fair_rerank([{"sex": None}, {"sex": ""}], "sex", "uniform")
     assert fair_rerank([], "sex", EVEN) == FairHits([], (), ())
 
 

@@ -155,9 +155,6 @@ def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_pat
     assert (reply.text, reply.cached, len(server.requests)) == ("red", False, 1)
 
 
-ASKED = ModelRequest((("user", "Which color?"),))
-
-
 # Case 217
 
 PROGRAM = """
@@ -231,6 +228,29 @@ def test_217_a_signal_when_all_is_done_leaves_no_traceback(folder: Path) -> None
 def test_217_who_shall_survive_his_terminal_does(folder: Path) -> None:
     """As nohup starts a program: deaf to SIGHUP."""
     assert ended(folder, "fairagent.cli.app", signal.SIGHUP, "--version", deaf=True) == (0, "")
+
+
+CONFIG = ("config", "--defaults")
+
+
+@pytest.mark.parametrize(
+    ("shell", "code", "complaints"),
+    [
+        ('"$@" > /dev/full', 3, 1),
+        ('PYTHONUNBUFFERED=1 "$@" > /dev/full', 3, 1),
+        ('{ "$@"; echo $? >&3; } | true', 141, 0),
+        ('"$@" >&- 2>&-', 0, 0),
+        ('"$@" --nonsense 2> /dev/full', 2, 0),
+        ('"${@:1:3}" search court -c nothing.yaml 2> /dev/full', 2, 0),
+    ],
+)
+def test_217_output_that_cannot_be_written_or_read(folder: Path, shell: str, code: int, complaints: int) -> None:
+    program = ["bash", "-c", f"exec 3>&1; {shell}; echo $? >&3", "bash", sys.executable, "-m", "fairagent", *CONFIG]
+    done = subprocess.run(
+        program, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.split()[-2 if "|" in shell else -1] == str(code)
+    assert len(done.stderr.splitlines()) == complaints
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_
         f"{unclosed}:{template('answer').count(chr(10)) + 1}: unexpected '}}'",
         f"{headless}:1: no head",
         f"{unused}:5: required variable 'answer' is never used",
-        f"{misspelt}: replaces no shipped template; did you mean fairness_filter.j2?",
+        f"{misspelt}: no shipped template 'fairnes_filter'; did you mean 'fairness_filter'?",
     ):
         assert words in found
     assert caught.value.exit_code == 4

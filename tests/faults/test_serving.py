@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import os
@@ -12,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,10 @@ from typing import Any
 import httpx
 import pytest
 from browser import chromium, needs_chromium, waited
-from mcp import Client
 from studio_server import TOKEN, Studio, desk_of, running, write_collection
 
 from fairagent.storage.cancellation import sleep
-from fairagent.studio.lanes import Lanes
 from fairagent.studio.tokens import User, hash_of
-from fairagent.studio.tools import mcp_server
 
 PROGRAM = "from fairagent.cli import main; main()"
 QUERY = {"query": "lawyer"}
@@ -353,7 +349,8 @@ def test_201_another_port_of_this_machine_never_gets_the_token(folder: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)]
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
 )
 def test_202_serve_ends_at_once_while_requests_wait_come_in_and_are_not_read(
     folder: Path, silent: SilentServer, number: signal.Signals, code: int
@@ -404,7 +401,7 @@ def test_203_who_is_silent_after_a_reply_is_cut_off_and_of_too_many_the_last_is_
         waited(answered)
 
 
-# --- 204: what is not there, and what mcp does not know ------------------------------------------------------------
+# --- 204: what is not there ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("id", ["nothing", "", "d02 ", "x" * 5000, "\u202e", "../d02"])
@@ -415,29 +412,3 @@ def test_204_a_document_that_is_not_there(studio: Studio, id: str) -> None:
         assert "not in the index" in reply.json()["error"]
         assert len(reply.text) < 300
         assert client.get("/api/document", params={"id": "d02"}).json()["title"] == "Page 2"
-
-
-def test_204_no_ids_and_unknown_arguments_of_mcp(folder: Path) -> None:
-    calls: list[tuple[str, dict[str, Any], str]] = [
-        ("exposure", {"ids": []}, "name at least one document"),
-        ("exposure", {}, "ids"),
-        ("search", {"query": "lawyer", "nn": 3}, "nn"),
-        ("answer", {"query": "lawyer", "ids": ["d02"]}, "ids"),
-        ("search", {"query": "lawyer", "settings": {"nn": 3}}, "settings.nn"),
-    ]
-    desk = desk_of(folder, cache="")
-
-    async def ask() -> tuple[list[Any], list[Any]]:
-        async with Client(mcp_server(desk, Lanes())) as client:
-            replies = [await client.call_tool(tool, arguments) for tool, arguments, _ in calls]
-            replies.append(await client.call_tool("exposure", {"ids": ["d20", "d00"], **QUERY}))
-            return replies, list((await client.list_tools()).tools)
-
-    with closing(desk):
-        (*wrong, right), tools = asyncio.run(asyncio.wait_for(ask(), LONG))
-    for reply, (_, _, said) in zip(wrong, calls, strict=True):
-        assert reply.is_error
-        assert said in reply.content[0].text
-        assert len(reply.content[0].text) < 500
-    assert not right.is_error
-    assert [tool.input_schema["additionalProperties"] for tool in tools] == [False] * 3

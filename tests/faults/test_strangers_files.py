@@ -72,8 +72,9 @@ def test_55_values_that_surprise(text: str, words: str) -> None:
 
 
 def test_55_a_date_is_a_text_and_usual_numbers_are_numbers() -> None:
-    text = "a: 2022-01-01\nb: 2024-13-45\nc: 9223372036854775807\nd: 1e-3\ne: 0.5\nf: 0x1F\ng: .5\n"
+    text = "a: 2022-01-01\nb: 2024-13-45\nc: 9223372036854775807\nd: 1e-3\ne: 0.5\nf: 0x1F\ng: .5\nno: yes\nh: True\n"
     expected = {"a": "2022-01-01", "b": "2024-13-45", "c": 2**63 - 1, "d": "1e-3", "e": 0.5, "f": 31, "g": 0.5}
+    expected |= {"no": "yes", "h": True}
     assert parse_yaml(text) == expected
 
 

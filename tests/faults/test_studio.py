@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from browser import waited
 from studio_server import Studio, desk_of, running, write_collection
@@ -118,36 +113,6 @@ def test_151_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folde
         assert first.result().status_code == 200
         statuses = sorted(one.result().status_code for one in asked)
     assert statuses == [200] * 50 + [503] * 10
-
-
-def served(folder: Path, *more: str) -> tuple[subprocess.Popen[str], str]:
-    """The program, and the address that it prints."""
-    options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "engine=bm25"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "serve", "--port", "0", *options, *more],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    return process, process.stdout.readline().strip()
-
-
-def test_152_also_while_a_model_does_not_answer(folder: Path) -> None:
-    with LoopbackServer([ServerReply("", delay=60)]) as model:
-        options = ("generate=llm", "model.name=tiny", f"model.base_url={model.url}", "profile=offline", "cache=''")
-        process, address = served(folder, *(part for one in options for part in ("--set", one)))
-        with process:
-            url, _, token = address.partition("#token=")
-            headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}
-            with httpx.stream("POST", f"{url}api/answer", json=ASKED, headers=headers, trust_env=False) as reply:
-                next(reply.iter_text())
-                process.send_signal(signal.SIGINT)
-                _, said = process.communicate(timeout=250)
-    assert process.returncode == 130
-    assert "Traceback" not in said
 
 
 def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,6 +213,7 @@ def test_161_processes_write_one_transcript(
     if kind == "cluster":
         pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
     monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
+    monkeypatch.setattr(engine_workers, "WORTH", 0.0)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     checked = check_experiment(file, 4, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
     with crew(2) if kind == "crew" else dask("local", 2) as workers:

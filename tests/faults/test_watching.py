@@ -23,7 +23,7 @@ def test_237_a_scrape_while_an_index_is_made_and_opened(tmp_path: Path, monkeypa
     folder = write_collection(tmp_path / "own")
     with running(desk_of(folder, cache="")) as studio, studio.client() as client:
         assert number(studio, "fairagent_collection_documents") == 24
-        live = studio.desk._live
+        live = studio.desk.live
         opening, opened, really = threading.Event(), threading.Event(), live._open
 
         def slow(*given: object) -> object:
@@ -37,7 +37,7 @@ def test_237_a_scrape_while_an_index_is_made_and_opened(tmp_path: Path, monkeypa
         given = ["--collection", str(folder / "collection.yaml"), "--index", str(folder / "index")]
         made = CliRunner().invoke(app, ["index", *given, "--set", "engine=bm25"])
         assert made.exit_code == 0, made.stderr
-        waited(lambda: studio.desk._live._moved())
+        waited(lambda: studio.desk.live._moved())
         asked = threading.Thread(target=lambda: client.post("/api/search", json={"query": "lawyer"}))
         waited(lambda: live._clock() - live._looked >= 0.5)
         asked.start()

@@ -19,7 +19,6 @@ from fairagent.measures import (
     Product,
     Uniform,
     blend,
-    gaps,
     group_exposure,
     known_part,
 )
@@ -179,7 +178,7 @@ def exposure_of_groups(case: Row) -> Row:
         found |= {} if found[DIFFERS] else {"most_underrepresented": name}
     else:
         found |= {"exposure_known": known, "most_underrepresented": name}
-    return found | {"exposure_with_unknown": shares, "gap": gaps(known, target)}
+    return found | {"exposure_with_unknown": shares, "gap": target - known}
 
 
 @reads("rag_utility.json", "utility", rows=lambda case: [case])

@@ -34,10 +34,13 @@ def test_measured(exposure_of):
 
 def test_missed(assert_exposure_of):
     assert_exposure_of(search, ["jazz", "law"], "gender", HALF, min_share={"gender": {"women": 0.3}})
+
+def test_men_alone(assert_exposure_of):
+    assert_exposure_of(search, "law", "gender", "uniform", min_share={"women": 0.01})
 """
     )
     done = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
-    done.assert_outcomes(passed=2, failed=1)
+    done.assert_outcomes(passed=2, failed=2)
     done.stdout.fnmatch_lines(
         [
             ">*assert_exposure_of(search*min_share*",
@@ -46,6 +49,7 @@ def test_missed(assert_exposure_of):
             "E*gender*share*target*at least*result",
             "E*women*25.0%*50.0%*30.0%*MISSED",
             "E*the worst query is 'law'*women 0%*",
+            "E*AssertionError: gender: women gets 0.0% of the attention; the least is 1.0%",
         ]
     )
     assert "searches.py" not in done.stdout.str(), "the traceback goes into the plugin"

@@ -71,7 +71,7 @@ def test_every_attempt_is_seen_retries_and_corrections(server, make_model, heard
     assert "busy" in overload.error
     assert (overload.text, overload.correction) == ("", "")
     assert wrong.text == '{"colors": "red"}'
-    assert "colors: Input should be a valid array" in wrong.error
+    assert "colors: expected a list" in wrong.error
     assert (wrong.input_tokens, wrong.output_tokens) == (5, 2)
     assert "500" in fault.error
     assert (one.reply, one.text, one.error, one.calls) == ("Colors", GOOD, "", 4)

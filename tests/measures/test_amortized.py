@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairagent.errors import UsageError
 from fairagent.measures import LOG2_MAX2, Log2Plus1, Uniform
-from fairagent.measures.amortized import attention, deserved, inequity, pay_documents, quality
+from fairagent.measures.amortized import attention, deserved, pay_documents, quality
 from fairagent.types import FloatArray
 
 # Three documents, two ranks of weights 1 and 1/2 (attention 2/3 and 1/3), relevance 1, 1/2, 1/2 (due 1/2, 1/4, 1/4).
@@ -63,7 +63,7 @@ def left(order: list[int], debts: FloatArray, relevance: FloatArray, weights: Fl
     """The debts after a ranking, in all."""
     received = np.zeros(len(relevance))
     received[order] = attention(weights)
-    return inequity(debts + deserved(relevance) - received)
+    return float(np.abs(debts + deserved(relevance) - received).sum())
 
 
 @given(cases())
@@ -76,17 +76,19 @@ def test_what_is_paid_costs_no_more_than_the_tolerance_and_no_debt_grows(case: t
     assert left(order, debts, relevance, weights) <= left(best, debts, relevance, weights) + 1e-6
 
 
-def test_how_far_from_the_best_orders() -> None:
-    """All orders of 6 candidates, 3 ranks; where nothing binds, the assignment is exact."""
-    for tolerance, mean in ((1.0, 1e-9), (0.1, 0.02)):
-        rng, distances = np.random.default_rng(34), []
+@pytest.mark.parametrize(("tolerance", "means", "most"), [(1.0, (0.0, 1e-9), 1e-9), (0.1, (0.0055, 0.0215), 0.5)])
+def test_how_far_from_the_best_orders(tolerance: float, means: tuple[float, float], most: float) -> None:
+    """All orders of 6 candidates, 3 ranks, as docs/over_time.md has it; where nothing binds the assignment is exact."""
+    for seed in range(10):
+        rng, distances = np.random.default_rng(seed), []
         for _ in range(60):
             case = rng.normal(0, 0.2, 6), rng.random(6), LOG2_MAX2(3)
             orders = map(list, permutations(range(6), 3))
             least = min(left(one, *case) for one in orders if quality(one, *case[1:]) >= 1 - tolerance)
             distances.append(left(pay_documents(*case, tolerance), *case) - least)
         assert min(distances) > -1e-9
-        assert np.mean(distances) < mean
+        assert means[0] - 1e-9 <= np.mean(distances) <= means[1]
+        assert max(distances) <= most
 
 
 def test_over_requests_equal_documents_get_equal_attention() -> None:

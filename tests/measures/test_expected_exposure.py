@@ -10,7 +10,6 @@ from fairagent.measures import (
     Ends,
     Geometric,
     expected_exposure,
-    group_expected_exposure,
     item_exposure,
     target_exposure,
 )
@@ -138,13 +137,3 @@ def test_other_ways_of_reading() -> None:
     rankings = [[0, 1, 2], [1, 0, 2]]
     assert item_exposure(rankings, 4, Geometric(0.5)).tolist() == [0.75, 0.75, 0.25, 0.0]
     assert item_exposure(rankings, 3, Ends(3, 0.2)).tolist() == [0.6, 0.6, 1.0]
-
-
-def test_groups_by_hand() -> None:
-    memberships = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
-    found = group_expected_exposure(memberships, [1.0, 0.5, 0.5], target_exposure([False, False, True], k=2))
-    assert found.shares == pytest.approx([0.625, 0.375])
-    # Half an exposure each for the two that are not useful, a whole one for the one that is.
-    assert found.target == pytest.approx([0.375, 0.625])
-    assert found.difference == pytest.approx(2 * 0.25**2)
-    assert found.difference == pytest.approx(found.disparity - 2 * found.relevance + found.target @ found.target)

@@ -1,4 +1,4 @@
-"""The measures `gap` and `unlabeled`, and nDCG with grades, by hand and against others."""
+"""The measure `unlabeled`, and nDCG with grades, by hand and against others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.measures import NDCG, JudgedRanking, Log2Plus1, Unlabeled, kl, parse_measure
-from fairagent.measures.exposure import SMOOTHING, Gap
+from fairagent.measures import NDCG, JudgedRanking, Log2Plus1, Unlabeled, parse_measure
 from fairagent.measures.ndcg import graded_ndcg
 from fairagent.types import FloatArray
 
@@ -20,21 +19,6 @@ TARGET = np.array([0.0, 0.75, 0.25])
 def shown(rows: FloatArray = ROWS, of_type: list[bool] | None = None) -> JudgedRanking:
     nothing = np.zeros(len(rows), dtype=bool)
     return JudgedRanking(nothing, 0, rows, TARGET, of_type=None if of_type is None else np.array(of_type))
-
-
-def test_the_gap_by_hand() -> None:
-    """Weights 1, 1, 1/log2(3), 1/2: the first group gets 1, the second half of the third's and the fourth's."""
-    second = 0.5 / math.log2(3) + 0.5
-    shares = np.array([1.0, second]) / (1 + second)
-    assert Gap(4)(shown()) == pytest.approx(kl(shares, TARGET[1:], SMOOTHING))
-    assert Gap(2)(shown()) == pytest.approx(math.log(1 / 0.75), abs=1e-4)
-    assert Gap(4, divergence="tv")(shown()) == pytest.approx(abs(shares[0] - 0.75), abs=1e-5)
-
-
-def test_nothing_labeled_has_the_largest_gap() -> None:
-    largest = max(Gap(1)(shown(np.eye(3)[[group]])) for group in (1, 2))
-    assert Gap(1)(shown(ROWS[:1])) == largest == pytest.approx(math.log(4), abs=1e-4)
-    assert Gap(1)(shown(np.zeros((0, 3)))) == largest
 
 
 def test_the_exposure_of_what_has_no_label() -> None:

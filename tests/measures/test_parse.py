@@ -59,7 +59,7 @@ def test_options_may_be_left_out_and_come_in_any_order(text: str, measure: Measu
 
 @pytest.mark.parametrize("text", ["", "ndcg@20", "nDCG@0", "nDCG@1*AWRF@2*nDCG@3"])
 def test_a_text_that_is_no_measure_names_the_forms(text: str) -> None:
-    with pytest.raises(UsageError, match=r"accepted forms are: nDCG\(.*AWRF\(.*product") as caught:
+    with pytest.raises(UsageError, match=r"forms are: nDCG\(.*AWRF\(.*product") as caught:
         parse_measure(text)
     assert repr(text) in str(caught.value)
 
@@ -67,8 +67,8 @@ def test_a_text_that_is_no_measure_names_the_forms(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("AWRF(base=2)@20", "'base=2' is no option of AWRF.*discount, log, unknown"),
-        ("AWRF(log=2, log=e)@20", "'log=e' is no option of AWRF or stands twice"),
+        ("AWRF(base=2)@20", "no further option 'base=2'.*discount, log, unknown"),
+        ("AWRF(log=2, log=e)@20", "no further option 'log=e'"),
         ("nDCG(discount=steep)@20", "'steep' is no rank discount; .*log2-plus1"),
         ("AWRF(log=10)@20", "log is '10', expected one of: e, 2"),
     ],

@@ -39,15 +39,9 @@ def test_ndkl_by_hand() -> None:
 
 
 def test_ndkl_of_documents_without_a_label() -> None:
-    """u, m, f: left out, the first prefix with a label is the second: (0, 1), then (1, 1) / 2, weighted as they stand.
-
-    As a group with 1/2, 1/4, 1/4: (1, 0, 0): ln 2; (1, 0, 1) / 2: ln(2) / 2; (1, 1, 1) / 3.
-    """
+    """u, m, f: the first prefix with a label is the second: (0, 1), then (1, 1) / 2, weighted as they stand."""
     second = 1 / math.log2(3)
     assert ndkl(rows("umf"), HALF, 3) == pytest.approx(math.log(2) * second / (second + 1 / 2), abs=1e-12)
-    third = (math.log(2 / 3) + 2 * math.log(4 / 3)) / 3
-    expected = (math.log(2) + second * math.log(2) / 2 + third / 2) / (1 + second + 1 / 2)
-    assert ndkl(rows("umf"), np.array([0.5, 0.25, 0.25]), 3, "group") == pytest.approx(expected, abs=1e-12)
     # Left out, the target's own unknown share does not matter.
     assert ndkl(rows("umf"), np.array([0.5, 0.25, 0.25]), 3) == ndkl(rows("umf"), HALF, 3)
 
@@ -65,11 +59,10 @@ def test_the_measure() -> None:
     assert NDKL(4)(judged("mmmf")) == ndkl(rows("mmmf"), HALF, 4)
     # A document without a record is one without a label.
     assert NDKL(3)(judged("mmf", known=np.array([True, False, True]))) == ndkl(rows("muf"), HALF, 3)
-    assert (NDKL(4).lower_is_better, NDKL(4).needs_labels, NDKL(4, "group").needs_labels) == (True, True, False)
+    assert (NDKL(4).lower_is_better, NDKL(4).needs_labels) == (True, True)
     assert parse_measure("NDKL@20") == NDKL(20) == parse_measure(str(NDKL(20)))
     assert (NDKL(20).of_groups, NDKL(20).of_relevance, NDKL(20).label) == (True, False, "NDKL@20")
-    assert parse_measure("NDKL(unknown=group)@9") == NDKL(9, "group")
-    for text in ("NDKL(unknown=drop)@9", "NDKL(smoothing=1)@9", "NDKL"):
+    for text in ("NDKL(smoothing=1)@9", "NDKL"):
         with pytest.raises(UsageError):
             parse_measure(text)
 
@@ -88,8 +81,6 @@ def test_laws(ranking: tuple[FloatArray, FloatArray], n: int) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(UsageError, match="unknown is 'drop'"):
-        ndkl(rows("m"), HALF, 1, "drop")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="cut-off is 0"):
         ndkl(rows("m"), HALF, 0)
     with pytest.raises(DataError, match="memberships have 3 groups and target 2"):

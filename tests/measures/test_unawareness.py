@@ -90,37 +90,6 @@ def test_no_completion_of_the_labels_lies_outside(ranking: tuple[FloatArray, Flo
         assert low - 1e-12 <= ignored <= high + 1e-12
 
 
-@settings(law, max_examples=40)
-@given(rankings())
-def test_the_upper_end_is_what_an_optimizer_finds(ranking: tuple[FloatArray, FloatArray]) -> None:
-    if (found := exposed(ranking)) is None:
-        return
-    exposure, target = found
-    g = target.size
-    best = minimize(
-        lambda spread: jensen_shannon(known_part(np.append(0.0, exposure[1:] + exposure[0] * np.abs(spread))), target),
-        np.full(g, 1.0 / g),
-        bounds=[(0.0, 1.0)] * g,
-        constraints={"type": "eq", "fun": lambda spread: spread.sum() - 1.0},
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    high = awrf_bounds(exposure, target)[1]
-    assert high >= 1.0 - best.fun - 1e-9
-    assert high == pytest.approx(1.0 - best.fun, abs=2e-4)
-
-
-@law
-@given(rankings())
-def test_both_ends_meet_where_everything_is_labeled(ranking: tuple[FloatArray, FloatArray]) -> None:
-    rows, target = ranking
-    rows = np.hstack([np.zeros((len(rows), 1)), rows])
-    low, high = awrf_bounds(group_exposure(rows, LOG2_MAX2(len(rows))), target)
-    value = awrf(rows, np.concatenate(([0.0], target)), len(rows), unknown="ignore")
-    assert low == pytest.approx(value, abs=1e-12)
-    assert high == pytest.approx(value, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("exposure", "target", "match"),
     [

@@ -48,10 +48,6 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in elements(svg, "text")]
 
 
-def test_equal_input_gives_equal_bytes(plots):
-    assert drawn() == plots
-
-
 def test_every_color_is_a_class_of_the_page(plots):
     for svg in plots.values():
         for element in ElementTree.fromstring(svg).iter():

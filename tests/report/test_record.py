@@ -17,6 +17,7 @@ def test_the_facts_by_hand(result: SearchResult) -> None:
         "rank": 1,
         "id": "d0",
         "title": "First",
+        "name": "First",
         "snippet": "First of all.",
         "text": "",
         "columns": {},

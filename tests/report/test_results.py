@@ -7,14 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairagent.evaluate.findings import findings, main_measure
-from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.comparison import compare
+from fairagent.evaluate.findings import change_of, findings, main_measure, mark, verdict_lines
+from fairagent.evaluate.outcome import GroupShares, Outcome
+from fairagent.evaluate.ranking.kind import RankingKind
 from fairagent.evaluate.results import means_table, not_judged
+from fairagent.evaluate.run import lower_is_better
+from fairagent.report.page import page
 from fairagent.report.topics import gains
 
 from .runs import MEASURES, ORACLE, SYSTEMS, failed, made_run, tiny_run
 
 NDCG, AWRF, PRODUCT = map(str, MEASURES)
+HALF = (0.5, 0.5)
 
 
 def changed(run, place: int, **changes):
@@ -69,11 +74,70 @@ def test_the_finding_is_the_best_system_that_saw_no_judgments():
         assert finding.best.system == "agent, exposure"
         assert finding.best.system != ORACLE
         assert finding.baseline.system == SYSTEMS[0]
-        assert finding.verdict == "better"
+        assert finding.test.says == "better"
         assert [best.measure for best, _ in finding.others] == [NDCG, AWRF]
     (finding,) = findings(tiny_run())
     assert finding.best.difference == pytest.approx((0.54 - 0.40 + 0.40 - 0.70) / 2)
-    assert finding.verdict == ""
+    assert (finding.test.says, finding.fairness and finding.fairness.measure) == ("", AWRF)
+    # Two topics, +.1 and -.2: 95 % of the means of two draws lie between both.
+    assert finding.fairness
+    assert (finding.fairness.low, finding.fairness.high) == pytest.approx((-0.2, 0.1))
+
+
+def judged(differences: list[float], measure: str = AWRF, women: float = 0.45):
+    """Two systems of which the second's AWRF differs by so much on each topic, and gives women this exposure."""
+    run, outcomes = tiny_run(), []
+    for number, difference in enumerate(differences):
+        for system, value in (("A", 0.9), ("B", 0.9 + difference)):
+            own = GroupShares(
+                "gender", ("female", "male"), (share := 0.44 if system == "A" else women, 1 - share), HALF, 0
+            )
+            made = replace(run.outcomes[0], topic=str(number), system=system, exposures=(own,))
+            outcomes.append(replace(made, values={"": {NDCG: 0.5}, "gender": {measure: value}}))
+    answers = {(one.topic, one.system): one for one in outcomes}
+    kind = RankingKind(name="made", systems={"-": {}}, measures=(NDCG, measure))
+    topics = [str(number) for number in range(len(differences))]
+    columns = [("", NDCG), ("gender", measure)]
+    lower = lower_is_better(kind, ("gender",))
+    changed = {"measures": (NDCG, measure), "outcomes": tuple(outcomes), "kind": kind}
+    return replace(run, **changed, comparisons=compare(answers, topics, ("A", "B"), columns, 1, lower))
+
+
+LESS = "NDKL@2"
+
+
+@pytest.mark.parametrize(
+    ("differences", "measure", "women", "verdict"),
+    [
+        ([-0.0002] * 4 + [0.0001], AWRF, 0.44, "no measurable difference"),
+        ([-0.02, -0.03, -0.01, -0.02, -0.04, -0.01, -0.03], AWRF, 0.3, "less fair"),
+        ([0.02, 0.03, 0.01, 0.02, 0.04, 0.01, 0.03], AWRF, 0.48, "fairer"),
+        ([0.02, 0.03, 0.01, 0.02, 0.04, 0.01, 0.03], LESS, 0.3, "less fair"),
+        # A large mean, and topics that contradict each other.
+        ([0.3, -0.2, 0.25, -0.1, 0.1, -0.05, 0.02], AWRF, 0.48, "no measurable difference"),
+        # Of one topic nothing is tested: what rounding shows of it decides.
+        ([-0.0004], AWRF, 0.4, "no measurable difference"),
+        ([-0.1], AWRF, 0.2, "less fair"),
+        ([-0.1], LESS, 0.47, "fairer"),
+    ],
+)
+def test_every_verdict_is_that_of_the_test(differences: list[float], measure: str, women: float, verdict: str) -> None:
+    run = judged(differences, measure, women)
+    (finding,) = findings(run)
+    change = change_of(run, finding)
+    assert change
+    assert (change.verdict, change.worse) == (verdict, verdict == "less fair")
+    test = finding.fairness
+    assert test
+    assert test.low <= test.difference <= test.high
+    told = "\n".join(verdict_lines(run))
+    assert told.startswith(str(change))
+    if len(differences) > 1:
+        assert (mark(run, finding.best) == "") == (verdict == "no measurable difference") == (test.says == "")
+        assert verdict in told
+        assert f"{test.low:+.4f} to {test.high:+.4f}" in told
+        assert finding.record()["verdict"] == verdict
+    assert str(change).replace("<", "&lt;") in page(run)
 
 
 def test_the_best_mean_is_never_an_oracles():

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from fairagent.report.story import story_text
 from fairagent.types import Trace
 
@@ -36,11 +34,6 @@ STORY = """\
 
 def test_the_whole_story(trace: Trace) -> None:
     assert story_text(trace, 92) == STORY
-
-
-@pytest.mark.parametrize("width", [40, 80, 120])
-def test_no_line_is_too_long(trace: Trace, width: int) -> None:
-    assert max(map(len, story_text(trace, width).splitlines())) <= width
 
 
 def test_an_oracle_and_a_profile_are_named(trace: Trace) -> None:

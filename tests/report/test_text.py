@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from fairagent.report.record import result_record
 from fairagent.report.text import BLOCKS, draw_bar, exposure_table, hits_table, plain, verdict_text
 from fairagent.types import NO_LABEL, Exposure, ExposureChange, Hit, Ranking, SearchResult, Trace
-from fairagent.types.change import Rows, exposure_change, percent
+from fairagent.types.change import Rows, exposure_change, percent, seen_change
 
 from .conftest import make_trace
 
@@ -70,6 +71,10 @@ def test_numbers_survive_any_width(width: int) -> None:
     for number in ("88%", "12%", "54%", "46%", "50%", "0.3000", "0.0100"):
         assert number in text
     assert "│" in text
+    # The columns of both bars are as wide as each other, up to the numbers of two digits behind them.
+    head = text.splitlines()[0]
+    first, second, third = (head.index(word) for word in ("before", "after", "target"))
+    assert second - first == third - second
     assert (LONG in text) == (width >= 100)
 
 
@@ -179,20 +184,38 @@ def test_it_names_the_group_that_lacked_most(before: Rows | None, now: Rows, sen
 
 
 def test_worse_names_who_moved_furthest_from_the_target() -> None:
-    change = exposure_change("gender", after(0.3), after(0.1), worse=True)
+    change = exposure_change("gender", after(0.3), after(0.1), verdict="less fair")
     assert str(change) == ("gender is less fair: female gets 10% of the attention instead of 30%; it should have 33%")
     # Those without a label too, where they have a target.
-    change = exposure_change("gender", after(0.3, 0.1, 0.1), after(0.3, 0.5, 0.1), worse=True)
+    change = exposure_change("gender", after(0.3, 0.1, 0.1), after(0.3, 0.5, 0.1), verdict="less fair")
     assert (change.label, change.before, change.after, change.target) == (NO_LABEL, 0.1, 0.5, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("shares", "rise", "verdict"),
+    [
+        # .9704 to .9702 is nothing, whatever the shares do; nor is what no group's percents show.
+        ((0.3, 0.29), 0.0002, "no measurable difference"),
+        ((0.3, 0.296), 0.02, "no measurable difference"),
+        ((0.3, 0.29), 0.006, "less fair"),
+        ((0.3, 0.32), -0.006, "fairer"),
+        ((0.0, 0.0), math.nan, "no measurable difference"),
+        ((0.3, 0.0), math.inf, "less fair"),
+    ],
+)
+def test_of_one_query_what_rounding_hides_is_no_difference(
+    shares: tuple[float, float], rise: float, verdict: str
+) -> None:
+    assert seen_change(after(shares[0]), after(shares[1]), rise) == verdict
 
 
 def test_a_search_has_its_verdict(result: SearchResult) -> None:
     """By hand (tests/report/conftest.py): 10% of the exposure before, 45% after, and half is the target."""
     (change,) = result.trace.changes
-    assert change == ExposureChange("gender", "female", 0.1, 0.45, 0.5)
+    assert change == ExposureChange("gender", "female", 0.1, 0.45, 0.5, "fairer")
     record = result_record(result)["changes"]
     assert record[0]["text"] == "gender: female gets 45% of the attention instead of 10%; it should have 50%"
-    assert (record[0]["before"], record[0]["worse"]) == (0.1, False)
+    assert (record[0]["before"], record[0]["worse"], record[0]["verdict"]) == (0.1, False, "fairer")
     worse = make_trace()
     fair, unfair = worse.exposures, worse.steps[0].exposures
     worse = replace(worse, steps=(replace(worse.steps[0], exposures=fair),), exposures=unfair)

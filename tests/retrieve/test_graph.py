@@ -87,6 +87,15 @@ def test_neighbors_are_those_of_brute_force(dense: DenseRetriever, tmp_path: Pat
         graph_of_all.neighbors(["d001", "nobody"])
 
 
+def test_zeros_are_near_to_nothing(tmp_path: Path) -> None:
+    texts = ["word1 word2", "word1 word2 word3", "word1", ""]
+    documents = [Document(f"d{n}", text) for n, text in enumerate(texts)]
+    build_dense_index(Made(documents), tmp_path / "dense", Words())
+    vectors = DenseRetriever(tmp_path / "dense", Words())
+    build_graph(vectors, tmp_path / "graph", 2)
+    assert opened(vectors, tmp_path / "graph").neighbors(["d3"]) == [("d3", "d3")]
+
+
 # --- of a collection --------------------------------------------------------------------------------------------
 
 

@@ -123,7 +123,7 @@ def test_any_engine_is_asked_deeper_until_enough_is_found(agent: FairAgent) -> N
     assert len(kept.search(Query("q"), 2)) == 2
     assert engine.asked == [20, 80, 4]
     assert list(kept.search(Query("q"), 500).ids) == sorted(having(city="Oslo"))
-    for where, named in (({"town": "Oslo"}, "no document has a column"), ({"city": 5}, "has texts")):
+    for where, named in (({"town": "Oslo"}, "no column"), ({"city": 5}, "has texts")):
         wrong, _ = restricted(engine, Conditions.of(where, agent.collection.groups))
         with pytest.raises(UsageError, match=named):
             wrong.search(Query("q"), 5)

@@ -42,3 +42,16 @@ def test_nothing_is_said_where_the_target_is_reached_or_nothing_is_fairer(agent:
     without = replace(agent.latest(), reranker=None)
     assert not [note for note in without.search("lawyer").trace.notes if "reaches" in note]
     assert np.isclose(fairest.trace.gap, run.loop.served.frontier.gap.min())
+
+
+def test_too_few_candidates_are_counted_and_a_title_that_says_nothing_is_not_said() -> None:
+    rows = [{**row, "title": "[title not known]"} for row in PEOPLE[:9]]
+    few = FairAgent.from_records(rows, groups="gender", title="title", n=8, engine="bm25", target="uniform")
+    found = few.answer("lawyer")
+    fairest = few.search("lawyer", fairness=100)
+    for trace in (found.search.trace, fairest.trace):
+        (note,) = trace.notes
+        assert note.endswith("; 1 of the 9 candidates is of this group, too few for its 4 of 8 places")
+        assert ("reaches" in note) == (trace is not fairest.trace)
+    assert all(hit.name.startswith("lawyer") and hit.title for hit in found.search.hits)
+    assert "not known" not in found.answer.text

@@ -123,7 +123,7 @@ def test_a_part_that_holds_another(tmp_path: Path) -> None:
         ),
 ({"rerank": {"refined": 1}}, "rerank.parts[1].refined: unknown key of re-ranker 'exposure'; fused has it"),
 ({"generate": {"language": "fr"}}, "generate.language: unknown key of generator 'extractive'; llm has it"),
-({"engine": {"kind": "splade"}}, "engine.model: Field required"),
+({"engine": {"kind": "splade"}}, "engine.model: is missing"),
 (
             {"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}},
             "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?",
@@ -135,14 +135,15 @@ def test_a_part_that_holds_another(tmp_path: Path) -> None:
         ),
 (
             {"rerank": {"kind": "mmr", "relevance": 3}},
-            "rerank.relevance: Input should be less than or equal to 1 (got 3)",
+            "rerank.relevance: expected 1 or less (got 3)",
         ),
 ({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got nothing)"),
 ({"target": {"gender": "corpu"}}, "target.gender: no target of kind 'corpu'; did you mean 'corpus'?"),
 ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_place(overrides: dict[str, Any], expected: str) -> None:
-    assert faults(**overrides) == [expected]
+    (said,) = faults(**overrides)
+    assert said.startswith(expected)
 
 
 # --- what a part tells ------------------------------------------------------------------------------------------

@@ -73,9 +73,7 @@ def test_what_is_cancelled_before_it_begins_does_not_begin() -> None:
     with cancelled_by(cancellation), pytest.raises(Cancelled), ended_by(lambda: called.append(1)):
         called.append(2)
     assert called == []
-
-
-def test_no_handler_of_failures_takes_it_for_one() -> None:
+    # No handler of failures takes it for one.
     assert not issubclass(Cancelled, Exception)
 
 

@@ -100,21 +100,19 @@ def test_a_call_of_a_model_tells_tokens_and_cost_and_no_text(exporter: Any, reco
     found = spans(exporter)
     (chat,), (answer,) = found["chat"], found["answer"]
     assert chat.name == "chat tiny"
-    told = chat.attributes
-    assert told["gen_ai.operation.name"] == "chat"
-    assert told["gen_ai.request.model"] == "tiny"
     usage = result.usage
-    assert (told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"]) == (
-        usage.input_tokens, usage.output_tokens,
-    )  # fmt: skip
-    assert told["fairagent.dollars"] == pytest.approx(usage.cost)
-    assert told["fairagent.calls"] == 1
-    assert told["fairagent.cached"] is False
+    assert dict(chat.attributes) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "tiny",
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "fairagent.dollars": pytest.approx(usage.cost),
+        "fairagent.calls": 1,
+        "fairagent.cached": False,
+    }
     assert chat.parent.span_id == answer.context.span_id
     text = "".join(one.to_json() for one in exporter.get_finished_spans())
-    assert "secretly" not in text
-    assert "hidden" not in text
-    assert "not-a-real-key" not in text
+    assert not [hidden for hidden in ("secretly", "hidden", "not-a-real-key") if hidden in text]
 
 
 def test_a_failure_is_told_by_its_type_alone(exporter: Any, records: Any, key: None) -> None:

@@ -137,30 +137,34 @@ def test_what_may_be_chosen_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("body", "said"),
     [
-        {"prompts": "/etc"},
-        {"collection": "x.yaml"},
-        {"index": "/"},
-        {"cache": "/"},
-        {"model": {"base_url": "http://elsewhere"}},
-        {"engine": "run-file"},
-        {"n": 101},
-        {"depth": 10**9},
+        *(
+            ({"settings": settings}, f"settings.{next(iter(settings))}: unknown key; ")
+            for settings in ({"prompts": "/etc"}, {"collection": "x"}, {"index": "/"}, {"cache": "/"}, {"model": {}})
+        ),
+        ({"settings": {"engine": "run-file"}}, "settings.engine: no value 'run-file'; "),
+        ({"settings": {"n": 101}}, "settings.n: expected 100 or less (got 101)"),
+        ({"settings": {"depth": 10**9}}, "settings.depth: expected 2000 or less"),
+        ({"settings": {"divergence": "jss"}}, "settings.divergence: no value 'jss'; did you mean 'js'?"),
+        ({"fairnes": 1}, "fairnes: unknown key; did you mean 'fairness'?"),
+        ({"query": 5}, "query: expected text (got 5)"),
     ],
 )
-def test_no_request_chooses_files_servers_or_the_size_of_things(studio: Studio, settings: Any) -> None:
+def test_no_request_chooses_files_servers_or_the_size_of_things(studio: Studio, body: Any, said: str) -> None:
     with studio.client() as client:
-        reply = client.post("/api/search", json={"query": "lawyer", "settings": settings})
+        reply = client.post("/api/search", json={"query": "lawyer", **body})
+        lost = client.post("/api/serch", json={})
     assert reply.status_code == 400
-    assert f"settings.{next(iter(settings))}" in reply.json()["error"]
+    assert reply.json()["error"].startswith(said)
+    assert (lost.status_code, "did you mean '/api/search'?" in lost.json()["error"]) == (404, True)
 
 
 @pytest.mark.parametrize(
     ("body", "said"),
     [
         ({"query": "  "}, "the query is empty"),
-        ({"topic": "T2"}, "did you mean 'T1'?"),
+        ({"topic": "T2"}, "no topic 'T2'; did you mean 'T1'?"),
         ({"query": "lawyer", "settings": {"dimensions": ["age"]}}, "age"),
         ({"query": "lawyer", "settings": {"generate": "llm"}}, "model"),
     ],

@@ -179,8 +179,24 @@ def test_what_has_no_dial_shows_none(page: Browser, studio: Studio) -> None:
     opened(page, studio, "q=lawyer&loop=none&rerank=none")
     assert page.run("document.getElementById('priced').hidden")
     assert not page.run("document.getElementById('set-n').closest('#dial').hidden")
-    opened(page, studio, "q=lawyer&do=answer")
-    assert page.run("document.getElementById('dial').hidden")
+
+
+def test_the_dial_stays_beside_an_answer_and_a_button_asks_for_another(page: Browser, studio: Studio) -> None:
+    opened(page, studio, "q=lawyer&do=answer&n=6")
+    places = "[...document.querySelectorAll('#found > section:not([hidden])')].map((one) => one.id)"
+    assert page.run(places) == ["answered", "judged", "noted", "order", "lists", "story"]
+    stale = "document.getElementById('stale').hidden"
+    assert page.run(stale)
+    slider = "document.getElementById('set-list')"
+    page.run(f"{slider}.value = 0; {slider}.dispatchEvent(new Event('input'))")
+    assert not page.run(stale)
+    page.run("document.getElementById('again').click()")
+    page.wait(f"location.search.includes('keep=') && {DONE}")
+    assert page.run(stale)
+    order = {"query": "lawyer", "n": 6, "keep": float(page.run("new URLSearchParams(location.search).get('keep')"))}
+    with studio.client() as client:
+        found = client.post("/api/answer", json=order).json()
+    assert page.run("document.getElementById('answer-text').textContent") == found["answer"]
 
 
 def test_a_collection_without_groups_has_lists_and_no_bars(browser: Browser, tmp_path: Path) -> None:

@@ -38,6 +38,11 @@ def replies(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "none": ("search", {"query": " "}),
         "long": ("search", {"query": "a" * 1_000_000}),
         "file": ("search", {"query": "lawyer", "settings": {"prompts": "/etc"}}),
+        "key": ("search", {"query": "lawyer", "settings": {"nn": 3}}),
+        "type": ("search", {"query": 5}),
+        "tool": ("serch", {}),
+        "empty": ("exposure", {"ids": []}),
+        "ids": ("answer", {"query": "lawyer", "ids": ["d02"]}),
         "again": ("search", {"query": "lawyer", "settings": {"n": 3}}),
     }
 
@@ -71,6 +76,7 @@ def test_there_are_three_tools_that_choose_no_files(replies: dict[str, Any]) -> 
     assert "fair-qr" in schema
     assert "collection.yaml" not in schema
     assert "base_url" not in schema
+    assert all(tool.input_schema["additionalProperties"] is False for tool in replies["tools"].values())
 
 
 def test_search_is_the_agents_ranking_with_texts(replies: dict[str, Any], folder: Path) -> None:
@@ -102,9 +108,19 @@ def test_exposure_of_a_list(replies: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("none", "the query is empty"), ("long", "at most 2000"), ("file", "settings.prompts")]
+    ("name", "said"),
+    [
+        ("none", "the query is empty"),
+        ("long", "query: expected a text of at most 2000"),
+        ("file", "settings.prompts: unknown key; there are: depth"),
+        ("key", "settings.nn: unknown key; did you mean 'n'?"),
+        ("empty", "ids: expected a list of 1 or more entries"),
+        ("ids", "ids: unknown key; there are: "),
+        ("type", "query: expected text (got 5)"),
+        ("tool", "no tool 'serch'; did you mean 'search'? There are: search, answer, exposure"),
+    ],
 )
 def test_what_is_wrong_is_said_and_the_server_goes_on(replies: dict[str, Any], name: str, said: str) -> None:
     assert replies[name].is_error
-    assert said in replies[name].content[0].text
+    assert replies[name].content[0].text.startswith(said)
     assert len(replies[name].content[0].text) < 2000

@@ -226,10 +226,7 @@ def test_two_versions_are_chosen_and_no_effect_is_said(page: Browser, trying: St
     assert "This text changes nothing: the rankings are equal on this query" in page.text("#effect")
 
 
-def test_saved_compared_and_discarded(page: Browser, own: Path, trying: Studio) -> None:
-    page.run("document.getElementById('compare').click()")
-    page.wait("document.querySelector('#comparison .notice') !== null")
-    assert "save the template first" in page.text("#comparison")
+def test_saved_and_discarded(page: Browser, own: Path, trying: Studio) -> None:
     insert(page, "NAME WOMEN.\n")
     page.wait("document.getElementById('saved').textContent === 'not saved'")
     page.run("document.getElementById('save').click()")
@@ -237,12 +234,6 @@ def test_saved_compared_and_discarded(page: Browser, own: Path, trying: Studio) 
     file = own / "refine_query.j2"
     assert file.read_text(encoding="utf-8") == page.run(VALUE)
     assert page.text("#saved") == ""
-    page.run("document.getElementById('compare').click()")
-    page.wait(
-        "document.querySelector('#as-experiment') !== null && document.querySelector('#comparison .notice') === null"
-    )
-    assert f"edited: {{prompts: {own}}}" in page.text("#as-experiment")
-    assert page.text("#as-commands").startswith("fairagent estimate compare-refine_query.yaml")
     # Another version takes the place of what is there, and can be taken back; so can what is discarded.
     page.run("document.getElementById('version').value = 'few-shot'")
     page.run("document.getElementById('version').dispatchEvent(new Event('change'))")
@@ -287,8 +278,6 @@ def test_nothing_is_wider_than_the_screen(page: Browser, trying: Studio, width: 
     page.run("document.getElementById('try-one').click()")
     page.wait(DONE)
     page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.run("document.getElementById('compare').click()")
-    page.wait("document.querySelector('#as-experiment') !== null")
     assert page.run("document.documentElement.scrollWidth") == width
     assert page.beyond(width, ".sideways, .scroll, .editor, nav, .skip") == []
 

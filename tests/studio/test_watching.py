@@ -119,7 +119,7 @@ def app(folder: Path) -> Iterator[Any]:
 def test_no_route_takes_an_argument_that_it_does_not_have(studio: Studio, app: Any) -> None:
     """Every route of the schema, by asking it; pages take any, for their scripts."""
     routes = [one for one in app.routes if isinstance(one, APIRoute) and one.include_in_schema]
-    assert len(routes) >= 15
+    assert len(routes) >= 14
     with studio.client() as client:
         for route in routes:
             path = re.sub(r"\{\w+\}", "x", route.path)
@@ -128,7 +128,7 @@ def test_no_route_takes_an_argument_that_it_does_not_have(studio: Studio, app: A
                 body = {"json": {}} if method == "POST" else {}
                 reply = client.request(method, path, params=known | {"surplus": "1"}, **body)
                 assert reply.status_code == 400, path
-                assert "'surplus' is no argument of" in reply.json()["error"] or method == "POST"
+                assert "has no argument 'surplus'" in reply.json()["error"] or method == "POST"
                 if known:
                     twice = client.request(method, path, params=[*known.items(), *known.items()], **body)
                     assert twice.status_code == 400, path

@@ -23,7 +23,9 @@ most texts mention somebody else's occupation, and pages on societies, prizes, s
 being anybody's biography.
 """
 
+import csv
 import gzip
+import io
 import json
 from pathlib import Path
 
@@ -65,6 +67,30 @@ def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
                         file.write(text.encode())
                 shop.put()
     return folder / "collection.yaml"
+
+
+def write_people(path: Path | str, *, people: int = 300) -> Path:
+    """Write a table of the demo's first `people` (1 to 3000) as CSV: id, title, text, gender, region; return its path.
+
+    Raises UsageError where the file is there and holds anything else, and for another number of people.
+    """
+    if not 1 <= people <= PEOPLE:
+        raise UsageError(f"the demo collection has from 1 to {PEOPLE} people, got people={people}")
+    files, table = _files(people), io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(["id", "title", "text", "gender", "region"])
+    groups = csv.DictReader(io.StringIO(files["groups.tsv"]), delimiter="\t")
+    for line, of in list(zip(files["docs.jsonl"].splitlines(), groups, strict=True))[:people]:
+        person = json.loads(line)
+        rows.writerow([person["id"], person["title"], person["text"], of["gender"], of["region"]])
+    path, made = Path(path), table.getvalue().encode()
+    if path.exists():
+        if not path.is_file() or path.read_bytes() != made:
+            raise UsageError(f"{path} is there already, and holds something else; give another name")
+        return path
+    with new_file(path) as file:
+        file.write(made)
+    return path
 
 
 def _files(people: int) -> dict[str, str]:

@@ -30,6 +30,7 @@ from fairagent.measures.trec_fair import (
     Rule,
     Year,
 )
+from fairagent.settings.faults import no_such
 from fairagent.storage.digests import file_digest
 from fairagent.types import UNKNOWN
 
@@ -171,7 +172,7 @@ def rules(year: Year, dimensions: Sequence[str]) -> tuple[Rule, ...]:
         raise UsageError(f"year {year!r}: there are 2021 and 2022")
     known = {rule.dimension.name: rule for rule in RULES[year]}
     if unknown := [name for name in dimensions if name not in known]:
-        raise UsageError(f"TREC Fair {year} has no dimension {listed(unknown)}; there are: {', '.join(known)}")
+        raise UsageError(f"TREC Fair {year} has {no_such('dimension', listed(unknown), known)}")
     if not dimensions or len(set(dimensions)) < len(dimensions):
         raise UsageError(f"expected one or more distinct dimensions, not {listed(dimensions) or 'none'}")
     return tuple(known[name] for name in dimensions)

@@ -31,18 +31,17 @@ from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Note, PageSection, Table
 from fairagent.measures import Measure, Product, parse_measure
-from fairagent.retrieve.base import searched
+from fairagent.retrieve.base import as_query, searched
 from fairagent.retrieve.run_file import check_scored
 from fairagent.retrieve.stochastic import draw, topic_rng
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.readers import unpacked_name
 from fairagent.types import Draw, Exposure, FloatArray, Ranking, SearchResult, Topic
 from fairagent.types.common import counted
-from fairagent.types.search import as_query
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
 STANDARD = ("nDCG@20", OF_GROUPS[0], f"nDCG@20*{OF_GROUPS[0]}", *OF_GROUPS[1:])
-UNJUDGED = ("changed@20", "kept@20", OF_GROUPS[0], "gap@20", *OF_GROUPS[1:])
+UNJUDGED = ("changed@20", "kept@20", *OF_GROUPS)
 """The measures of a file that names none, where nothing is judged."""
 LENGTH = 20
 """How long rankings are where no measure says it."""
@@ -317,7 +316,7 @@ class RankingKind(JudgedKind):
     def page(self, run: Run) -> PageSection | None:
         """These tables, and the groups' exposure; before them, which rankings are empty."""
         parts: list[Note | Table] = [Note(remark) for remark in self.remarks(run)]
-        parts += [*self.tables(run), *unawareness.group_tables(run, *self._unaware()), *recall.group_tables(run)]
+        parts += [*self.tables(run), *recall.group_tables(run)]
         return PageSection("Labels and topics", "What the means do not show", tuple(parts)) if parts else None
 
 

@@ -1,4 +1,4 @@
-"""AWRF and exposure where labels are missing or predicted: those of the labeled documents, and what they can be.
+"""AWRF where labels are missing or predicted: that of the labeled documents, and what it can be.
 
 Made from the outcomes' exposures alone; `fairagent.measures.unawareness` has the mathematics.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -19,17 +20,14 @@ from fairagent.evaluate.findings import label_error_text, under_label_error
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Table
-from fairagent.measures import AWRF, Measure, Product, awrf_bounds, exposure_bounds, jensen_shannon, prevalence
+from fairagent.measures import AWRF, Measure, Product, awrf_bounds, jensen_shannon, prevalence
 from fairagent.measures.base import seeded
 from fairagent.types import FloatArray
 from fairagent.types.common import counted
 
 FILE = "unawareness.csv"
-FAIRNESS = "AWRF"
 NEGLIGIBLE = 1e-12
 """An exposure that is no more is rounding."""
-
-NOTHING = None, None, None
 
 Confusion = Mapping[str, FloatArray]
 """Dimension -> confusion matrix (g, g) of the classifier that predicted its labels."""
@@ -37,18 +35,17 @@ Confusion = Mapping[str, FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class Unaware:
-    """One system in one dimension: AWRF, or the exposure of the group `of`, as means over the topics that count.
+    """One system in one dimension: AWRF as means over the topics that count.
 
     `missing` is the share of exposure whose group is not known. `labeled` is the value of the rest (None where all
     labels are predicted), `lowest` and `highest` what it can be. `estimate` is that by predicted labels, `adjusted`
     (PACC) where the classifier's confusion matrix is known; `low` and `high` are its 95 % bootstrap interval over the
     topics (None without predicted labels). `likely` is AWRF as labels drawn from the chances have it, within
-    `likely_low` and `likely_high` under label error: means over the topics of their own ends, as if all erred together.
+    `likely_low` and `likely_high` under label error (`measures.mean_under_error`).
     """
 
     system: str
     dimension: str
-    of: str
     topics: int
     missing: float
     labeled: float | None
@@ -64,7 +61,7 @@ class Unaware:
 
 
 def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
-    """AWRF, then groups' shares, of every system in dimensions with predicted or missing labels."""
+    """AWRF of every system in dimensions with predicted or missing labels."""
     key = (FILE, base, *((name, np.asarray(matrix).tobytes()) for name, matrix in confusion.items()))
     rows: list[Unaware] = run.memo.get(
         key, lambda: [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
@@ -83,25 +80,13 @@ def fairness_bounds(one: GroupShares, base: float = math.e) -> tuple[float, floa
 
 def tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
     """AWRF in each dimension."""
-    rows = [row for row in unawareness(run, base, confusion) if row.of == FAIRNESS]
-    return [
-        _table(own, ["system"], f"{name}, AWRF(unknown=ignore)@{run.n}", _notes(run, own, base))
-        for name, own in _by_dimension(rows)
-    ]
-
-
-def group_tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
-    """The exposure of the groups of each dimension."""
-    rows = [row for row in unawareness(run, base, confusion) if row.of != FAIRNESS]
-    note = "labeled: share of the exposure of labeled documents; lowest, highest: none or all of the missing"
-    return [
-        replace(_table(own, ["system", "of"], f"{name}, exposure", [note]), folded=True)
-        for name, own in _by_dimension(rows)
-    ]
+    rows = unawareness(run, base, confusion)
+    by_dimension = ((name, list(own)) for name, own in groupby(rows, lambda row: row.dimension))
+    return [_table(own, f"{name}, AWRF(unknown=ignore)@{run.n}", _notes(run, own, base)) for name, own in by_dimension]
 
 
 def files(run: Run, base: float, confusion: Confusion) -> dict[str, Table]:
-    """One line a system, dimension, and AWRF or group; no file where there is none."""
+    """One line a system and dimension; no file where there is none."""
     lines = [astuple(row) for row in unawareness(run, base, confusion)]
     return {FILE: Table.of([field.name for field in fields(Unaware)], lines)} if lines else {}
 
@@ -123,22 +108,15 @@ def base_of(measures: Sequence[Measure]) -> float:
     return 2.0 if first and first.log == "2" else math.e
 
 
-def _by_dimension(rows: Sequence[Unaware]) -> list[tuple[str, list[Unaware]]]:
-    return [(name, list(own)) for name, own in groupby(rows, lambda row: row.dimension)]
-
-
-def _table(rows: Sequence[Unaware], names: Sequence[str], title: str, notes: Iterable[str]) -> Table:
+def _table(rows: Sequence[Unaware], title: str, notes: Iterable[str]) -> Table:
     predicted, erring = rows[0].estimate is not None, rows[0].likely is not None
-    shown = [*names, "missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
+    shown = ["system", "missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
     lines = [
         [*(getattr(one, name) for name in shown), *([f"[{one.low:.4f}, {one.high:.4f}]"] if predicted else [])]
         + ([label_error_text((one.likely, one.likely_low, one.likely_high))] if erring else [])
         for one in rows
     ]
-    heads = [
-        "group" if name == "of" else name
-        for name in (*shown, *(["95 % interval"] * predicted), *(["under label error"] * erring))
-    ]
+    heads = [*shown, *(["95 % interval"] * predicted), *(["under label error"] * erring)]
     return Table.of(heads, lines, f"{title} under missing labels ({counted(rows[0].topics, 'topic')})", notes)
 
 
@@ -166,7 +144,7 @@ def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
     if row.likely is not None:
         yield (
             "under label error: AWRF as labels drawn from the chances have it, those that the target is counted from, "
-            "too; in brackets where 95 % of the draws of a topic lie, as means over the topics"
+            "too; in brackets what errors leave of the mean: topics err by themselves, but for what one labeler shares"
         )
 
 
@@ -187,30 +165,19 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
     if not predicted and all(_missing(one) <= NEGLIGIBLE and one.target_known is None for one in exposures):
         return
     matrix = confusion if predicted else None
-    # (systems, topics, 1 + g): AWRF, then the shares.
-    values = np.array([[_values(shown[name][topic], base, matrix) for topic in topics] for name in run.systems])
-    seen = np.array(
-        [
-            [_seen(shown[name][topic], value, base) for topic, value in zip(topics, of_system, strict=True)]
-            for name, of_system in zip(run.systems, values, strict=True)
-        ]
-    ).mean(axis=1)
-    means, interval = values.mean(axis=1), None
-    if predicted:
-        by_topic = values.transpose(0, 2, 1)
-        ends = bootstrap_intervals(by_topic.reshape(-1, len(topics)), seeded(run.kind.seed, "unawareness", dimension))
-        interval = [end.reshape(means.shape) for end in ends]
+    values = np.array([[_value(shown[name][topic], base, matrix) for topic in topics] for name in run.systems])
+    interval = bootstrap_intervals(values, seeded(run.kind.seed, "unawareness", dimension)) if predicted else None
     adjusted = matrix is not None and prevalence(np.full(len(matrix), 1 / len(matrix)), matrix).adjusted
-    for row, system in enumerate(run.systems):
-        for place, of in enumerate((FAIRNESS, *exposures[0].labels)):
-            value, (missing, least, most) = float(means[row, place]), seen[row, :, place].tolist()
-            about = (system, dimension, of, len(topics), missing)
-            if interval:
-                low, high = (float(end[row, place]) for end in interval)
-                erring = under_label_error(run, dimension).get(system, NOTHING) if of == FAIRNESS else NOTHING
-                yield Unaware(*about, None, least, most, value, low, high, adjusted, *erring)
-            else:
-                yield Unaware(*about, value, least, most)
+    for row, (system, mean) in enumerate(zip(run.systems, values.mean(axis=1).tolist(), strict=True)):
+        own = [shown[system][topic] for topic in topics]
+        missing = [0.0 if (of := _possible(one)) is None else of[0] for one in own]
+        lowest, highest = np.array([fairness_bounds(one, base) for one in own]).mean(axis=0).tolist()
+        made: list[Any] = [system, dimension, len(topics), float(np.mean(missing)), mean, lowest, highest]
+        if interval is not None:
+            made[4:5] = [None]
+            made += [mean, *(float(end[row]) for end in interval), adjusted]
+            made += under_label_error(run, dimension).get(system, ())
+        yield Unaware(*made)
 
 
 def _lacking(run: Run, dimension: str) -> float:
@@ -229,15 +196,6 @@ def _missing(one: GroupShares) -> float:
     return one.unknown if one.missing is None else one.missing
 
 
-def _seen(one: GroupShares, values: FloatArray, base: float) -> FloatArray:
-    """The missing part of the exposure of documents that have a group, and the bounds of `values` (1 + g,)."""
-    exposure = _possible(one)
-    if exposure is None:
-        return np.stack([np.zeros_like(values), values, values])
-    lowest, highest = zip(fairness_bounds(one, base), exposure_bounds(exposure), strict=True)
-    return np.stack([np.full_like(values, exposure[0]), np.hstack(lowest), np.hstack(highest)])
-
-
 def _possible(one: GroupShares) -> FloatArray | None:
     """The exposure (1 + g,) of documents that have a group, known (not predicted) or not; None without any."""
     known, missing = (1.0 - one.unknown) * np.array(one.shares), _missing(one)
@@ -247,12 +205,11 @@ def _possible(one: GroupShares) -> FloatArray | None:
     return np.append(missing, known) / total if total > NEGLIGIBLE else None
 
 
-def _values(one: GroupShares, base: float, confusion: FloatArray | None) -> FloatArray:
-    """AWRF over the known or predicted groups, and their shares; its lowest value where nothing has a label."""
+def _value(one: GroupShares, base: float, confusion: FloatArray | None) -> float:
+    """AWRF over the known or predicted groups; its lowest value where nothing has a label."""
     if not any(one.shares):
-        return np.append(_lowest(base), one.shares)
-    shares = prevalence(np.array(one.shares), confusion).shares
-    return np.append(1.0 - jensen_shannon(shares, np.array(one.target), base=base), shares)
+        return _lowest(base)
+    return 1.0 - jensen_shannon(prevalence(np.array(one.shares), confusion).shares, np.array(one.target), base=base)
 
 
 def _lowest(base: float) -> float:

@@ -17,7 +17,6 @@ from fairagent.extend import expect_installed
 expect_installed("llama-index-core", "fairagent.guests.llama_index")
 
 from fairagent.guests.llama_index.engine import LlamaIndexRetriever, fair_agent
-from fairagent.guests.llama_index.groups import MetadataGroups
 from fairagent.guests.llama_index.postprocess import (
     DebiasPostprocessor,
     ExposurePostprocessor,
@@ -32,7 +31,6 @@ __all__ = [
     "FairFilterPostprocessor",
     "FairRetriever",
     "LlamaIndexRetriever",
-    "MetadataGroups",
     "fair_agent",
     "fair_query_engine",
 ]

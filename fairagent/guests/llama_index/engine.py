@@ -21,8 +21,9 @@ from fairagent.extend import (
     FairAgent,
     FairAgentError,
     FloatArray,
-    Groups,
+    GroupTable,
     Hit,
+    HitGroups,
     Models,
     Query,
     Ranking,
@@ -30,13 +31,20 @@ from fairagent.extend import (
     SettingsError,
     Shares,
     Site,
+    TextSource,
     UsageError,
+    at_path,
     build,
     engine_time,
+    fields_of,
     groups_alone,
+    label_text,
+    listed,
+    meant,
     resolve,
+    shown,
+    warn_once,
 )
-from fairagent.guests.llama_index.groups import Keys, MetadataGroups, given
 from fairagent.guests.results import metadata_of
 from fairagent.guests.terms import LocalTerms, local_bm25
 
@@ -93,18 +101,6 @@ def made_node(document: Document) -> TextNode:
     )
 
 
-def scores_of(nodes: Sequence[NodeWithScore]) -> FloatArray:
-    """The nodes' scores, (n,), in a form that a ranking may have; their order is the engine's and stands.
-
-    Where a score is missing (None, nan, infinite) or the scores rise, which some engines' distances do, all of them are
-    replaced: they fall evenly from 1.
-    """
-    scores = np.array([np.nan if node.score is None else node.score for node in nodes], dtype=np.float64)
-    if np.isfinite(scores).all() and not (scores[1:] > scores[:-1]).any():
-        return scores
-    return np.linspace(1, 0, len(nodes), endpoint=False)
-
-
 def _beginning(node: BaseNode) -> str:
     text = node.get_content(metadata_mode=MetadataMode.NONE)
     return repr(text if len(text) <= 60 else f"{text[:60]}...")
@@ -132,9 +128,11 @@ class LlamaIndexRetriever:
 
     @engine_time()
     def search(self, query: Query, n: int) -> Ranking:
-        """The first `n` documents of the retriever's list.
+        """The first `n` documents of the retriever's list, whose order stands.
 
-        Raises DataError for a node without an id, BackendUnavailable where the retriever fails.
+        Where a score is missing (None, nan, infinite) or the scores rise, which some engines' distances do, all of them
+        are replaced: they fall evenly from 1. Raises DataError for a node without an id, BackendUnavailable where the
+        retriever fails.
         """
         if n < 1:
             raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
@@ -143,7 +141,13 @@ class LlamaIndexRetriever:
         self._remember(ids, nodes)
         first = {id: place for place, id in reversed(list(enumerate(ids)))}
         places = sorted(first.values())[:n]
-        return Ranking(tuple(ids[place] for place in places), scores_of(nodes)[places])
+        scores = np.array([np.nan if node.score is None else node.score for node in nodes], dtype=np.float64)
+        if not np.isfinite(scores).all():
+            name = type(self._retriever).__name__
+            warn_once(f"{name} gives nodes without a score, or with none that is a number: their order stands for it")
+        if not np.isfinite(scores).all() or (scores[1:] > scores[:-1]).any():
+            scores = np.linspace(1, 0, len(nodes), endpoint=False)
+        return Ranking(tuple(ids[place] for place in places), scores[places])
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """BM25 of the documents' texts among themselves, (n,); of a document in parts, that of its best part.
@@ -196,22 +200,107 @@ class LlamaIndexRetriever:
         return local_bm25(query, [f"{part.title} {part.text}" for part in parts])
 
 
+class MetadataGroups:
+    """Groups of documents as the metadata of their nodes tell them, read when a document is asked for.
+
+    A value is a label, a list of labels (equal shares) or a mapping from labels to weights; where it is missing or
+    empty, the group is not known. The shares of a whole collection are not known, so there is no target `corpus`.
+    """
+
+    oracle: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()
+
+    def __init__(self, texts: TextSource, fields: Mapping[str, str], shares: Mapping[str, Mapping[Any, float]]) -> None:
+        """Take what shows the documents, dimension -> field, and `shares`, which name all labels of each dimension.
+
+        Raises UsageError where a dimension has no labels.
+        """
+        self._texts, self._fields = texts, fields
+        if missing := [dimension for dimension in fields if not shares.get(dimension)]:
+            raise UsageError(
+                f"groups in metadata need a target that names all of them: say what share each group of "
+                f'{listed(missing)} should get, e.g. target={{"gender": {{"female": 0.5, "male": 0.5}}}}'
+            )
+        self._labels = {dimension: tuple(map(label_text, shares[dimension])) for dimension in fields}
+        self.dimensions = tuple(fields)
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The known labels, in the order of the columns 1 .. g."""
+        if dimension not in self._labels:
+            raise UsageError(f"no dimension {dimension!r}; there are: {listed(self.dimensions)}")
+        return self._labels[dimension]
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown. `topic` makes no difference.
+
+        Raises DataError, naming the document, where a value is none of the labels or has no such form.
+        """
+        labels, field = self.labels(dimension), self._fields[dimension]
+        rows = np.zeros((len(ids), 1 + len(labels)))
+        for row, id in zip(rows, ids, strict=True):
+            metadata = self._texts.document(id).extra
+            value = at_path({**metadata, "metadata": metadata}, field)
+            try:
+                weights = _weights(value)
+                of = meant(weights, labels)
+                columns = [1 + labels.index(of[label]) for label in weights]
+            except ValueError:
+                raise DataError(
+                    f"document {id!r}: metadata {field!r} is {shown(value)}; expected nothing, one of the groups "
+                    f"{listed(labels)}, a list of them, or a mapping from them to weights. A group that is missing "
+                    "there belongs into the target, with share 0 if need be"
+                ) from None
+            if joined := [f"{label} = {own}" for label, own in of.items() if label != own]:
+                warn_once(
+                    f"labels of {dimension!r} that are taken for spellings of the target's groups: {listed(joined)}"
+                )
+            np.add.at(row, columns, list(weights.values()))
+            row[0] = not weights
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True), dtype=np.float64)
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> None:
+        """Not known. Raises UsageError for an unknown dimension."""
+        self.labels(dimension)
+
+    def shares(self, dimension: str) -> FloatArray:
+        """Not known: raises UsageError."""
+        raise UsageError(
+            f"groups in metadata do not tell what share of all documents each group of {dimension!r} has; "
+            "use a target other than 'corpus'"
+        )
+
+    def missing(self, dimension: str) -> float:
+        """Not known: raises UsageError."""
+        return float(self.shares(dimension)[0])
+
+
+def _weights(value: object) -> dict[str, float]:
+    """Label -> weight > 0; ValueError for anything that says no such thing."""
+    if isinstance(value, Mapping):
+        weights = {label_text(label): float(weight) for label, weight in value.items()}
+        if not all(0 <= weight < np.inf for weight in weights.values()):
+            raise ValueError("a weight below 0")
+        return {label: weight for label, weight in weights.items() if weight}
+    parts = value if isinstance(value, list | tuple) else [value]
+    return {label_text(part): 1.0 for part in parts if part not in (None, "")}
+
+
 def fair_agent(
     retriever: BaseRetriever | LlamaIndexRetriever,
-    groups: Collection | Groups | Keys,
+    groups: HitGroups,
     population: Shares | None = None,
     settings: Settings | Path | str | None = None,
     **overrides: Any,
 ) -> FairAgent:
     """The agent of the settings, with a LlamaIndex retriever as its engine.
 
-    `groups` are a collection, its groups (a GroupTable), or metadata keys ({"author_gender": "gender"}); metadata need
-    a `population` or a target that names all labels of each dimension: the shares that they have of the world, or
-    should get. Settings are as in `open_agent`; those of engine, analyzer and expansion have no effect here. Whatever
-    reads the words of documents reads those of the texts that were retrieved.
+    `groups` are those of `fair_rerank`: fields of the metadata ({"gender": "author_gender"}), a collection, its groups
+    (a GroupTable) or labels by id. Fields need a `population` or a target that names all labels of each dimension: the
+    shares that they have of the world, or should get. Settings are as in `open_agent`; those of engine, analyzer and
+    expansion have no effect here. Whatever reads the words of documents reads those of the texts that were retrieved.
 
         half = {"gender": {"female": 0.5, "male": 0.5}}
-        agent = fair_agent(index.as_retriever(similarity_top_k=200), {"author_gender": "gender"}, target=half, n=10)
+        agent = fair_agent(index.as_retriever(similarity_top_k=200), {"gender": "author_gender"}, target=half, n=10)
 
     Raises SettingsError, also for parts that need an index of the collection, such as `rerank: {kind: mmr, by:
     embeddings}`; and UsageError for metadata without labels or an unknown dimension.
@@ -230,10 +319,18 @@ def fair_agent(
     return build(site)
 
 
-def _collection(
-    engine: LlamaIndexRetriever, groups: Collection | Groups | Keys, population: Shares, settings: Settings
-) -> Collection:
-    if not isinstance(groups, Mapping):
+def _collection(engine: LlamaIndexRetriever, groups: HitGroups, population: Shares, settings: Settings) -> Collection:
+    fields = fields_of(groups, settings.target)
+    if not fields:
+        assert not isinstance(groups, str | Sequence | Mapping)
         return groups_alone(groups, population)
-    known = {**population, **given(settings.target, groups.values())}
-    return groups_alone(MetadataGroups(engine, groups, known), population)
+    keys = {name: field for name, field in fields.items() if isinstance(field, str)}
+    if by_id := {name: labels for name, labels in fields.items() if isinstance(labels, Mapping)}:
+        if keys:
+            raise UsageError(f"groups={shown(groups)}: name fields of the metadata, or labels by id, and not both")
+        ids = dict.fromkeys(id for labels in by_id.values() for id in labels)
+        rows = ((str(id), {name: labels.get(id) for name, labels in by_id.items()}) for id in ids)
+        return groups_alone(GroupTable.from_rows(rows, list(by_id)), population)
+    targets = settings.target if isinstance(settings.target, Mapping) else dict.fromkeys(fields, settings.target)
+    given = {name: shares for name, one in targets.items() if (shares := getattr(one, "shares", None))}
+    return groups_alone(MetadataGroups(engine, keys, {**population, **given}), population)

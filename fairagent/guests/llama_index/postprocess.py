@@ -4,10 +4,10 @@ A fair ranking as LlamaIndex's retriever, and a query engine that answers from i
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
@@ -17,31 +17,31 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import Field, SkipValidation
 
 from fairagent.extend import (
-    Collection,
     Debiased,
-    Dial,
     FairAgent,
+    FairHits,
     Filter,
     Filtered,
-    Groups,
-    GroupsByPlace,
     Query,
-    Ranking,
-    SearchOptions,
     Unknown,
     UsageError,
     debias_with,
-    fair_order,
+    fair_rerank,
+    fields_of,
     filter_with,
-    groups_alone,
 )
-from fairagent.guests.llama_index.engine import document_id, document_of, made_node, node_of, scores_of
-from fairagent.guests.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
+from fairagent.guests.llama_index.engine import document_id, document_of, made_node, node_of
 from fairagent.guests.results import OnResult, check_texts, documents_found
 from fairagent.papers.debias_rag.stage import DebiasRAG
 
 
-class FairFilterPostprocessor(BaseNodePostprocessor):
+class _Postprocessor(BaseNodePostprocessor):
+    @classmethod
+    def class_name(cls) -> str:
+        return cls.__name__
+
+
+class FairFilterPostprocessor(_Postprocessor):
     """Takes nodes out of a context that would do harm to an answer, such as `FairFilter` finds; order and scores stay.
 
     `on_filtered` receives the verdicts and what they cost.
@@ -49,11 +49,6 @@ class FairFilterPostprocessor(BaseNodePostprocessor):
 
     filter: SkipValidation[Filter]
     on_filtered: SkipValidation[Callable[[Filtered], None]] | None = None
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Its name among LlamaIndex's components."""
-        return "FairFilterPostprocessor"
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -68,7 +63,7 @@ class FairFilterPostprocessor(BaseNodePostprocessor):
         return [node for node, verdict in zip(nodes, filtered.verdicts, strict=True) if verdict.kept]
 
 
-class DebiasPostprocessor(BaseNodePostprocessor):
+class DebiasPostprocessor(_Postprocessor):
     """The nodes, and counterfactual contexts among them, that `DebiasRAG` chooses for a query, the best first.
 
     A context that it makes is a node of its own, whose metadata say `synthesized`; it works without any node, too.
@@ -77,11 +72,6 @@ class DebiasPostprocessor(BaseNodePostprocessor):
 
     debiasing: SkipValidation[DebiasRAG]
     on_debiased: SkipValidation[Callable[[Debiased], None]] | None = None
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Its name among LlamaIndex's components."""
-        return "DebiasPostprocessor"
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -101,19 +91,17 @@ class DebiasPostprocessor(BaseNodePostprocessor):
         ]
 
 
-class ExposurePostprocessor(BaseNodePostprocessor):
+class ExposurePostprocessor(_Postprocessor):
     """The `n` nodes that are relevant and together give every group about its target share of the exposure.
 
-    Put it behind a retriever that returns many more nodes than `n`: it can only choose among those
-    (`fairagent.search.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
-    `MetadataGroups`), the groups of a collection, or the collection. `target` is a target of
-    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection may
-    have one itself. Scores are the re-ranker's, from 1 down. `fairness`, `keep`, `gap` and `unknown` are those of
-    `fair_rerank`. Where a node has no score, the order of all nodes stands for their scores.
+    Put it behind a retriever that returns many more nodes than `n`: it can only choose among those. `groups`, `target`,
+    `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are fields of the metadata, or known by
+    the ids of the nodes' documents. Scores are the re-ranker's, from 1 down. `on_fair` receives the exposures before
+    and after. Raises UsageError for groups that do not go with the target.
     """
 
-    groups: SkipValidation[Collection | Groups | Keys]
-    target: Target | None = None
+    groups: SkipValidation[Any]
+    target: SkipValidation[Any] = None
     n: int = Field(default=10, ge=1)
     fairness: float | None = Field(default=None, ge=0)
     keep: float | None = Field(default=None, ge=0, le=1)
@@ -121,40 +109,30 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     unknown: Unknown = "share"
     id_key: str = ""
     """The metadata key with the id of a node's document; "": its source node's id, or its own."""
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Its name among LlamaIndex's components."""
-        return "ExposurePostprocessor"
+    on_fair: SkipValidation[Callable[[FairHits], None]] | None = None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Raises UsageError for groups and a target that do not go together."""
+        """Look at the groups."""
         super().model_post_init(context)
-        self._collection(Shelf({}))
+        fields_of(self.groups, self.target)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        """The first `n` nodes of the new order. Raises DataError for labels or targets that cannot be used."""
-        if not nodes:
-            return []
-        # Two passages of a document are two nodes: ids name its groups, places the nodes.
-        ids = tuple(document_id(node.node, self.id_key) for node in nodes)
-        documents = {id: document_of(node.node, id) for id, node in zip(ids, nodes, strict=True)}
-        collection = self._collection(Shelf(documents))
-        places = Ranking(tuple(map(str, range(len(nodes)))), scores_of(nodes))
-        by_place = replace(collection, groups=GroupsByPlace(collection.groups, ids))
-        query = query_bundle.query_str if query_bundle else ""
-        dial = SearchOptions.of({"fairness": self.fairness, "keep": self.keep, "gap": self.gap}).dial or Dial()
-        ranking, _ = fair_order(by_place, places, self.n, self.target, dial, self.unknown, query)
-        placed = zip(ranking.ids, ranking.scores.tolist(), strict=True)
-        return [NodeWithScore(node=nodes[int(place)].node, score=score) for place, score in placed]
-
-    def _collection(self, shelf: Shelf) -> Collection:
-        """What `groups` says, with the nodes' own labels where they are to tell."""
-        if not isinstance(self.groups, Mapping):
-            return groups_alone(self.groups, {})
-        return groups_alone(MetadataGroups(shelf, self.groups, given(self.target, self.groups.values())), {})
+        """The first `n` nodes of the new order; raises what `fair_rerank` does."""
+        # Two passages of a document are two nodes: ids name its groups.
+        hits = [
+            {"id": document_id(one.node, self.id_key), "score": one.score, "metadata": one.node.metadata}
+            for one in nodes
+        ]
+        dial: dict[str, Any] = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
+        fair = fair_rerank(hits, self.groups, self.target, self.n, unknown=self.unknown, **dial)
+        if self.on_fair:
+            self.on_fair(fair)
+        node_of_hit = {id(hit): one.node for hit, one in zip(hits, nodes, strict=True)}
+        scores = np.linspace(1, 0, len(fair.hits), endpoint=False).tolist()
+        placed = zip(fair.hits, scores, strict=True)
+        return [NodeWithScore(node=node_of_hit[id(hit)], score=score) for hit, score in placed]
 
 
 class FairRetriever(BaseRetriever):

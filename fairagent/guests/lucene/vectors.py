@@ -89,7 +89,9 @@ class HnswRetriever(AnseriniEngine):
 
     @engine_time()
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
-        """The best `n` of the documents that the graph finds near `vector` (d,)."""
+        """The best `n` of the documents that the graph finds near `vector` (d,); none for zeros, which know nothing."""
+        if not vector.any():
+            return Ranking((), np.zeros(0))
         wanted = min(max(n, self._ef), len(self))
         with self.index.java():
             nearest = java_class("org.apache.lucene.search.KnnFloatVectorQuery")(VECTOR, vector.tolist(), wanted)

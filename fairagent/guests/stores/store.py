@@ -38,8 +38,7 @@ from fairagent.extend import (
     check_length,
     encoder,
     engine_time,
-    listed,
-    shown,
+    label_text,
     term_weights,
 )
 from fairagent.guests.terms import LocalTerms
@@ -368,8 +367,8 @@ class StoreVectors(StoredTexts):
 
     @engine_time("server")
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
-        """The `n` documents nearest to `vector` (d,), as for `search`."""
-        ids = self.store.near(vector, n)
+        """The `n` documents nearest to `vector` (d,), as for `search`; none for zeros, which know nothing."""
+        ids = self.store.near(vector, n) if vector.any() else ()
         self.store.check_once(ids)
         return best_of(list(zip(ids, self._products(vector, ids).tolist(), strict=True)), n)
 
@@ -443,7 +442,7 @@ def read_groups(store: Store, groups: Mapping[str, str], known: Mapping[str, Map
         if not 1 <= (labels := len(table.labels(dimension))) <= MOST_LABELS:
             held = f"more than {MOST_LABELS:,} values" if labels else "no value in any row"
             raise DataError(f"column {column!r} of {store.name} has {held}; is it that of {dimension!r}?")
-    return aligned(table, known, [])
+    return aligned(table, known, [])[0]
 
 
 def labels_in(id: str, content: object) -> tuple[str, ...]:
@@ -452,14 +451,11 @@ def labels_in(id: str, content: object) -> tuple[str, ...]:
     >>> labels_in("a", ["x", True, 7, "x", ""]), labels_in("a", None)
     (('x', 'true', '7'), ())
     """
-    labels: dict[str, None] = {}
-    for part in content if isinstance(content, list | tuple) else [content]:
-        if isinstance(part, str | int | float):
-            labels[str(part).lower() if isinstance(part, bool) else str(part)] = None
-        elif part is not None:
-            raise DataError(f"document {id[:60]!r}: {shown(part)} is no label; expected {listed(['text', 'a number'])}")
-    labels.pop("", None)
-    return tuple(labels)
+    parts = content if isinstance(content, list | tuple) else [content]
+    try:
+        return tuple(dict.fromkeys(label_text(part) for part in parts if part not in (None, "")))
+    except ValueError as error:
+        raise DataError(f"document {id[:60]!r}: {error}") from None
 
 
 def recalled(

@@ -1,6 +1,5 @@
 """For tests of what is built on fairagent: doubles of models and servers, and assertions of exposure."""
 
-from fairagent.guests.testing.exposure import assert_exposure
 from fairagent.guests.testing.models import ReplayModel, Scripted, ScriptedModel
 from fairagent.guests.testing.searches import SearchExposure, assert_exposure_of, exposure_of
 from fairagent.guests.testing.server import LoopbackServer, ServerReply, completion, embeddings, error, streamed
@@ -12,7 +11,6 @@ __all__ = [
     "ScriptedModel",
     "SearchExposure",
     "ServerReply",
-    "assert_exposure",
     "assert_exposure_of",
     "completion",
     "embeddings",

@@ -19,7 +19,8 @@ from fairagent.extend import (
     are_shares,
     exposure_rows,
     exposures_of,
-    nearest,
+    meant,
+    no_such,
     total_gap,
 )
 
@@ -33,11 +34,13 @@ Least: TypeAlias = Mapping[str, float] | Mapping[str, Mapping[str, float]]
 class SearchExposure:
     """What a search shows of each group: `by_query` has the exposures, one for each dimension, of the first `at` hits.
 
-    A query without a hit has none. As text it is the table of the means, and the worst query.
+    A query without a hit has none. `notes` are about labels and the target's names for them. As text it is the table of
+    the means, the worst query and the notes.
     """
 
     by_query: Mapping[str, tuple[Exposure, ...]]
     at: int
+    notes: tuple[str, ...] = ()
 
     @property
     def measured(self) -> dict[str, tuple[Exposure, ...]]:
@@ -57,7 +60,7 @@ class SearchExposure:
     @property
     def gap(self) -> float:
         """How far the queries are from the target: the mean of `gap_of` (nats)."""
-        return _mean([total_gap(exposures) for exposures in self.measured.values()])
+        return float(np.mean([total_gap(exposures) for exposures in self.measured.values()]))
 
     def gap_of(self, query: str) -> float:
         """The sum, over the dimensions, of the divergence of the exposure from the target (nats)."""
@@ -80,7 +83,7 @@ class SearchExposure:
             lines += ["", _table(one, self.shares[one[0].dimension], least.get(one[0].dimension, {})).text().rstrip()]
         worst = "; ".join(map(_said, self.by_query[self.worst]))
         name = "the worst query" if count > 1 else "the query"
-        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {worst}"]
+        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {worst}", *self.notes]
         return "\n".join(lines)
 
     @property
@@ -95,12 +98,14 @@ def exposure_of(
     target: str | Mapping[str, Any] | None = None,
     *,
     at: int = 20,
+    named: Mapping[str, Any] | None = None,
 ) -> SearchExposure:
     """What the first `at` hits of `search` show of each group, for one query or several.
 
     `search` is called once with each query, and gives hits of any shape, the best first; `groups` and `target` are what
     `fair_rerank` takes, e.g. the field of the hits, {"gender": {id: label}}, or a collection. Attention falls with the
-    rank as in experiments (1 / log2(max(rank, 2))). Hits without a label are left out of the shares and shown below.
+    rank as in experiments (1 / log2(max(rank, 2))). Hits without a label are left out of the shares and shown below. A
+    group that has a share in the target, or is `named` (dimension -> groups), has 0 where no hit is in it.
 
     Raises UsageError for no queries, a query twice, what is no hit and a field that no hit has; DataError for labels
     and targets that cannot be used: each names the query.
@@ -122,7 +127,8 @@ def exposure_of(
     if twice := [query for query in dict.fromkeys(texts) if texts.count(query) > 1]:
         raise UsageError(f"queries: {twice[0]!r} is there twice")
     answers = {query: _hits(search(query)) for query in texts}
-    return SearchExposure(exposures_of(answers, groups, target, at), at)
+    measured, notes = exposures_of(answers, groups, target, at, named=named)
+    return SearchExposure(measured, at, notes)
 
 
 def assert_exposure_of(
@@ -139,9 +145,9 @@ def assert_exposure_of(
     """Raise AssertionError, with the table and the worst query, unless `search` gives the groups what they should have.
 
     The mean share of each group in `min_share` has to be that or more (`{"women": .3}`; of several dimensions
-    `{"gender": {"women": .3}}`), and the mean gap to the target `gap` or less (nats; 0 is the target itself);
-    with `each` both hold for every query. A query without a hit fails. What differs by 1e-9 or less is equal. The rest
-    is as in `exposure_of`, whose value it returns.
+    `{"gender": {"women": .3}}`; a group that no hit is in has 0), and the mean gap to the target `gap` or less (nats; 0
+    is the target itself); with `each` both hold for every query. A query without a hit fails. What differs by 1e-9 or
+    less is equal. The rest is as in `exposure_of`, whose value it returns.
 
     Raises UsageError for an unknown dimension or group, a share that is none, and without any bound.
 
@@ -163,7 +169,7 @@ def assert_exposure_of(
     __tracebackhide__ = True  # pytest shows the line of the test
     if gap is None and not min_share:
         raise UsageError("assert_exposure_of: there is no bound; give gap, min_share or both")
-    shown = exposure_of(search, queries, groups, target, at=at)
+    shown = exposure_of(search, queries, groups, target, at=at, named=min_share)
     least = _least(min_share or {}, shown.shares)
     parts = [SearchExposure({q: one}, at) for q, one in shown.measured.items()] if each else [shown]
     missed = [f"no hits for {query!r}" for query in shown.empty]
@@ -185,10 +191,6 @@ def _hits(answer: Any) -> Any:
     return [] if answer is None else answer.ids if isinstance(answer, Ranking) else answer
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
-
-
 def _means(one: Sequence[Exposure], values: Sequence[FloatArray]) -> dict[str, float]:
     """Group -> the mean of its values over the queries; `one` are their exposures in one dimension."""
     return dict(zip(one[0].labels, np.mean(values, axis=0).tolist(), strict=True))
@@ -202,9 +204,10 @@ def _least(given: Least, shares: Mapping[str, Mapping[str, float]]) -> dict[str,
         if name not in shares or not isinstance(bounds, Mapping):
             form = '{"dimension": {"group": 0.3}}'
             raise UsageError(f"min_share: expected {form}, and not {name!r}; dimensions are: {', '.join(shares)}")
-        for label, bound in bounds.items():
+        for one, bound in bounds.items():
+            (label,) = meant([one], list(shares[name])).values()
             if label not in shares[name]:
-                raise UsageError(f"min_share: no group {label!r}; {nearest(label, shares[name])}")
+                raise UsageError(f"min_share: {no_such('group', label, shares[name])}")
             if not isinstance(bound, int | float) or not 0 <= bound <= 1:
                 raise UsageError(f"min_share: {label!r}: {bound!r} is no share; it is from 0 to 1")
             least.setdefault(name, {})[label] = float(bound)
@@ -226,6 +229,6 @@ def _table(one: Sequence[Exposure], shares: Mapping[str, float], least: Mapping[
         bound = least.get(label)
         result = "" if bound is None else "met" if Bound(">=", bound).holds(share) else "MISSED"
         rows.append((label, f"{share:.1%}", f"{targets[label]:.1%}", "" if bound is None else f"{bound:.1%}", result))
-    rows.append((exposure_rows(one[0])[-1].label, f"{_mean([e.unknown for e in one]):.1%}", "", "", ""))
+    rows.append((exposure_rows(one[0])[-1].label, f"{np.mean([e.unknown for e in one]):.1%}", "", "", ""))
     columns = [one[0].dimension, "share", "target", "at least", "result"]
     return Table.of(columns, rows) if least else Table.of(columns[:3], [row[:3] for row in rows])

@@ -1,6 +1,5 @@
 """`Prompts`: the shipped templates, replaced file by file by those of a variant or of a user's folder."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +13,7 @@ from fairagent.errors import Fault, PromptError, SettingsError
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE, Prompt, prompt_of, read_prompt
 from fairagent.llm.reply import Narrowed
 from fairagent.llm.request import Message, ModelRequest
+from fairagent.settings.faults import no_such
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 
@@ -58,7 +58,7 @@ class Prompts:
     def __getitem__(self, id: str) -> Prompt:
         """The template; raises PromptError where there is none of this id, or its package is at fault."""
         if id not in self._prompts and not self._load_from_package(id):
-            raise PromptError(f"no prompt template {id!r}; there are: {', '.join(self._prompts)}")
+            raise PromptError(no_such("prompt template", id, self._prompts))
         return self._prompts[id]
 
     @property
@@ -122,9 +122,7 @@ class Prompts:
             faults += error.faults or [Fault(path, None, str(error))]
             return
         if not known:
-            near = difflib.get_close_matches(id, shipped, n=1)
-            hint = f"did you mean {near[0]}.j2?" if near else f"there are: {', '.join(shipped)}"
-            faults.append(Fault(path, None, f"replaces no shipped template; {hint}"))
+            faults.append(Fault(path, None, no_such("shipped template", id, shipped)))
         prompt = _read(path, faults, self.folder, self._prompts.get(id))
         if prompt and id in self._prompts:
             self._prompts[id] = prompt

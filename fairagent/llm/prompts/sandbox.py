@@ -17,6 +17,8 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
 
+from fairagent.settings.faults import no_such
+
 LARGEST = 64 * 1024
 """The largest output in bytes, of all sections together, and the longest filtered value in characters."""
 
@@ -244,7 +246,7 @@ def _refusal(node: nodes.Node) -> str | None:
     if not isinstance(node, _ALLOWED):
         return f"{type(node).__name__} is not available in a prompt; there are values, filters, if and for"
     if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
-        return f"no filter {node.name!r}; there are {', '.join(_FILTERS)}"
+        return no_such("filter", node.name, _FILTERS)
     if isinstance(node, nodes.Test) and node.name not in _SANDBOX.tests:
         return f"no test {node.name!r}"
     if isinstance(node, nodes.For):

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from fairagent.errors import Fault, PromptError
 from fairagent.llm.request import Message
 from fairagent.settings import Section
+from fairagent.settings.faults import fault_lines, no_such
 from fairagent.storage.readers import Malformed, file_bytes
 from fairagent.storage.yaml_text import parse_yaml
 
@@ -243,13 +244,9 @@ def _read_head(path: Path, lines: Sequence[str], fault: AddFault) -> tuple[Head 
         head = Head.model_validate(values)
         return head, head.variables
     except ValidationError as error:
-        for one in error.errors():
-            place, message = one["loc"], one["msg"]
-            if one["type"] == "extra_forbidden":
-                known = Variables if len(place) > 1 else Head
-                message = f"unknown key; there are {', '.join(known.model_fields)}"
-            name = ".".join(str(part) for part in place) or "the head"
-            fault(_line_of(str(place[0]) if place else "", lines), f"{name}: {message}")
+        for message in fault_lines(Head, error.errors()):
+            key = re.split("[.:[]", message)[0]
+            fault(_line_of(key, lines), message.replace("(top)", "the head", 1))
     try:
         return None, Variables.model_validate(given.get("variables"))
     except ValidationError:
@@ -272,7 +269,7 @@ def _read_sections(lines: Sequence[str], start: int, fault: AddFault) -> list[tu
     for (number, role), (end, _) in pairwise([*headers, (len(lines), "")]):
         text = "\n".join(lines[number + 1 : end])
         if role not in ROLES:
-            fault(number + 1, f"unknown section [{role}]; there are [system], [user], [assistant]")
+            fault(number + 1, no_such("section", role, ROLES))
         elif out_of_turn := _out_of_turn(role, roles):
             fault(number + 1, out_of_turn)
         elif not text.strip():

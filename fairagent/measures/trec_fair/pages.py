@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.trec_fair.dimensions import DIMENSIONS_2021, DIMENSIONS_2022, OCEANIA, QUALITIES, Dimension
+from fairagent.settings.faults import no_such
 from fairagent.types import UNKNOWN, FloatArray
 
 IntArray = NDArray[np.int64]
@@ -124,7 +125,7 @@ class Pages:
     def _place(self, name: str) -> int:
         names = [dimension.name for dimension in self.dimensions]
         if name not in names:
-            raise UsageError(f"no dimension {name!r}; there are: {', '.join(names)}")
+            raise UsageError(no_such("dimension", name, names))
         return names.index(name)
 
 

@@ -37,11 +37,11 @@ from fairagent.extend import (
     checked_id,
     installed,
     ledger,
+    no_such,
     one_for_each,
     one_of,
     page_of,
     read_text,
-    shown,
     unless_failing,
     write_whole,
 )
@@ -74,7 +74,7 @@ def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
 
 def _passage(line: str, record: Record) -> tuple[str, AvoidPassage]:
     if unknown := [key for key in record if key not in KEYS]:
-        raise ValueError(f"unknown key {shown(unknown[0])}; there are {', '.join(KEYS)}")
+        raise ValueError(no_such("key", unknown[0], KEYS))
     id, text = checked_id(read_text(record, "id"), "passage's"), read_text(record, "text")
     if not text.strip():
         raise ValueError(f"passage {id!r} has no text")

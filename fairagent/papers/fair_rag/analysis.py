@@ -21,9 +21,9 @@ from fairagent.extend import (
     Run,
     area_under_curve,
     disparity_intervals,
+    fitted_line,
     interval_name,
     paired_t,
-    slope,
 )
 from fairagent.papers.fair_rag.draws import NORMALIZED, Draws
 
@@ -96,7 +96,7 @@ def _curve(
     own = next((row for row in first if row.alpha is None and row.means), None)
     disparity = np.array([row.means["EE-D"] for row in drawn])
     relevance = np.array([row.means["EE-R"] for row in drawn])
-    line = np.ptp(disparity) > 0 if len(drawn) else False
+    line = fitted_line(disparity, relevance) if len(drawn) else None
     steps = []
     for before, after in pairwise(drawn):
         one, two = (_values(run, row.name, "EE-D") for row in (before, after))
@@ -109,7 +109,7 @@ def _curve(
         "" if oracle else system,
         tuple(drawn),
         own,
-        slope(disparity, relevance) if line else None,
+        line.slope if line else None,
         area_under_curve(disparity, relevance) if line else None,
         _intervals(run, drawn, own),
         tuple(steps),

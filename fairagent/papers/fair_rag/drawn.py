@@ -29,7 +29,7 @@ from fairagent.extend import (
     Systems,
     Table,
     cloud,
-    listed,
+    no_such,
     normalized_expected_utility,
 )
 from fairagent.papers.fair_rag.analysis import (
@@ -110,8 +110,8 @@ class DrawnKind(ExperimentKind, ABC):
                 problems.add(SettingsError, f"fair_rag.medians: {name!r} is the name of a system's row; take another")
             for system in systems:
                 if system not in self.systems:
-                    there = listed(self.systems)
-                    problems.add(SettingsError, f"fair_rag.medians.{name}: no system {system!r}; there are: {there}")
+                    message = f"fair_rag.medians.{name}: {no_such('system', system, self.systems)}"
+                    problems.add(SettingsError, message)
 
     def rows(self, systems: Systems) -> Systems:
         """The rows by their names, system by system; then the oracle, once for each generator."""

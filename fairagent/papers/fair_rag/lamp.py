@@ -34,6 +34,7 @@ from fairagent.extend import (
     estimate_tokens,
     file_bytes,
     listed,
+    no_such,
     parse_json,
     parse_utility,
     read_text,
@@ -151,7 +152,7 @@ def parse_task(name: str) -> LampTask:
     """
     task = TASKS.get(name.replace("_", "-"))
     if task is None:
-        raise UsageError(f"{name!r} is no task of LaMP; there are: {', '.join(TASKS)}")
+        raise UsageError(f"LaMP has {no_such('task', name, TASKS)}")
     return task
 
 

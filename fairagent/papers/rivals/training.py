@@ -28,6 +28,7 @@ from fairagent.extend import (
     listed,
     load_collection,
     most_underexposed,
+    no_such,
     pool_of,
     reranked,
     searched,
@@ -188,6 +189,6 @@ class ProtectedPart(Part):
                 raise UsageError(f"group: {dimension!r} is none of the system's dimensions ({', '.join(dimensions)})")
             labels = collection.groups.labels(dimension)
             if label not in labels:
-                raise UsageError(f"group: {label!r} is no group of {dimension!r}, which has: {', '.join(labels)}")
+                raise UsageError(f"{dimension!r} has {no_such('group', label, labels)}")
             return ProtectedGroup(dimensions.index(dimension), labels.index(label))
         return None

@@ -4,10 +4,11 @@
 |---|---|---|
 | english | word breaks | no possessive 's, lower case, no stop words, Porter's stems |
 | english-nostem | word breaks | the same without stems |
-| snowball-german, ... | word breaks | lower case, the stems of the language; no stop words |
+| snowball-german, ... | word breaks | `one_form`, lower case, the stems of the language; no stop words |
 | whitespace | what stands between white space | - |
 
-The first two and the last give the terms of the analyzers of the same names of Anserini, term by term. Its
+The first two and the last give the terms of the analyzers of the same names of Anserini, term by term. These keep an
+é of two characters apart from one, and ’ from ': a query's term that no document has is looked up in other `forms`. Its
 english-krovetz and its analyzers of languages (de, zh, ...) are Lucene's: they need the extra `lucene`.
 """
 
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Protocol
+from unicodedata import normalize
 
 import Stemmer
 
@@ -38,6 +40,7 @@ STOP_WORDS = frozenset((
 BLANK = r"\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000"
 BETWEEN_BLANKS = re.compile(f"[^{BLANK}]+")
 PIECES = re.compile(f"[^{BLANK}]{{1,{LONGEST}}}")
+APOSTROPHES = re.compile("[\u2018\u2019\u02bc\uff07]")
 POSSESSIVE = ("'s", "'S", "\u2019s", "\u2019S", "\uff07s", "\uff07S")
 ONE_CHARACTER = {0x130: "i", 0x3A3: "\u03c3"}
 """Each character has its own lower case: \u0130 an i without a second dot, \u03a3 a \u03c3 at the end of a word too."""
@@ -90,7 +93,7 @@ def open_analyzer(name: str) -> Analyzer:
     if name in NAMES:
         # Without its own cache: that is not for several threads.
         stem = Stemmer.Stemmer(name.removeprefix("snowball-"), 0).stemWord
-        return WordAnalyzer(name, split_words, lambda word: stem(lower(word)))
+        return WordAnalyzer(name, lambda text: split_words(one_form(text)), lambda word: stem(lower(word)))
     if not re.fullmatch(r"[a-z]{2}|english-krovetz", name):
         raise SettingsError(
             f"no analyzer {name!r}; known: {', '.join(NAMES)}; with the extra `lucene` english-krovetz and codes of "
@@ -99,6 +102,24 @@ def open_analyzer(name: str) -> Analyzer:
     (lucene,) = plugins(GROUP)["lucene"]
     analyzer: Analyzer = lucene.load()(name)
     return analyzer
+
+
+def one_form(text: str) -> str:
+    """`text` composed (Unicode's NFC), with straight apostrophes."""
+    return text if text.isascii() else APOSTROPHES.sub("'", normalize("NFC", text))
+
+
+def forms(term: str) -> tuple[str, ...]:
+    """The term, and the same in other Unicode forms and with other apostrophes.
+
+    >>> forms("o'neil"), forms("court")
+    (("o'neil", 'o’neil'), ('court',))
+    """
+    if term.isascii() and "'" not in term:
+        return (term,)
+    plain = one_form(term)
+    curly = plain.replace("'", "\u2019")
+    return tuple(dict.fromkeys((term, plain, curly, normalize("NFD", plain), normalize("NFD", curly))))
 
 
 def lower(word: str) -> str:

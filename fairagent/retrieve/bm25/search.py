@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import UsageError
 from fairagent.retrieve.base import check_length, engine_time, term_weights
-from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.analysis import forms, open_analyzer
 from fairagent.retrieve.bm25.matrix import TermMatrix, Texts
 from fairagent.retrieve.catalog import IdTable, both
 from fairagent.retrieve.columns import StoredColumn
@@ -74,7 +74,7 @@ class BM25Retriever:
             self._repetition = np.float32(1) / (np.float32(k1) * (np.float32(1 - np.float32(b)) + relative))
         self._byte = (np.searchsorted(table, lengths, side="right") - 1).astype(np.uint8)
         # Many queries have the same words.
-        self._number = lru_cache(maxsize=100_000)(self.matrix.number)
+        self.number = lru_cache(maxsize=100_000)(self._found)
         # The loop needs the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.ids.known(ids)))
         # Looking through all documents takes as long as a hundred searches.
@@ -118,8 +118,12 @@ class BM25Retriever:
         terms = term_weights(query, self.analyzer.terms).items()
         return sum(boost * float(self.idf(self._frequency(term))) for term, boost in terms)
 
+    def _found(self, term: str) -> int:
+        """The number of a term, or where no document has it of the first of its other `forms` that one has; else -1."""
+        return next((number for form in forms(term) if (number := self.matrix.number(form)) >= 0), -1)
+
     def _frequency(self, term: str) -> int:
-        return len(self.matrix.column(number)[0]) if (number := self._number(term)) >= 0 else 0
+        return len(self.matrix.column(number)[0]) if (number := self.number(term)) >= 0 else 0
 
     def document(self, id: str) -> Document:
         """The stored document."""
@@ -164,7 +168,7 @@ class BM25Retriever:
         """The score of every document, (n,)."""
         total = np.zeros(len(self))
         for term, boost in term_weights(query, self.analyzer.terms).items():
-            if (number := self._number(term)) >= 0:
+            if (number := self.number(term)) >= 0:
                 documents, counts = self.matrix.column(number)
                 weight = np.float32(boost) * self.idf(len(documents))
                 total[documents] += weight - weight / (np.float32(1) + self._repeated(documents, counts))

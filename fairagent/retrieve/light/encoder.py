@@ -75,7 +75,7 @@ class LightEncoder:
     def _vector(self, text: str) -> Embeddings:
         engine = self._engine
         counts = Counter(engine.analyze(text))
-        numbers = {number: count for term, count in counts.items() if (number := engine.matrix.number(term)) >= 0}
+        numbers = {number: count for term, count in counts.items() if (number := engine.number(term)) >= 0}
         wanted = np.array(sorted(numbers), np.intp)
         rows, known = places(self._terms, wanted)
         idf = idf_of(engine, wanted[known])

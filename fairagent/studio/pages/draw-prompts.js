@@ -60,14 +60,3 @@ export function summary(found, names) {
 }
 
 const topics = (count) => `${count} ${count === 1 ? "topic" : "topics"}`;
-
-export function comparison(found, copy) {
-  return [
-    found.saved ? null : make("p", { class: "notice" }, "There is no file of yours yet: save the template first."),
-    found.note ? make("p", { class: "notice" }, found.note) : null,
-    make("h3", {}, found.file, " ", copy("the experiment", found.yaml)),
-    make("pre", { id: "as-experiment", tabindex: 0, "aria-label": found.file }, found.yaml),
-    make("h3", {}, "Commands ", copy("the commands", found.commands.join("\n"))),
-    make("pre", { id: "as-commands", tabindex: 0, "aria-label": "Commands" }, found.commands.join("\n")),
-  ].filter(Boolean);
-}

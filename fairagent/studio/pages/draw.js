@@ -95,7 +95,7 @@ export function ranking(caption, hits, other, open) {
       {},
       make("td", {}, String(hit.rank)),
       moved ? move(hit.rank, hit[other], "the engine did not find it") : there(hit[other]),
-      make("td", {}, make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.title || hit.id)),
+      make("td", {}, make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.name)),
       make("td", {}, chips(hit.groups)),
     ),
   );
@@ -178,7 +178,7 @@ export function sources(answer, open) {
     make(
       "li",
       { id: `source-${hit.number}`, class: hit.cited || hit.weight ? "" : "gone" },
-      make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.title || hit.id),
+      make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.name),
       " ",
       chips(hit.groups),
       hit.cited ? make("span", { class: "badge yes" }, "cited") : null,

@@ -23,13 +23,16 @@ function lands(hit, shown) {
   return make("span", { class: `move ${now < hit.rank ? "rose" : "fell"}` }, `now ${ordinal(now)}`);
 }
 
+// A document without a title is called by its first words, which are not said again.
+const said = ({ name, title, snippet }) => (name === title || !snippet.startsWith(name) ? snippet : snippet.slice(name.length).trim());
+
 function list(hits, move, open, why = new Map()) {
   const rows = hits.map((hit) =>
     make(
       "li",
       { value: hit.rank, "data-id": hit.id },
-      make("div", { class: "head" }, make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.title || hit.id), move(hit)),
-      hit.snippet ? make("p", { class: "snippet" }, hit.snippet) : null,
+      make("div", { class: "head" }, make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.name), move(hit)),
+      said(hit) ? make("p", { class: "snippet" }, said(hit)) : null,
       make("p", { class: "of" }, chips(hit.groups)),
       why.has(hit.id) ? make("p", { class: "reason" }, `Why: ${why.get(hit.id)}.`) : null,
     ),
@@ -51,7 +54,7 @@ export function fallen(found) {
     .sort((a, b) => (by(a) === by(b) ? a.rank - b.rank : by(b) - by(a)))
     .map((hit) => ({
       id: hit.id,
-      title: hit.title,
+      name: hit.name,
       now: hit.agent_rank,
       text: `${ordinal(hit.rank)} → ${hit.agent_rank === null ? `out of the first ${found.hits.length}` : ordinal(hit.agent_rank)}`,
       reason: reason(hit, found.exposure),
@@ -92,7 +95,7 @@ function byReason(some, open) {
     make(
       "div",
       { class: "why" },
-      make("ul", {}, alike.map((one) => make("li", { "data-id": one.id }, make("button", { type: "button", class: "plain", onclick: () => open(one.id) }, one.title || one.id), make("span", { class: "move" }, one.text)))),
+      make("ul", {}, alike.map((one) => make("li", { "data-id": one.id }, make("button", { type: "button", class: "plain", onclick: () => open(one.id) }, one.name), make("span", { class: "move" }, one.text)))),
       make("p", {}, `${reason[0].toUpperCase()}${reason.slice(1)}.`),
     ),
   );

@@ -2,8 +2,7 @@
 // What is typed is kept in the tab's own store until it is saved or discarded, whatever happens to the page or the server.
 
 import { events, record } from "./ask.js";
-import { copyButton } from "./copy.js";
-import { comparison, diffed, fault, fillSide, message, pair, summary, variable } from "./draw-prompts.js";
+import { diffed, fault, fillSide, message, pair, summary, variable } from "./draw-prompts.js";
 import { make, setPalette } from "./draw.js";
 import { painter } from "./editor.js";
 
@@ -130,7 +129,6 @@ async function openTemplate(id) {
   at("shown").hidden = !of.reads;
   document.title = `${id}: fairagent studio`;
   document.querySelector("#variables tbody").replaceChildren(...now.variables.map(variable));
-  put("comparison");
   put("tried");
   put("ended");
   put("effect");
@@ -263,16 +261,6 @@ async function tryOn(topics) {
 
 const openDocument = (id) => open(`/?doc=${encodeURIComponent(id)}`, "_blank", "noopener");
 
-// --- comparing -------------------------------------------------------------------------------------------------------
-
-async function compare() {
-  try {
-    put("comparison", comparison(await record(`/api/prompts/${encodeURIComponent(now.id)}/comparison`), copyButton));
-  } catch (error) {
-    put("comparison", notice(error.message));
-  }
-}
-
 // --- the beginning ---------------------------------------------------------------------------------------------------
 
 async function show() {
@@ -326,6 +314,5 @@ at("try-one").addEventListener("click", () => tryOn([]));
 at("try-ten").addEventListener("click", () => tryOn(about.topics.slice(0, TEN).map((topic) => topic.id)));
 for (const id of ["left", "right"]) at(id).addEventListener("change", () => mayTry(at("faults").childElementCount > 0));
 at("stop").addEventListener("click", () => trying?.abort());
-at("compare").addEventListener("click", compare);
 addEventListener("popstate", show);
 show();

@@ -12,7 +12,7 @@ import { filter } from "./where.js";
 
 const at = (id) => document.getElementById(id);
 const put = (id, ...inside) => at(id).replaceChildren(...inside.flat().filter((one) => one !== null));
-const SECTIONS = ["start", "judged", "answered", "lists", "story"];
+const SECTIONS = ["start", "answered", "stale", "judged", "order", "lists", "story"];
 let about;
 let controls;
 let kept;
@@ -20,6 +20,7 @@ let turned;
 let announced;
 let shown = {};
 let found; // what the lists are shown of
+let answered = null; // the order that the answer is from; null: there is no answer
 let asking = new AbortController();
 let ordering = new AbortController();
 
@@ -121,18 +122,17 @@ async function show() {
   }
   document.title = `${body.query || body.topic}: fairagent studio`;
   const answers = state.get("do") === "answer";
-  at("state").textContent = answers ? "Searching, then answering …" : "Searching …";
-  put("steps");
-  put("answer-text");
-  put("carried");
-  put("sources");
+  const doing = answers ? "Searching, then answering" : "Searching";
+  at("state").textContent = `${doing} …`;
+  for (const id of ["notes", "alarms"]) put(id);
+  for (const id of ["answer-text", "carried", "sources"]) put(id);
+  answered = null;
   const started = performance.now();
-  let first = null;
+  let taken = 0;
   const on = (kind, said) => {
     if (kind === "step") {
-      first ??= said.gap;
-      at("story").hidden = false;
-      at("steps").append(step(said, first));
+      taken += 1;
+      at("state").textContent = `${doing} … ${taken} ${taken === 1 ? "step" : "steps"}, last: ${said.source}${said.accepted ? "" : ", not kept"}`;
     } else if (kind === "cited") {
       put("carried", carried({ cited: said.exposure }, { cited: said.gap }));
     } else {
@@ -145,13 +145,16 @@ async function show() {
     const reply = await events(answers ? "/api/answer" : "/api/search", answers ? { ...body, ...turned.order() } : body, on, signal);
     if (answers) showAnswer(reply);
     showSearch(answers ? reply.search : reply);
-    at("dial").hidden = answers;
-    if (turned.any() && !answers) {
+    answered = answers ? JSON.stringify(turned.order()) : null;
+    // An answer brings no frontier: that of its search is here already, or its model's replies are.
+    at("dial").hidden = false;
+    if (turned.any() || answers) {
       try {
         ordered(await record("/api/reorder", { ...body, ...turned.order() }, signal));
       } catch (error) {
         if (signal.aborted) return;
-        put("error", make("p", { class: "notice" }, error.message));
+        at("dial").hidden = !turned.any(); // a list that was drawn has no order to change
+        if (turned.any()) put("error", make("p", { class: "notice" }, error.message));
       }
     }
     at("state").textContent = `Done in ${((performance.now() - started) / 1000).toFixed(2)} s.`;
@@ -185,6 +188,8 @@ function showSearch(searched) {
   at("engine").textContent = searched.engine;
   at("story").hidden = false;
   put("steps", searched.steps.map((one) => step(one, Math.max(...searched.steps.map((each) => each.gap)))));
+  const kept = searched.steps.filter((one) => one.accepted).length;
+  at("taken").textContent = `${searched.steps.length} ${searched.steps.length === 1 ? "step" : "steps"}, ${kept} kept`;
   const { candidates, served } = searched.entered;
   const entered = candidates ? ` Further searches brought ${candidates} documents, of which ${served} are in the list.` : "";
   at("stopped").textContent = (searched.stopped ? `Stopped: ${searched.stopped}.` : "There was no loop.") + entered;
@@ -195,6 +200,8 @@ function showOrder(found) {
   const grouped = found.exposure.after.length > 0;
   const nothing = make("p", {}, "Nothing was found: no word of the query occurs in the index.");
   at("judged").hidden = !grouped || !found.engine_hits.length;
+  at("order").hidden = at("judged").hidden;
+  at("stale").hidden = answered === null || answered === JSON.stringify(turned.order());
   at("lists").hidden = false;
   verdict(found, at("verdict"));
   at("cost").textContent = found.relevance_kept === null ? "" : `Keeps ${percent(found.relevance_kept)} of the estimated relevance.`;
@@ -253,6 +260,7 @@ function closed() {
 about = await record("/api/about");
 at("collection").textContent = about.collection + (about.model ? `, ${about.model}` : ", no language model");
 setPalette(about.dimensions);
+at("asks").textContent = about.model ? `and may ask ${about.model} again` : "and asks no model";
 at("topical").hidden = !about.topics.length;
 at("topics").append(...about.topics.map((topic) => make("option", { value: topic.query })));
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
@@ -268,6 +276,7 @@ at("answer").addEventListener("click", () => {
   state.set("do", "answer");
   go(state);
 });
+at("again").addEventListener("click", show);
 at("document").addEventListener("close", closed);
 addEventListener("popstate", () => {
   if (at("document").open && !new URLSearchParams(location.search).has("doc")) at("document").close();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from itertools import combinations, product
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from fairagent.errors import DataError
 from fairagent.measures import expected_exposure, missing_judgments, target_exposure
 from fairagent.papers.fair_rag.draws import CollectionDrawing, Drawing, TopicDraws, values
 from fairagent.papers.fair_rag.lamp import load_lamp
-from fairagent.papers.fair_rag.sets import additivity, attention, worth_in_sets
 
 from .test_trial import EXPERIMENT
 
 TWO = Drawing(k=2)
+SCRIPT = runpy.run_path(str(Path(__file__).parents[3] / "evaluations" / "open_questions" / "sets.py"))
+additivity, attention, worth_in_sets = SCRIPT["additivity"], SCRIPT["attention"], SCRIPT["worth_in_sets"]
 
 
 def drawn(rankings: list[list[int]], useful: list[bool], rested_on: list[list[float]] | None) -> TopicDraws:
@@ -78,33 +80,20 @@ def test_an_item_in_all_sets_or_none_has_no_worth_of_its_own() -> None:
     assert worth_in_sets(np.array([[0, 1], [0, 2]]), np.array([1.0, 0.0]), 4).tolist() == [0.0, 1.0, -1.0, 0.0]
 
 
-def test_a_pair_that_helps_only_together_is_not_the_sum_of_its_items() -> None:
+def test_what_foretells_the_worth_of_sets() -> None:
+    """A pair that helps only together is not the sum of its items; one that repeats another is redundant."""
     lists = np.tile(SETS, (40, 1))[np.random.default_rng(2).permutation(40 * len(SETS))]
     together = (np.sort(lists, axis=1) == [0, 1]).all(axis=1).astype(float)
-    either = np.isin(lists, [0, 1]).sum(axis=1) / 2
+    either, first = np.isin(lists, [0, 1]).sum(axis=1) / 2, (lists == 0).any(axis=1) * 1.0
     useful = np.array([True, True, False, False])
-    pair, sum_of = (additivity(TopicDraws(lists, useful, worth, None)) for worth in (together, either))
-    assert pair is not None
-    assert sum_of is not None
-    assert sum_of.alone == pytest.approx(1)
-    assert sum_of.in_sets == pytest.approx(1, abs=0.02)
+    pair, sum_of, repeated = (additivity(TopicDraws(lists, useful, worth, None)) for worth in (together, either, first))
+    assert (sum_of.alone, sum_of.in_sets) == (pytest.approx(1), pytest.approx(1, abs=0.02))
+    assert (sum_of.redundant, sum_of.helpful, repeated.redundant) == (0, 0, 0.5)
     assert pair.alone < 0.85
-    assert (sum_of.redundant, sum_of.helpful) == (0, 0)
-
-
-def test_an_item_that_only_repeats_another_is_redundant() -> None:
-    lists = np.tile(SETS, (40, 1))[np.random.default_rng(3).permutation(40 * len(SETS))]
-    # 0 tells all; 1 is judged useful too, and adds nothing.
-    found = additivity(TopicDraws(lists, np.array([True, True, False, False]), (lists == 0).any(axis=1) * 1.0, None))
-    assert found is not None
-    assert found.redundant == 0.5
-    assert found.in_sets > found.alone
-
-
-def test_nothing_to_foretell() -> None:
-    same = TopicDraws(SETS, np.array([True, False, False, False]), np.ones(len(SETS)), None)
-    assert additivity(same) is None
-    assert additivity(TopicDraws(SETS[:1], np.array([True, False, False, False]), np.ones(1), None)) is None
+    assert repeated.in_sets > repeated.alone
+    # All sets are worth the same; there is one set.
+    for sets in (SETS, SETS[:1]):
+        assert additivity(TopicDraws(sets, np.array([True, False, False, False]), np.ones(len(sets)), None)) is None
 
 
 def test_attention_is_a_mean_over_answers() -> None:

@@ -223,7 +223,11 @@ def test_by_likelihoods_of_a_local_model(no_variables: None, tmp_path: Path, cau
     ("old", "new", "message"),
     [
         ("kind: stereoset", "kind: agreement", "questions.likelihoods: unknown key"),
-        ("kind: masked", "kind: both", "questions.likelihoods.kind: Input should be 'masked', 'causal' or 'server'"),
+        (
+            "kind: masked",
+            "kind: both",
+            "questions.likelihoods.kind: no value 'both'; there are: masked, causal, server",
+        ),
         ("kind: masked", "kind: causal", "is no causal language model"),
         ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: unknown key"),
     ],

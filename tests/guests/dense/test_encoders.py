@@ -139,7 +139,7 @@ def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(m
         np.testing.assert_allclose(found, alone, atol=1e-6)
         for worker in workers:
             worker.kill()
-        with pytest.raises(BackendUnavailable, match=r"a worker process has ended .*repeat the command"):
+        with pytest.raises(BackendUnavailable, match=r"a worker process has ended.*repeat the command"):
             work.encode(MANY)
     assert not multiprocessing.active_children()
 

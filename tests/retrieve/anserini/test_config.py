@@ -76,10 +76,10 @@ def test_the_command_line(built, collection):
     searched = run.invoke(app, ["search", "judges", *asked, "--set", "profile=engine", "--n", "2", "--json"])
     assert searched.exit_code == 0, searched.output
     assert len(json.loads(searched.stdout)["hits"]) == 2
-    checked = run.invoke(app, ["doctor", *asked, "--no-java"])
+    checked = run.invoke(app, ["doctor", *asked])
     assert "12 documents at" in checked.stdout
     wrong = [*asked[:3], f"engine={{kind: lucene, index: {built / 'hnsw'}}}"]
-    refused = run.invoke(app, ["doctor", *wrong, "--no-java"])
+    refused = run.invoke(app, ["doctor", *wrong])
     assert refused.exit_code == 3
     assert "is of embeddings" in " ".join(refused.stdout.split())
 

@@ -76,7 +76,7 @@ def test_words_that_the_index_lacks_have_no_part(dense: DenseRetriever) -> None:
     vector = dense.query_vector(Query("verdict"))
     np.testing.assert_allclose(dense.query_vector(Query("verdict zyzzyva 😀")), vector)
     assert not dense.query_vector(Query("zyzzyva 😀 ทนายความ")).any()
-    assert len(dense.search(Query("ทนายความ"), 5)) == 5
+    assert not len(dense.search(Query("ทนายความ"), 5))
 
 
 def test_the_same_documents_give_the_same_files(folder: Path, engine: BM25Retriever, tmp_path: Path) -> None:
@@ -106,4 +106,4 @@ def test_collections_of_next_to_nothing(tmp_path: Path, text: str) -> None:
     engine = BM25Retriever(tmp_path / "index")
     build_light(engine, tmp_path / "light")
     dense = DenseRetriever(tmp_path / "light", LightEncoder.open(engine, tmp_path / "light"), collection)
-    assert set(dense.search(Query("word"), 5).ids) == {"d1", "d2"}
+    assert set(dense.search(Query("word"), 5).ids) == ({"d1", "d2"} if text else set())

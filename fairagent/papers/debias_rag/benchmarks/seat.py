@@ -42,7 +42,7 @@ from fairagent.extend import (
     check_debiasing,
     choose_topics,
     file_hash,
-    listed,
+    no_such,
     open_encoder,
     site_of,
 )
@@ -201,7 +201,7 @@ class Seat(ExperimentKind):
         wanted = there if self.seat.tests == "all" else self.seat.tests
         for name in wanted:
             if name not in there:
-                message = f"seat.tests: {self.seat.path} has no test {name!r}; there are: {listed(there)}"
+                message = f"seat.tests: {self.seat.path} has {no_such('test', name, there)}"
                 checking.problems.add(SettingsError, message)
         return Chosen(tuple(choose_topics(self, [name for name in there if name in wanted], checking)))
 
