@@ -191,12 +191,16 @@ def test_the_last_row_is_that_of_documents_without_a_label() -> None:
 
 
 def test_the_dimensions_that_got_worse() -> None:
-    before = [Exposure(name, ("f",), np.ones(1), np.ones(1), 0.0, gap) for name, gap in (("x", 0.2), ("y", 0.1))]
+    given = (("x", 0.2, 0.2), ("y", 0.1, 0.4))
+    half = np.array([0.5, 0.5])
+    before = [Exposure(name, ("f", "m"), np.array([f, 1 - f]), half, 0.0, gap) for name, gap, f in given]
     x, y = before
-    after = [dataclasses.replace(x, divergence=0.05), dataclasses.replace(y, divergence=0.101)]
+    moved = np.array([0.39, 0.61])
+    after = [dataclasses.replace(x, divergence=0.05, shares=half)]
+    after.append(dataclasses.replace(y, divergence=0.101, shares=moved))
     assert worse_dimensions(before, after) == ("y",)
     assert worse_dimensions(after, before) == ("x",)
     assert worse_dimensions(before, before) == ()
     # One that does not apply to the query is not named; one that shows no labeled document is as bad as can be.
     assert worse_dimensions(before, [x, dataclasses.replace(after[1], importance=0.0)]) == ()
-    assert worse_dimensions(before, [x, dataclasses.replace(y, divergence=math.inf)]) == ("y",)
+    assert worse_dimensions(before, [x, dataclasses.replace(y, divergence=math.inf, shares=np.zeros(2))]) == ("y",)

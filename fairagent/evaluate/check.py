@@ -176,7 +176,7 @@ def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection 
     for name, system in systems.items():
         chosen, dimensions = system.settings.target, system.settings.dimensions or there
         aims[name] = [target_choice(chosen, dimension, collection) for dimension in dimensions]
-    return {name: topics for name, of in aims.items() if not any(getattr(aim, "judged", False) for aim in of)}
+    return {name: topics for name, of in aims.items() if not any(getattr(aim, "of_judgments", False) for aim in of)}
 
 
 def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:

@@ -36,7 +36,7 @@ def result_record(result: SearchResult) -> PlainRecord:
             "before": [exposure_record(exposure) for exposure in before.exposures],
             "after": [exposure_record(exposure) for exposure in after.exposures],
         },
-        "changes": [{**asdict(one), "worse": one.worse, "text": str(one)} for one in trace.changes],
+        "changes": [one.record() for one in trace.changes],
         "gap": {"before": before.gap, "after": after.gap},
         "relevance": trace.relevance,
         "relevance_kept": trace.relevance_kept,

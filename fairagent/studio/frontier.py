@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
                 "kept": float(frontier.kept[place]),
                 "gap": total_gap(trace.exposures),
                 "exposure": [exposure_record(one) for one in trace.exposures],
-                "changes": [{**asdict(one), "text": str(one)} for one in trace.changes],
+                "changes": [one.record() for one in trace.changes],
                 "ids": list(ranking.ids),
             }
             for place, ranking, trace in zip(numbers, lists, traces, strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from fairagent.types.clean import in_line
@@ -86,6 +86,10 @@ class ExposureChange:
     def moved_away(self) -> float:
         """By how much its share is further from the target than before; below 0: nearer."""
         return abs(self.after - self.target) - abs((self.before or 0.0) - self.target)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it, with whether it is `worse` and the sentence as `text`."""
+        return {**asdict(self), "worse": self.worse, "text": str(self)}
 
     def __str__(self) -> str:
         return in_line(self._sentence + self._under_error)

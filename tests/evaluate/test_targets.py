@@ -165,10 +165,10 @@ def test_what_cannot_be_estimated_is_no_column_or_no_number() -> None:
 @pytest.mark.parametrize(
     ("own", "more", "message"),
     [
-        ("uniform", "target: {gender: {female: 0.5, robot: 0.5}}\n", "robot is no group"),
+        ("uniform", "target: {gender: {female: 0.5, robot: 0.5}}\n", "no group 'robot'"),
         ("uniform", "target: {gender: {female: 0.5}}\n", "the shares add up to 0.5"),
         ("uniform", "target: nothing\n", "no target of kind 'nothing'"),
-        ("{gender: {female: 0.5, robot: 0.5}, era: uniform}", "", "robot is no group"),
+        ("{gender: {female: 0.5, robot: 0.5}, era: uniform}", "", "no group 'robot'"),
     ],
 )
 def test_a_target_that_does_not_fit_is_one_problem(tmp_path: Path, own: str, more: str, message: str) -> None:

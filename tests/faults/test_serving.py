@@ -352,7 +352,7 @@ def test_201_another_port_of_this_machine_never_gets_the_token(folder: Path, tmp
     ("number", "code"),
     [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
 )
-def test_202_serve_ends_at_once_while_requests_wait_come_in_and_are_not_read(
+def test_152_and_202_serve_ends_at_once_while_requests_wait_come_in_and_are_not_read(
     folder: Path, silent: SilentServer, number: signal.Signals, code: int
 ) -> None:
     with started(folder, silent, "serve", "--port", "0") as process, ExitStack() as left:

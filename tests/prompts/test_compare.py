@@ -95,4 +95,4 @@ def test_what_it_takes_is_known_before(file: Path) -> None:
     assert rows["feedback"].calls == rows["labeled only"].calls == 0
     assert rows["terse"].input_tokens < rows["default"].input_tokens < rows["few-shot"].input_tokens
     assert rows["default"].input_tokens < rows["grounded"].input_tokens
-    assert {row.calls for name, row in rows.items() if name not in ("feedback", "labeled only")} == {2 * 19}
+    assert {row.calls for name, row in rows.items() if name not in ("feedback", "labeled only")} == {2 * 20}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scripted import by_letter, collection
 
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.errors import UsageError
+from fairagent.errors import SettingsError, UsageError
 from fairagent.measures import Geometric, StepDiscount, Uniform
 from fairagent.search.rerank.base import Pool, dialed, pool_of, with_dial
 from fairagent.search.rerank.exposure import ExposureConfig, ExposureReranker
@@ -144,7 +144,7 @@ def test_the_unlabeled_get_a_share_of_ones_own() -> None:
 def test_one_list_is_chosen_in_one_way() -> None:
     assert ExposureConfig(keep=0.9).dial == Dial(keep=0.9)
     assert ExposureConfig().dial.price == FAIRNESS == 1
-    with pytest.raises(ValueError, match="set one of them"):
+    with pytest.raises(SettingsError, match="set one of them"):
         ExposureConfig(keep=0.9, gap=0.1)
 
 

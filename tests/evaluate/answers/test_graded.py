@@ -45,7 +45,7 @@ def test_answers_may_be_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "line", "fault"),
     [
-        ("agreement", "{", ":1: not JSON"),
+        ("agreement", "{", ":1: JSON is expected"),
         ("agreement", {"prompt": " ", "bias_type": "age"}, ":1: 'prompt': expected a text, got ' '"),
         ("accuracy", {"query": ["a"], "answer": "b"}, ":1: 'query': expected a text, got ['a']"),
         ("accuracy", {"query": "a", "answer": "b", "alt_ans": "c"}, ":1: 'alt_ans': expected a list, got 'c'"),
@@ -63,7 +63,7 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: 
     ("old", "new", "message"),
     [
         ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
-        ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: there is no question 'q9'; there are 4"),
+        ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: no question 'q9'; did you mean 'q4'?"),
         ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),
         ("settings: {", "settings: {generate: llm, ", "settings.generate cannot be set: the model answers"),
         (
@@ -100,7 +100,8 @@ def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
     checked = check_experiment(file, environ=ENVIRON)
     plan = checked.plan
     assert (plan.topics, plan.measures, plan.dimensions) == (("q2", "q4"), ("agreement",), ("gender", "age"))
-    assert checked.queries == ["Is every singer late ?", "Is every miner late ?"]
+    queries = [checked.subject.topics[id].query for id in plan.topics]
+    assert queries == ["Is every singer late ?", "Is every miner late ?"]
     assert plan.n == 4
     assert {name: system.settings.n for name, system in plan.systems.items()} == {
         "alone": 1,
