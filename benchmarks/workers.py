@@ -26,7 +26,7 @@ from timing import Cost, cost
 
 PROGRAM = "from fairagent.cli import main\nif __name__ == '__main__':\n    main()\n"
 FREE = "from contextlib import nullcontext\nfrom fairagent.storage import threads\n"
-FREE += "threads.one_blas_thread = threads.one_blas_thread_in_a_run = nullcontext\n"
+FREE += "threads.one_blas_thread = nullcontext\n"
 WAYS = {
     "1 worker": ("program.py", "--workers", "1"),
     "BLAS free": ("free.py", "--workers", "1"),

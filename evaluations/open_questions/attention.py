@@ -20,10 +20,9 @@ import torch
 
 from fairagent import open_agent
 from fairagent.measures.discounts import given_by
-from fairagent.retrieve.base import texts_for
+from fairagent.retrieve.base import as_query, texts_for
 from fairagent.storage.packages import load
 from fairagent.types import FloatArray
-from fairagent.retrieve.base import as_query
 
 COLLECTION = Path(__file__).parents[1] / "collections" / "wikilead.yaml"
 K, WORDS, TOKENS = 5, 50, 24

@@ -21,8 +21,8 @@ import yaml
 
 from fairagent import Collection, FairAgent, FairAgentError, Topic, load_collection, open_agent
 from fairagent.evaluate.fingerprint import file_hash
-from fairagent.storage.files import file_name, whole_file, write_whole
 from fairagent.retrieve.base import as_query
+from fairagent.storage.files import file_name, whole_file, write_whole
 
 
 def main(file: Path) -> None:

@@ -42,7 +42,6 @@ def answer(
     beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library. An answer that
     was cut off is shown as far as it goes, and the exit code is 7.
     """
-    from fairagent.guests.lucene.java import for_one_search
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.answer import comparison_table
     from fairagent.report.record import answer_record, to_json
@@ -54,7 +53,6 @@ def answer(
         target=options.target_of(target),
     )
     check_query(query, topic)
-    for_one_search()
     out = console()
     streams = out.is_terminal and not (beside or as_json)
     with status(hidden=of.log_prompts):

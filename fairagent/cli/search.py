@@ -56,7 +56,6 @@ def search(
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query.
     """
-    from fairagent.guests.lucene.java import for_one_search
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.record import result_record, to_json
     from fairagent.search.pipeline import build, open_live, with_settings
@@ -68,7 +67,6 @@ def search(
         sampling=None if stochastic is None else {"alpha": stochastic},
     )
     check_query(query, topic)
-    for_one_search()
     with status(hidden=of.log_prompts):
         live = open_live(settings=chosen)
         site = live.now()

@@ -42,7 +42,7 @@ from fairagent.retrieve.bm25.part import close_all
 from fairagent.settings import BudgetSettings
 from fairagent.settings.parts import Progress
 from fairagent.storage.files import LOCK, is_left_over, locked
-from fairagent.storage.threads import Memo, one_blas_thread, one_blas_thread_in_a_run
+from fairagent.storage.threads import Memo, one_blas_thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +152,7 @@ def run_experiment(
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
     if folder.exists() and not (folder / HEAD).is_file() and any(_is_other(path.name) for path in folder.iterdir()):
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
-    with one_blas_thread_in_a_run(), locked(folder):
+    with one_blas_thread(), locked(folder):
         made_from = fingerprint(checked, environ)
         _take_up(checked, folder, made_from, new, environ)
         try:

@@ -215,6 +215,10 @@ class ReplyCache:
             rows.close()
             raise sqlite3.DatabaseError(f"format {written[:9]!r}; this version of fairagent writes {FORMAT!r}")
         self._inode = (self.folder / DATABASE).stat().st_ino
+        # Others cannot enter the folder; nor read what somebody copies out of it.
+        with suppress(PermissionError):
+            for path in self.folder.glob(f"{DATABASE}*"):
+                path.chmod(0o600)
         return rows
 
     def _replaced(self, old: Any, error: Exception) -> bool:

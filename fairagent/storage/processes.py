@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable
 from fairagent.storage.signals import ENDING
-from fairagent.storage.threads import OF_BLAS
+from fairagent.storage.threads import OF_LIBRARIES
 
 T = TypeVar("T")
 LOOK = 1.0
@@ -140,8 +140,8 @@ def _prepare() -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_it, daemon=True).start()
-    # Libraries that are loaded from now on use one thread; OpenMP is torch's and faiss's.
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", *OF_BLAS), "1"))
+    # Libraries that are loaded from now on use one thread.
+    os.environ.update(dict.fromkeys(OF_LIBRARIES, "1"))
     # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from time import monotonic
 from types import FrameType
 
 TYPE_CHECKING = False
@@ -18,6 +19,10 @@ ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", 
 """The signals that ask a program to end; Windows has no SIGHUP."""
 BY_SIGNAL = 128
 """The exit code of a program that a signal has ended, less the signal's number."""
+SAME = 0.5
+"""Seconds within which a second signal is the same wish: a terminal and `make` both send one."""
+AGAIN = 0.02
+"""Seconds after which a signal is sent once more that something has swallowed."""
 _IMPORTING = "<frozen importlib._bootstrap>"
 
 
@@ -34,6 +39,7 @@ class EndingSignals:
 
     def __init__(self) -> None:
         self._came = 0
+        self._raised: float | None = None
         self._heeding: FrameType | None = None
         self._importing: FrameType | None = None
 
@@ -42,6 +48,7 @@ class EndingSignals:
         for number in ENDING:
             if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, self._on_signal)
+        sys.unraisablehook = self._on_unraisable
 
     def heed(self) -> None:
         """While the caller works they are raised, as `Ended`, but in an import after it; so is one that came before."""
@@ -51,7 +58,7 @@ class EndingSignals:
 
     def note(self) -> None:
         """From here on they are noted again: nothing that is under way is to be interrupted."""
-        self._heeding = None
+        self._heeding = self._raised = None
 
     def leave(self) -> None:
         """The work is done, and Python ends: from here on one ends the process at once, without another word."""
@@ -61,6 +68,11 @@ class EndingSignals:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         silenced()
+        if self._raised is not None:
+            # Whatever has become of the first, nobody who asks twice waits.
+            if monotonic() - self._raised > SAME:
+                _end_at_once(number, frame)
+            return
         self._came = self._came or number
         if self._heeding is None:
             return
@@ -77,8 +89,21 @@ class EndingSignals:
                 self._raise()
 
     def _raise(self) -> NoReturn:
-        came, self._came = self._came, 0
+        came, self._came, self._raised = self._came, 0, monotonic()
         raise Ended(came)
+
+    def _on_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """What came while Python removed an object, or ran a callback of one, goes no further, and so comes again."""
+        if not isinstance(unraisable.exc_value, Ended):
+            sys.__unraisablehook__(unraisable)
+            return
+        # Here and not above: this module is imported before everything else.
+        from threading import Timer
+
+        self._raised = None
+        again = Timer(AGAIN, os.kill, (os.getpid(), unraisable.exc_value.signal))
+        again.daemon = True
+        again.start()
 
 
 def silenced() -> bool:

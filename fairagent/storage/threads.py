@@ -5,14 +5,13 @@ Products as small as those of a search lose more by waiting for several BLAS thr
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from fairagent.errors import BudgetExceeded
@@ -22,43 +21,57 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 
-OF_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""What BLAS libraries look at when they are loaded, and not afterwards."""
+OF_LIBRARIES = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+)
+"""What BLAS and OpenMP libraries look at when they are loaded, and not afterwards; OpenMP is torch's and faiss's."""
 
 _LOCK = threading.Lock()
 _inside = 0
-_limit: Any = None
+_limits: list[Any] = []
+_seen = 0
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS uses one thread until the last of all blocks that are open at the same time, in any thread, ends."""
-    global _inside, _limit
+    """BLAS uses one thread until the last of all blocks that are open at the same time, in any thread, ends.
+
+    A library that is loaded within a block is held from the next block on that is entered.
+    """
+    global _inside, _seen
     with _LOCK:
         _inside += 1
-        if _inside == 1:
-            _limit = blas_libraries().limit(limits=1)
+        # Looking for libraries takes a millisecond, and none comes without a module.
+        if not _limits or _seen != len(sys.modules):
+            _seen = len(sys.modules)
+            _limits.append(_in_this_thread(partial(_blas_libraries(_seen).limit, limits=1)))
     try:
         yield
     finally:
         with _LOCK:
             _inside -= 1
-            if not _inside:
-                _limit.restore_original_limits()
+            while not _inside and _limits:
+                _in_this_thread(_limits.pop().restore_original_limits)
 
 
-@contextmanager
-def one_blas_thread_in_a_run() -> Iterator[None]:
-    """As `one_blas_thread`, also in BLAS libraries that are loaded within the block and in processes started there."""
-    before = {name: os.environ[name] for name in OF_BLAS if name in os.environ}
-    os.environ.update(dict.fromkeys(OF_BLAS, "1"))
-    try:
-        with one_blas_thread():
-            yield
-    finally:
-        for name in OF_BLAS:
-            del os.environ[name]
-        os.environ.update(before)
+@lru_cache(maxsize=1)
+def _blas_libraries(modules: int) -> ThreadpoolController:
+    """Those that are loaded, with so many modules."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _in_this_thread(act: Callable[[], Any]) -> Any:
+    """What `act` returns, which may set OpenBLAS's threads in any thread.
+
+    Since its version 3.7 threadpoolctl does so for the first thread that asks alone, as long as this thread lives.
+    """
+    from threadpoolctl import OpenBLASController
+
+    if clear := getattr(OpenBLASController, "clear_controlling_thread", None):
+        clear(force=True)
+    return act()
 
 
 @contextmanager
@@ -74,14 +87,6 @@ def one_torch_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-@cache
-def blas_libraries() -> ThreadpoolController:
-    """The BLAS libraries that are loaded when this is first called: looking for them takes a millisecond."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
 
 
 class Memo:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.models import Models
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.settings import ModelSettings
+from fairagent.storage.signals import SAME
 
 from . import life
 from .damage import trials
@@ -251,6 +253,50 @@ def test_217_output_that_cannot_be_written_or_read(folder: Path, shell: str, cod
     )
     assert done.stdout.split()[-2 if "|" in shell else -1] == str(code)
     assert len(done.stderr.splitlines()) == complaints
+
+
+SWALLOWED = """
+    import os, signal, sys, time, weakref
+    import fairagent.cli.app
+
+    app = sys.modules["fairagent.cli.app"]
+    deaf = "deaf" in sys.argv
+
+    class Thing:
+        pass
+
+    def config():
+        thing = Thing()
+        # What is raised in such a callback goes nowhere.
+        weakref.finalize(thing, os.kill, os.getpid(), signal.SIGTERM)
+        del thing
+        if deaf:
+            try:
+                time.sleep(20)
+            except BaseException:
+                print("asked", flush=True)
+        time.sleep(20)
+
+    app.command = lambda name: config
+    sys.argv[1:] = ["config"]
+    app.main()
+"""
+
+
+def test_217_a_signal_that_is_swallowed_comes_again() -> None:
+    process = python(SWALLOWED)
+    assert process.communicate(timeout=15) == ("", SAID[signal.SIGTERM])
+    assert process.returncode == 143
+
+
+def test_217_a_second_signal_ends_what_heeds_none() -> None:
+    process = python(SWALLOWED, "deaf")
+    assert process.stdout
+    assert process.stdout.readline() == "asked\n"
+    time.sleep(SAME)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=15) == ("", "")
+    assert process.returncode == 130
 
 
 @pytest.mark.slow

@@ -100,6 +100,7 @@ def test_only_the_owner_can_read_it_and_nothing_is_thrown_out(cache: ReplyCache)
     cache.folder.chmod(0o755)
     ReplyCache(cache.folder).close()
     assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in cache.folder.glob("cache.db*")} == {0o600}
 
 
 # Tampering

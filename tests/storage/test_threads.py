@@ -6,9 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from fairagent.storage.threads import Memo, blas_libraries, one_blas_thread
+from fairagent.storage.threads import Memo, one_blas_thread
 
 
 class Key:
@@ -54,12 +54,12 @@ def test_values_and_none_as_a_value() -> None:
     assert memo.get("e", lambda: None) is memo.get("e", lambda: 1) is None
 
 
-def test_the_limit_holds_until_the_last_block_ends() -> None:
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_one_blas_thread_until_the_last_block_ends_from_any_thread(in_thread: bool) -> None:
     def threads() -> set[int]:
-        return {part["num_threads"] for part in blas_libraries().info()}
+        return {part["num_threads"] for part in threadpool_info() if part["user_api"] == "blas"}
 
-    with threadpool_limits(2, user_api="blas"):
-        assert threads() == {2}
+    def nested() -> tuple[set[int], set[int]]:
         first, second = one_blas_thread(), one_blas_thread()
         first.__enter__()
         other = threading.Thread(target=second.__enter__)
@@ -68,4 +68,9 @@ def test_the_limit_holds_until_the_last_block_ends() -> None:
         first.__exit__(None, None, None)
         inside = threads()
         second.__exit__(None, None, None)
-        assert (inside, threads()) == ({1}, {2})
+        return inside, threads()
+
+    # This thread holds the limit of two, and with it threadpoolctl's right to set one.
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
+        assert threads() == {2}
+        assert (pool.submit(nested).result() if in_thread else nested()) == ({1}, {2})

@@ -32,12 +32,8 @@ QUIETED = 23
 HEAP = "2g"
 """The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
 
-ONE_OFF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For a process that searches once: code is compiled quickly rather than well, and garbage has one collector."""
-
 _lock = threading.RLock()
 _forked = False
-_one_off = False
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Path:
@@ -84,12 +80,6 @@ def start_java() -> None:
         _start()
 
 
-def for_one_search() -> None:
-    """Let Java, where it has not started yet, start for a process that searches once: a fifth less CPU until then."""
-    global _one_off
-    _one_off = True
-
-
 @cache
 def _start() -> None:
     import jnius_config
@@ -99,7 +89,6 @@ def _start() -> None:
         os.environ["JAVA_HOME"] = str(home)
         jnius_config.add_classpath(str(find_jar()))
         jnius_config.add_options(f"-Xmx{HEAP}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR")
-        jnius_config.add_options(*ONE_OFF if _one_off else ())
         if (java_version(home) or 0) >= QUIETED:
             jnius_config.add_options("--sun-misc-unsafe-memory-access=allow")
     try:
