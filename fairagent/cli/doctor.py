@@ -96,10 +96,11 @@ def doctor(
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def all_checks(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+def all_checks(settings: Settings, environ: Mapping[str, str] | None = None) -> Iterator[Check]:
     """Every check; Java is looked at, and not started, where the extra `lucene` is."""
     from fairagent.llm.prompts import Prompts
 
+    environ = os.environ if environ is None else environ
     yield Check("Python", "ok", f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
     try:
         yield Check("fairagent", "ok", version("fairagent"))

@@ -59,7 +59,7 @@ def open_collection(kind: ExperimentKind) -> Collection:
 def check_experiment(
     file: Path,
     limit: int | None = None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
     labeled: bool = True,
     given: Mapping[str, Any] = NOTHING,
 ) -> CheckedExperiment:
@@ -78,7 +78,7 @@ def check_experiment_values(
     file: Path | str,
     folder: Path,
     limit: int | None = None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
     labeled: bool = True,
 ) -> CheckedExperiment:
     """As `check_experiment`, of a file with these `values`; `file` is its name in errors, paths are from `folder`."""
@@ -97,10 +97,11 @@ def examine(
     folder: Path,
     problems: Problems,
     limit: int | None,
-    environ: Mapping[str, str],
+    environ: Mapping[str, str] | None,
     labeled: bool,
 ) -> tuple[ExperimentKind, CheckedExperiment | None]:
     """The kind that the values describe, and the experiment unless too little is right; adds problems."""
+    environ = os.environ if environ is None else environ
     kind = read_values(values, file, problems).relative_to(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
@@ -303,7 +304,7 @@ class Readiness:
 
 
 def readiness(
-    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, given: Mapping[str, Any] = NOTHING
+    file: Path, limit: int | None = None, environ: Mapping[str, str] | None = None, given: Mapping[str, Any] = NOTHING
 ) -> Readiness:
     """The readiness of the experiment in `file`, with the keys `given`; nothing is built or fetched."""
     problems = Problems()
@@ -322,7 +323,7 @@ def readiness(
         },
         tuple(estimate(checked)) if checked and checked.plan.topics else None,
         problems.errors[0].exit_code if problems.errors else 0,
-        overridden(kind, environ),
+        overridden(kind, os.environ if environ is None else environ),
     )
 
 

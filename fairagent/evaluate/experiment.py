@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -138,7 +137,7 @@ def run_experiment(
     workers: Workers,
     new: bool = False,
     progress: Callable[[int, int], None] = lambda done, all: None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
     models: Models | None = None,
 ) -> Run:
     """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
@@ -183,7 +182,7 @@ def _conclude(folder: Path) -> Run:
 
 
 def _take_up(
-    checked: CheckedExperiment, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str]
+    checked: CheckedExperiment, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str] | None
 ) -> None:
     """Begin a run in `folder`, or go on with the one that is there; UsageError where that is another."""
     plan = checked.plan

@@ -29,8 +29,9 @@ NOTED = ("numpy", "scipy", "openai", "sentence-transformers", "torch")
 """Packages whose version is written down, no more."""
 
 
-def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.environ) -> JsonObject:
+def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] | None = None) -> JsonObject:
     """Everything that the outcome of one topic under one system depends on, as plain values."""
+    environ = os.environ if environ is None else environ
     plan, kind = checked.plan, checked.plan.experiment
     described = _collection_file(kind.collection)
     return {
@@ -48,7 +49,7 @@ def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.envi
     }
 
 
-def provenance(checked: CheckedExperiment, environ: Mapping[str, str] = os.environ) -> JsonObject:
+def provenance(checked: CheckedExperiment, environ: Mapping[str, str] | None = None) -> JsonObject:
     """Where a run comes from, for people: versions, machine, collection and its notes, and the models by system."""
     plan, kind, collection = checked.plan, checked.plan.experiment, checked.collection
     described = _collection_file(kind.collection)
@@ -103,7 +104,7 @@ def keys(made_from: JsonObject) -> dict[str, str]:
     }
 
 
-def of_model(model: ModelSettings, environ: Mapping[str, str] = os.environ) -> JsonObject:
+def of_model(model: ModelSettings, environ: Mapping[str, str] | None = None) -> JsonObject:
     """What the replies of a model depend on: its settings and its server."""
     settings: JsonObject = without_passwords(model.model_dump(mode="json", exclude=NOT_DECIDING["model"]))
     return settings | {"server": _server(model, environ)}
@@ -148,7 +149,7 @@ def price_of(model: ModelSettings, plan: Plan) -> JsonObject | None:
     return price.model_dump() if price else None
 
 
-def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
+def _server(model: ModelSettings, environ: Mapping[str, str] | None) -> str:
     return Endpoint.find(model.base_url, environ).host
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -110,7 +109,7 @@ class EmbeddingModel(ServerModel):
     def __init__(
         self,
         settings: ModelSettings,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         budget: Budget | None = None,
         price: Price | None = None,
         cache: ReplyCache | None = None,

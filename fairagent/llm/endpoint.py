@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -35,12 +36,13 @@ class Endpoint:
     key: SecretStr = field(repr=False)
 
     @classmethod
-    def find(cls, base_url: str, environ: Mapping[str, str]) -> Endpoint:
+    def find(cls, base_url: str, environ: Mapping[str, str] | None = None) -> Endpoint:
         """The server at `base_url`, else at OPENAI_BASE_URL, else OpenAI itself; the key is OPENAI_API_KEY.
 
         A user name and password in the address are dropped. Raises SettingsError for an address or key that cannot
         be one, BackendUnavailable where a server that is not local would be called without a key.
         """
+        environ = os.environ if environ is None else environ
         try:
             parts = urlsplit(base_url or environ.get(URL_VARIABLE, "").strip() or OPENAI)
             name, _ = parts.hostname, parts.port

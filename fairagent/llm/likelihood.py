@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
@@ -194,7 +193,7 @@ class EndpointModel(ServerModel):
         budget: Budget | None = None,
         chat: bool = False,
         workers: int = 8,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         sleep: Callable[[float], None] = pause,
     ) -> None:
         super().__init__(settings, environ, budget, sleep=sleep)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,7 +33,7 @@ class Models:
         cache: Path | str = "",
         limits: BudgetSettings | None = None,
         prices: Mapping[str, Price] | None = None,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.budget = Budget(limits)
         self._folder = cache
@@ -48,7 +47,7 @@ class Models:
         self._ledger = Ledger()
 
     @classmethod
-    def of(cls, settings: Settings, environ: Mapping[str, str] = os.environ) -> Models:
+    def of(cls, settings: Settings, environ: Mapping[str, str] | None = None) -> Models:
         """With the cache, the budget and the prices of the settings."""
         return cls(settings.cache, settings.budget, settings.prices, environ)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -193,7 +192,7 @@ class ServerModel:
     def __init__(
         self,
         settings: ModelSettings,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         budget: Budget | None = None,
         price: Price | None = None,
         sleep: Callable[[float], None] = pause,

@@ -264,12 +264,13 @@ class Settings(Section):
 
 
 def load_settings(
-    file: Path | None = None, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ
+    file: Path | None = None, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
 ) -> Settings:
     """The settings of a run; raises SettingsError naming every fault of file, environment and call.
 
     Where none of them names a profile, that of `default_profile` does.
     """
+    environ = os.environ if environ is None else environ
     layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]
     origin = " + ".join(["settings", *([str(file)] if file else []), *_variables(environ)])
     default = default_profile(layers)
@@ -345,12 +346,13 @@ def _over_chain(parts: Sequence[Any], keys: Mapping[str, Any]) -> list[Any]:
     return laid
 
 
-def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def from_environment(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Settings given as variables, whose values are YAML; SettingsError where one is not.
 
     >>> from_environment({"FAIRAGENT_N": "10", "FAIRAGENT_RERANK__KIND": "fused", "HOME": "/root"})
     {'n': 10, 'rerank': {'kind': 'fused'}}
     """
+    environ = os.environ if environ is None else environ
     layers: list[dict[str, Any]] = []
     for name in _variables(environ):
         value = nested(name[len(ENV_PREFIX) :].lower().split("__"), parse_yaml(environ[name], name), name)

@@ -5,7 +5,6 @@ Also of run files, compared on a collection.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -347,7 +346,7 @@ def check_runs(
     n: int | None = None,
     baseline: str = "",
     target: Any = None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
 ) -> CheckedExperiment:
     """An experiment that compares `runs` on a collection, checked as one of a file is.
 

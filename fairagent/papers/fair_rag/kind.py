@@ -6,7 +6,6 @@ On a collection its documents are the items, and those that were judged relevant
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,7 +146,7 @@ class LampKind(DrawnKind):
         return Chosen(tuple(counted), {id: TOO_FEW for id in chosen.topics if id not in set(counted)})
 
     def generators(
-        self, systems: Systems, subject: Subject, environ: Mapping[str, str] = os.environ
+        self, systems: Systems, subject: Subject, environ: Mapping[str, str] | None = None
     ) -> dict[str, LabeledGenerator]:
         """What tells each generator of the experiment from another -> the generator, in the order of the systems."""
         assert isinstance(subject, LampQuestions)  # `open` made it
