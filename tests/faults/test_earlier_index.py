@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairagent.retrieve.earlier import renewing
 
 from fairagent import BackendUnavailable, build_index, load_collection, open_agent, update_index
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import earlier, vectors
-from fairagent.retrieve.earlier import renewing
 from fairagent.retrieve.manifest import Manifest
 from fairagent.search.live import LOOK, TRIES
 from fairagent.search.pipeline import build, open_live, open_site
