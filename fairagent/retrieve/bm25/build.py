@@ -106,11 +106,11 @@ class Terms:
         tokens = np.frombuffer(self._tokens, np.int32)
         kept = tokens != NO_TERM
         starts = starts_of(kept)[starts_of(np.frombuffer(self._sizes, np.int64))]
+        self.lengths.frombytes(np.diff(starts).astype(np.int32).tobytes())
         terms, shape = tokens[kept], (len(starts) - 1, len(self._numbers.terms))
-        rows = csr_array((np.ones(len(terms), np.int32), terms, starts), shape=shape)
+        rows = csr_array((np.ones(len(terms), np.int32), terms, starts.astype(np.int32)), shape=shape)
         rows.sum_duplicates()
         self._parts.append(csr_array((np.minimum(rows.data, MOST).astype(COUNT), rows.indices, rows.indptr), shape))
-        self.lengths.extend(np.diff(starts).astype(np.int32).tolist())
         self._tokens, self._sizes = array("i"), array("q")
 
     def counted(self) -> tuple[list[str], csr_array]:
@@ -121,6 +121,8 @@ class Terms:
         place = np.empty(len(met), np.int32)
         place[order] = np.arange(len(met), dtype=np.int32)
         starts = starts_of(np.concatenate([np.diff(part.indptr) for part in self._parts]))
+        # Both of one width, or all become the wider one.
+        starts = starts.astype(np.int32) if starts[-1] < 1 << 31 else starts
         numbers = np.concatenate([place[part.indices] for part in self._parts])
         counts = np.concatenate([part.data for part in self._parts])
         self._parts.clear()
@@ -145,6 +147,6 @@ class Numbers(dict[str, int]):
 
 def write_sparse(folder: Path, name: str, lists: csr_array | csc_array) -> None:
     """Write the rows, or columns, of a matrix for `Sparse.load`."""
-    arrays: dict[str, NDArray[Any]] = {"starts": lists.indptr.astype(np.int64), "numbers": lists.indices}
+    arrays: dict[str, NDArray[Any]] = {"starts": lists.indptr.astype(np.int64), "numbers": lists.indices.astype(np.int32)}
     for part, values in {**arrays, "counts": lists.data}.items():
         write_array(folder / f"{name}.{part}.npy", values)
