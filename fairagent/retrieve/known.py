@@ -61,5 +61,6 @@ def behind(collection: Collection, index: Path) -> str:
     when = f" ({datetime.fromtimestamp(max(times) / 1e9):{TIME}})" if times else ""
     return (
         f"the documents have changed{when} since they were indexed ({made:{TIME}}), and are served as they were then, "
-        "also those that were removed: `fairagent index` brings the index up to date"
+        "also those that were removed, with the groups that the files have now: `fairagent index` brings the index up "
+        "to date"
     )

@@ -136,6 +136,8 @@ class IndexManifest:
 
         Raises what `read_checked` does, and IndexMismatch for what is damaged, or was replaced meanwhile.
         """
+        # First: what a killed process was about to put there is put there by this.
+        cls.exists(folder)
         before = state_of(folder / cls.FILE)
         manifest = cls.read_checked(folder, collection, **made_by)
         with cls.reading(folder):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document, Query
@@ -113,10 +114,13 @@ def test_two_builds_of_one_index_do_not_mix(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-def test_documents_keep_their_order_across_blocks(tmp_path):
-    """A document's number is its position in the collection, however many blocks are joined."""
+def test_documents_keep_their_order_however_often_words_are_counted(tmp_path, monkeypatch):
+    """A document's number is its position in the collection, and the files are the same."""
     documents = tuple(Document(f"d{n * 37 % 500:03d}", f"common word{n} " + "again " * (n % 11)) for n in range(500))
-    build_index(Made(documents), tmp_path / "index", memory=1)
+    build_index(Made(documents), tmp_path / "at once")
+    monkeypatch.setattr(build, "TOGETHER", 50)
+    build_index(Made(documents), tmp_path / "index")
+    assert content(tmp_path / "index") == content(tmp_path / "at once")
     retriever = BM25Retriever(tmp_path / "index")
     assert all(retriever.document(document.id) == document for document in documents)
     for n in (0, 123, 499):
