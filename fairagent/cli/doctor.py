@@ -321,14 +321,15 @@ def host(address: str) -> str:
 
 
 def verified(place: Path) -> Iterator[Check]:
-    """A line for `place` and for each folder in it that has a record, and for a run's files.
+    """A line for `place` and for each folder in or beside it (`<place>-...`) that has a record, and for a run's files.
 
     Raises UsageError where nothing there can be compared.
     """
     from fairagent.evaluate.run import HEAD
 
     recover(place)
-    folders = [folder for folder in (place, *sorted(place.glob("*"))) if (folder / RECORD).is_file()]
+    near = (place, *sorted(place.parent.glob(f"{place.name}-*")), *sorted(place.glob("*")))
+    folders = [folder for folder in near if (folder / RECORD).is_file()]
     is_run = (place / HEAD).is_file()
     if not folders and not is_run:
         raise UsageError(

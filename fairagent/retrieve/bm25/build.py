@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import full_text, ignore
 from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer, readable_words
-from fairagent.retrieve.bm25.matrix import TEXTS, Texts, stored
+from fairagent.retrieve.bm25.matrix import PARTS, TEXTS, Texts, stored
 from fairagent.retrieve.catalog import IdTable, Strings, encode_id, starts_of
 from fairagent.retrieve.manifest import Indexable, Manifest, chunks_of
 from fairagent.storage.arrays import write_array
@@ -147,6 +146,6 @@ class Numbers(dict[str, int]):
 
 def write_sparse(folder: Path, name: str, lists: csr_array | csc_array) -> None:
     """Write the rows, or columns, of a matrix for `Sparse.load`."""
-    arrays: dict[str, NDArray[Any]] = {"starts": lists.indptr.astype(np.int64), "numbers": lists.indices.astype(np.int32)}
-    for part, values in {**arrays, "counts": lists.data}.items():
+    arrays = lists.indptr.astype(np.int64), lists.indices.astype(np.int32), lists.data
+    for part, values in zip(PARTS, arrays, strict=True):
         write_array(folder / f"{name}.{part}.npy", values)
