@@ -91,7 +91,7 @@ HOMES = {
         placed scored searched term_weights texts_for
     """,
     "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
-    "retrieve.bm25.part": "check_index earlier_of index_part open_index prepare_index",
+    "retrieve.bm25.part": "check_index earlier_of index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable mapped ranked",
     "retrieve.dense": "DenseRetriever",
     "retrieve.encoded": "EncodedBuild EncodedManifest PROBE_TEXT Work floats",

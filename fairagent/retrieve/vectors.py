@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairagent.collection.config import passage_document
 from fairagent.retrieve.ann import AnnManifest, When, build_ann, open_ann, wanted
 from fairagent.retrieve.base import lend_texts
-from fairagent.retrieve.bm25.part import check_index, earlier_of, index_part, open_index, open_matrix, prepare_index
+from fairagent.retrieve.bm25.part import check_index, earlier_of, index_sibling, open_index, open_matrix, prepare_index
 from fairagent.retrieve.dense import DenseRetriever, VectorSearch
 from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index
 from fairagent.retrieve.encoders import (
@@ -194,7 +194,7 @@ def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
 
 def folder(site: Site, model: str) -> Path:
     """Where the embeddings of `model` are: in the folder of the index."""
-    return index_part(site, file_name(model))
+    return index_sibling(site, file_name(model))
 
 
 def ann_folder(site: Site, model: str) -> Path:

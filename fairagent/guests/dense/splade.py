@@ -43,7 +43,7 @@ from fairagent.extend import (
     engine_time,
     file_name,
     ignore,
-    index_part,
+    index_sibling,
     installed,
     lend_texts,
     mapped,
@@ -206,7 +206,8 @@ class _WeightsBuild(EncodedBuild[SpladeManifest, csr_array]):
         return lambda numbers: rows[numbers]
 
     def stacked(self, first: csr_array, second: csr_array, order: NDArray[np.intp]) -> csr_array:
-        return vstack([first, second], format="csr")[order]
+        rows: csr_array = vstack([first, second], format="csr")[order]
+        return rows
 
     def write(self, folder: Path, vectors: Iterable[csr_array]) -> None:
         inverted = vstack(list(vectors), format="csc")
@@ -318,4 +319,4 @@ class SpladeConfig(Part):
         return encoder
 
     def _folder(self, site: Site) -> Path:
-        return index_part(site, f"splade-{file_name(self.model)}")
+        return index_sibling(site, f"splade-{file_name(self.model)}")

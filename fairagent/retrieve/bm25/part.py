@@ -99,7 +99,7 @@ def _term_engine(site: Site) -> TermSource | None:
     return next((one for one in (site.words, site.engine, *fused) if isinstance(one, TermSource)), None)
 
 
-def index_part(site: Site, name: str) -> Path:
+def index_sibling(site: Site, name: str) -> Path:
     """The folder of what else is made of the index's documents: it is in that of the index."""
     _expect_index(site)
     return site.index / name
