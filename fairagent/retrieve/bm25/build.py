@@ -1,7 +1,7 @@
 """Building an index: the documents are read once, and their terms counted, into a new folder.
 
-What is read is put together after every `TOGETHER` words: 6 bytes are kept for each term of a document, and of the
-documents themselves, whose texts go to the disk at once, nothing but their ids.
+What is read is put together after every `TOGETHER` words: of a document the numbers and counts of its terms are kept,
+6 bytes each, and its id; its text goes to the disk at once.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array
+from scipy.sparse import csr_array
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import full_text, ignore
 from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer, readable_words
-from fairagent.retrieve.bm25.matrix import PARTS, TEXTS, Texts, stored
-from fairagent.retrieve.catalog import IdTable, Strings, encode_id, starts_of
+from fairagent.retrieve.bm25.matrix import PARTS, TEXTS, Sparse, Texts, stored
+from fairagent.retrieve.catalog import ArrayWriter, IdTable, Strings, encode_id, starts_of
 from fairagent.retrieve.manifest import Indexable, Manifest, chunks_of
 from fairagent.storage.arrays import write_array
 from fairagent.storage.digests import RECORD
@@ -66,10 +66,7 @@ def build_index(
             raise DataError(f"collection {collection.name!r} has no documents")
         progress(len(ids))
         IdTable.save(new, ids)
-        vocabulary, rows = terms.counted()
-        write_array(new / "lengths.npy", np.frombuffer(terms.lengths, np.int32))
-        write_sparse(new, "rows", rows)
-        write_sparse(new, "columns", rows.tocsc())
+        vocabulary = terms.write(new)
         texts = Texts(new)
         some = (full_text(texts.document(number)) for number in range(0, len(ids), -(-len(ids) // COUNTED)))
         words = readable_words(some, vocabulary, opened)
@@ -109,25 +106,41 @@ class Terms:
         terms, shape = tokens[kept], (len(starts) - 1, len(self._numbers.terms))
         rows = csr_array((np.ones(len(terms), np.int32), terms, starts.astype(np.int32)), shape=shape)
         rows.sum_duplicates()
-        self._parts.append(csr_array((np.minimum(rows.data, MOST).astype(COUNT), rows.indices, rows.indptr), shape))
+        # Copied: what was summed up is a part of a larger array.
+        counts, numbers = np.minimum(rows.data, MOST).astype(COUNT), rows.indices.copy()
+        self._parts.append(csr_array((counts, numbers, rows.indptr), shape))
         self._tokens, self._sizes = array("i"), array("q")
 
-    def counted(self) -> tuple[list[str], csr_array]:
-        """All terms in the order of their UTF-8 bytes, and how often each document (rows) holds each (columns)."""
+    def write(self, folder: Path) -> list[str]:
+        """Write the matrix, rows piece by piece and columns as a whole; returns all terms in the order of their bytes."""
         self._count()
+        write_array(folder / "lengths.npy", np.frombuffer(self.lengths, np.int32))
         met = list(self._numbers.terms)
+        self._numbers.clear()
         order = sorted(range(len(met)), key=met.__getitem__)
         place = np.empty(len(met), np.int32)
         place[order] = np.arange(len(met), dtype=np.int32)
         starts = starts_of(np.concatenate([np.diff(part.indptr) for part in self._parts]))
-        # Both of one width, or all become the wider one.
-        starts = starts.astype(np.int32) if starts[-1] < 1 << 31 else starts
-        numbers = np.concatenate([place[part.indices] for part in self._parts])
-        counts = np.concatenate([part.data for part in self._parts])
+        write_array(folder / "rows.starts.npy", starts)
+        with (
+            ArrayWriter(folder / "rows.numbers.npy", np.int32) as numbers,
+            ArrayWriter(folder / "rows.counts.npy", COUNT) as counts,
+        ):
+            for part in self._parts:
+                rows = csr_array((part.data, place[part.indices], part.indptr), shape=(part.shape[0], len(met)))
+                rows.sort_indices()
+                numbers.add(rows.indices)
+                counts.add(rows.data)
         self._parts.clear()
-        rows = csr_array((counts, numbers, starts), shape=(len(starts) - 1, len(met)))
-        rows.sort_indices()
-        return [met[number] for number in order], rows
+        # Starts and numbers of one width, or both become the wider one.
+        width = np.int32 if starts[-1] < 1 << 31 else np.int64
+        written = Sparse.load(folder, "rows")
+        shape = (len(starts) - 1, len(met))
+        columns = csr_array((written.counts, written.numbers, starts.astype(width)), shape=shape).tocsc()
+        arrays = columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
+        for name, values in zip(PARTS, arrays, strict=True):
+            write_array(folder / f"columns.{name}.npy", values)
+        return [met[number] for number in order]
 
 
 class Numbers(dict[str, int]):
@@ -142,10 +155,3 @@ class Numbers(dict[str, int]):
         number = self.terms.setdefault(term, len(self.terms)) if term else NO_TERM
         self[word] = number
         return number
-
-
-def write_sparse(folder: Path, name: str, lists: csr_array | csc_array) -> None:
-    """Write the rows, or columns, of a matrix for `Sparse.load`."""
-    arrays = lists.indptr.astype(np.int64), lists.indices.astype(np.int32), lists.data
-    for part, values in zip(PARTS, arrays, strict=True):
-        write_array(folder / f"{name}.{part}.npy", values)
