@@ -112,7 +112,7 @@ class Terms:
         self._tokens, self._sizes = array("i"), array("q")
 
     def write(self, folder: Path) -> list[str]:
-        """Write the matrix, rows piece by piece and columns as a whole; returns all terms in the order of their bytes."""
+        """Write the matrix, rows piece by piece, columns as a whole; all terms in the order of their bytes."""
         self._count()
         write_array(folder / "lengths.npy", np.frombuffer(self.lengths, np.int32))
         met = list(self._numbers.terms)
