@@ -112,7 +112,7 @@ def check_whole(paths: Sequence[Path], noted: Path) -> None:
 
 @dataclass(frozen=True)
 class Need:
-    """What a step takes, about: seconds, bytes that stay on the disk, bytes on the disk until it is done, memory."""
+    """What a step takes, about: seconds, bytes on the disk, bytes of memory."""
 
     step: str
     seconds: float

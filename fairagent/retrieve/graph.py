@@ -1,4 +1,4 @@
-"""The corpus graph: near neighbors of every document by its embedding, made once and stored beside the index.
+"""The corpus graph: near neighbors of every document by its embedding, made once and stored in the index's folder.
 
 Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors
 are looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and
