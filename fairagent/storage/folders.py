@@ -19,7 +19,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 
@@ -73,10 +73,6 @@ class Workshop:
             self._move_new()
         if self.old.exists():
             self._remove(self.old)
-
-    def is_left_over(self) -> bool:
-        """Whether the workshop is there without anything in it: its maker died after the work was done."""
-        return self.path.is_dir() and not (self.new.exists() and any(self.new.iterdir()))
 
     def clear(self) -> None:
         """Remove the workshop; the marker goes after all that it stands for."""
@@ -147,20 +143,12 @@ def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> No
 
 
 def recover(folder: Path) -> None:
-    """Move to its place what a killed process was about to put there, and remove what it was about to remove."""
+    """Move to its place what a killed process was about to put there; what else it left is the next builder's."""
     shop = Workshop(folder)
-    if not folder.exists():
-        if shop.old.is_dir() and _own(shop.path) and not _is_put(shop):
-            with locked(shop.path), _explained(shop.path):
-                shop.finish()
-                shop.clear()
-        return
-    # Whoever reads may do without: somebody is at work there, or nothing may be written.
-    with suppress(BackendUnavailable, OSError):
-        if shop.is_left_over() and _own(shop.path):
-            with locked(shop.path):
-                if shop.is_left_over():
-                    shop.clear()
+    if not folder.exists() and shop.old.is_dir() and _own(shop.path) and not _is_put(shop):
+        with locked(shop.path), _explained(shop.path):
+            shop.finish()
+            shop.clear()
 
 
 def _is_put(shop: Workshop) -> bool:
