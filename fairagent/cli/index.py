@@ -99,6 +99,7 @@ def ensure_indexes(site: Site, force: bool = False) -> Indexed:
     """
     from fairagent.retrieve.vectors import ann_reports
     from fairagent.search.pipeline import parts_of, prepare, rebuild, resolved
+    from fairagent.storage.folders import tidy
 
     manifest, started = None if force else _kept(site), perf_counter()
     before, besides = _folders(site.index), dict[str, None]()
@@ -113,6 +114,7 @@ def ensure_indexes(site: Site, force: bool = False) -> Indexed:
             indexed = Indexed(site.index, rebuild(site, progress), perf_counter() - started)
             del besides[f"indexing {site.collection.name}"]
         else:
+            tidy(site.index)
             for part in parts_of(resolved(site, preparing=True).settings):
                 part.check(site)
             prepare(site, progress)

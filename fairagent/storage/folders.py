@@ -60,6 +60,8 @@ class Workshop:
 
         The old one is whole until then.
         """
+        for left in self.new.glob("*.partial"):
+            remove_folder(left)
         if not recorded:
             record_files(self.new)
         self.force()
@@ -149,6 +151,15 @@ def recover(folder: Path) -> None:
         with locked(shop.path), _explained(shop.path):
             shop.finish()
             shop.clear()
+
+
+def tidy(folder: Path) -> None:
+    """Remove what killed processes have left beside the folder, and in it; BackendUnavailable where one is at work."""
+    for shop in (Workshop(folder), *(Workshop(path.with_suffix("")) for path in folder.glob("*.partial"))):
+        if shop.path.is_dir() and _own(shop.path):
+            with locked(shop.path), _explained(shop.path):
+                shop.finish()
+                shop.clear()
 
 
 def _is_put(shop: Workshop) -> bool:

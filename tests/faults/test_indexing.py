@@ -188,8 +188,13 @@ def test_123_what_a_killed_process_left_is_removed_by_the_next(file: Path, index
     assert any(path.name == "light.partial" for path in file.parent.glob("index.partial/*/*"))
     assert files(index) == before
     assert len(open_agent(file, index, **PLAIN).search("lawyer").hits) == 20
-    build_index(file, index, **PLAIN)
+    # Also by a command that finds the index as it should be.
+    assert (
+        CliRunner().invoke(app, ["index", "-c", str(file), "--index", str(index), "--set", "engine=bm25"]).exit_code
+        == 0
+    )
     assert [path.name for path in sorted(file.parent.iterdir())] == ["collection.yaml", "docs.jsonl", "index"]
+    assert files(index) == before
 
 
 # Cases 124 and 122: the version before, and damage
