@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from fairagent.errors import DataError
 from fairagent.retrieve.base import full_text, ignore
 from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer, readable_words
-from fairagent.retrieve.bm25.matrix import PARTS, TEXTS, Sparse, Texts, stored
+from fairagent.retrieve.bm25.matrix import TEXTS, Sparse, Texts, stored
 from fairagent.retrieve.catalog import ArrayWriter, IdTable, Strings, encode_id, starts_of
 from fairagent.retrieve.manifest import Indexable, Manifest, chunks_of
 from fairagent.storage.arrays import write_array
@@ -137,9 +137,9 @@ class Terms:
         written = Sparse.load(folder, "rows")
         shape = (len(starts) - 1, len(met))
         columns = csr_array((written.counts, written.numbers, starts.astype(width)), shape=shape).tocsc()
-        arrays = columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
-        for name, values in zip(PARTS, arrays, strict=True):
-            write_array(folder / f"columns.{name}.npy", values)
+        write_array(folder / "columns.starts.npy", columns.indptr.astype(np.int64))
+        write_array(folder / "columns.numbers.npy", columns.indices.astype(np.int32))
+        write_array(folder / "columns.counts.npy", columns.data)
         return [met[number] for number in order]
 
 
