@@ -21,9 +21,8 @@ from typer.testing import CliRunner
 
 from fairagent import BackendUnavailable, Query, build_index, load_collection, open_agent
 from fairagent.cli import app
-from fairagent.errors import DataError, FairAgentError, IndexMismatch, UsageError
+from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve import vectors
-from fairagent.retrieve.bm25.build import build_index as build_bm25
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.manifest import Manifest, remove_older
@@ -297,24 +296,6 @@ def test_178_of_two_at_once_the_second_is_told_so(file: Path, index: Path) -> No
 
 
 OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
-OTHERS: list[tuple[Made, type[FairAgentError], str]] = [
-    (Made((), "wrong"), DataError, "no documents"),
-    (Made((*OLD.made, OLD.made[4]), "wrong"), DataError, f"'{OLD.made[4].id}' first"),
-    (Made((*OLD.made, Document("", "text")), "wrong"), DataError, "document id"),
-]
-
-
-@pytest.mark.parametrize(("collection", "kind", "said"), OTHERS)
-@pytest.mark.parametrize("made", [build_bm25, lambda made, folder: build_dense_index(made, folder, Words())])
-def test_179_faults_of_the_documents_leave_the_index_as_it_was(
-    tmp_path: Path, made: Callable[..., Any], collection: Made, kind: type[FairAgentError], said: str
-) -> None:
-    made(OLD, tmp_path / "index")
-    before = files(tmp_path / "index")
-    with pytest.raises(kind, match=said):
-        made(collection, tmp_path / "index")
-    assert files(tmp_path / "index") == before
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_179_and_180_the_command_names_faults_and_refuses_the_index_of_something_else(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document, Query
 
-from ..conftest import MADE, Made
+from ..conftest import Made
 
 SMALL = Made((Document("d1", "old text"), Document("d2", "older text")), name="small")
 
@@ -99,19 +99,6 @@ def test_a_build_that_fails_leaves_the_old_index_and_nothing_else(folder, collec
         build_index(collection, folder)
     assert content(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["index"]
-
-
-def test_two_builds_of_one_index_do_not_mix(tmp_path):
-    class Meddling(Made):
-        def documents(self):
-            for document in self.made:
-                with pytest.raises(BackendUnavailable, match=r"is working in .*index.partial; wait for it"):
-                    build_index(SMALL, tmp_path / "index")
-                yield document
-
-    assert build_index(Meddling(MADE.made[:3]), tmp_path / "index").documents == 3
-    assert len(BM25Retriever(tmp_path / "index")) == 3
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_documents_keep_their_order_however_often_words_are_counted(tmp_path, monkeypatch):
