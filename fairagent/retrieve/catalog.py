@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,6 @@ def mapped(path: Path) -> NDArray[Any]:
     return read_array(path, mapped=True)
 
 
-def write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """Write the header of a .npy file, in which NumPy leaves room for any length."""
-    about = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, about)
-
-
 def starts_of(sizes: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Where each of several lists of these sizes (n,) starts when they follow one another, and the end, (n + 1,)."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
@@ -46,7 +40,7 @@ class ArrayWriter:
     def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
         self._file, self._dtype = new_file(path), np.dtype(dtype)
         self._length, self._row = 0, (width,) if width else ()
-        write_header(self._file, self._dtype, (0, *self._row))
+        self._write_header()
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +48,13 @@ class ArrayWriter:
     def __exit__(self, *error: object) -> None:
         with self._file:
             self._file.seek(0)
-            write_header(self._file, self._dtype, (self._length, *self._row))
+            self._write_header()
+
+    def _write_header(self) -> None:
+        """NumPy leaves room for any length in it."""
+        descr, shape = np.lib.format.dtype_to_descr(self._dtype), (self._length, *self._row)
+        header = {"descr": descr, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
 
     def add(self, values: NDArray[Any]) -> None:
         """Append values, converted to the type of the file."""
