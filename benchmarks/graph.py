@@ -33,7 +33,7 @@ Table = NDArray[np.int32]
 def light(file: Path, folder: Path) -> NDArray[np.float16]:
     """The light vectors of a collection."""
     collection = load_collection(file)
-    build_index(collection, folder / "index", workers=0)
+    build_index(collection, folder / "index")
     build_light(BM25Retriever(folder / "index", collection), folder / "light")
     return np.asarray(np.load(folder / "light" / VECTORS))
 

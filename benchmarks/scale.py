@@ -90,14 +90,13 @@ def index(folder: Path, bm25: bool) -> Figures:
         shutil.rmtree(place)
     collection = load_collection(folder / "collection.yaml", folder / "index")
     start = perf_counter()
-    build_index(collection, folder / "index", workers=0)
+    build_index(collection, folder / "index")
     return {
         "indexing, s": perf_counter() - start,
         "indexing, CPU s": cpu(),
         "documents, MB": (folder / "docs.jsonl").stat().st_size / 1e6,
         "index, MB": size(folder / "index"),
         "indexing, memory, MB": memory(),
-        "indexing, memory of a process of its, MB": memory(resource.RUSAGE_CHILDREN),
     }
 
 
@@ -110,7 +109,7 @@ def vectors(folder: Path, bm25: bool) -> Figures:
     prepare_vectors(site, LIGHT, quiet)
     return {
         "light vectors, s": perf_counter() - start,
-        "light vectors, MB": size(folder / f"index-{LIGHT}"),
+        "light vectors, MB": size(folder / "index" / LIGHT),
         "light vectors, memory, MB": memory(),
     }
 
@@ -127,7 +126,7 @@ def approximate(folder: Path, bm25: bool) -> Figures:
     return {
         "ANN index, s": built - start,
         "graph, s": perf_counter() - built,
-        "ANN index and graph, MB": size(folder / f"index-{LIGHT}-ann") + size(folder / f"index-{LIGHT}-graph"),
+        "ANN index and graph, MB": size(folder / "index" / f"{LIGHT}-ann") + size(folder / "index" / f"{LIGHT}-graph"),
         "ANN index and graph, memory, MB": memory(),
     }
 

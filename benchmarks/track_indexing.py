@@ -43,7 +43,7 @@ def index(folder: Path, documents: int) -> dict[str, float]:
     from fairagent.retrieve.bm25.build import build_index
 
     collection, start = load_track(folder), time.perf_counter()
-    build_index(collection, folder / "index", workers=0)
+    build_index(collection, folder / "index")
     seconds = time.perf_counter() - start
     terms = int(np.load(folder / "index" / "columns.starts.npy", mmap_mode="r").size - 1)
     return {"seconds": seconds, "bytes": size(folder / "index"), "terms": terms}
@@ -54,7 +54,7 @@ def vectors(folder: Path, documents: int) -> dict[str, float]:
 
     site, start = site_of(folder), time.perf_counter()
     prepare_vectors(site, "light", lambda what, done: None)
-    return {"seconds": time.perf_counter() - start, "bytes": size(folder / "index-light")}
+    return {"seconds": time.perf_counter() - start, "bytes": size(folder / "index" / "light")}
 
 
 def ann(folder: Path, documents: int) -> dict[str, float]:
@@ -62,7 +62,7 @@ def ann(folder: Path, documents: int) -> dict[str, float]:
 
     site, start = site_of(folder), time.perf_counter()
     prepare_ann(site, "light", "always", lambda what, done: None)
-    return {"seconds": time.perf_counter() - start, "bytes": size(folder / "index-light-ann")}
+    return {"seconds": time.perf_counter() - start, "bytes": size(folder / "index" / "light-ann")}
 
 
 def graph(folder: Path, documents: int) -> dict[str, float]:
@@ -70,7 +70,7 @@ def graph(folder: Path, documents: int) -> dict[str, float]:
 
     site, start = site_of(folder), time.perf_counter()
     prepare_graph(site, "light", lambda what, done: None)
-    return {"seconds": time.perf_counter() - start, "bytes": size(folder / "index-light-graph")}
+    return {"seconds": time.perf_counter() - start, "bytes": size(folder / "index" / "light-graph")}
 
 
 def site_of(folder: Path) -> Site:

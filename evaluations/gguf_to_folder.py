@@ -27,17 +27,13 @@ def convert(file: Path, folder: Path) -> Path:
         raise UsageError(f"{folder} is there already; nothing is overwritten: name a new folder, or delete it")
     place = {"gguf_file": file.name, "local_files_only": True}
     with workshop(folder) as shop:
-        try:
-            shop.begin()
-            AutoTokenizer.from_pretrained(file.parent, **place).save_pretrained(shop.new)
-            model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **place)
-            # What was quantized does not let itself be saved; a model of the same weights does.
-            full = type(model)(model.config)
-            full.load_state_dict(model.state_dict())
-            full.save_pretrained(shop.new)
-            shop.put()
-        finally:
-            shop.clear()
+        AutoTokenizer.from_pretrained(file.parent, **place).save_pretrained(shop.new)
+        model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **place)
+        # What was quantized does not let itself be saved; a model of the same weights does.
+        full = type(model)(model.config)
+        full.load_state_dict(model.state_dict())
+        full.save_pretrained(shop.new)
+        shop.put()
     return folder
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.search.agent import FairAgent
     from fairagent.search.hits import FairHits, fair_rerank
-    from fairagent.search.pipeline import build_index, open_agent, open_in_memory, update_index
+    from fairagent.search.pipeline import build_index, open_agent, open_in_memory
     from fairagent.settings import Settings, load_settings
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
@@ -37,7 +37,7 @@ _HOMES = {
     "collection": "Collection GroupTable Target load_collection make_target",
     "collection.demo": "write_demo write_people",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
-    "search.pipeline": "build_index open_agent open_in_memory update_index",
+    "search.pipeline": "build_index open_agent open_in_memory",
     "retrieve.bm25.search": "BM25Retriever",
     "settings": "Settings load_settings",
     "types": "Answer AnswerResult Document Hit Query Ranking SearchResult Term Topic Trace",
@@ -76,7 +76,6 @@ __all__ = [
     "make_target",
     "open_agent",
     "open_in_memory",
-    "update_index",
     "write_demo",
     "write_people",
 ]
@@ -84,7 +83,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'fairagent' has no attribute {name!r}")
+        from fairagent.settings.gone import gone
+
+        raise AttributeError(f"module 'fairagent' has no attribute {name!r} {gone(name)}".rstrip())
     return getattr(import_module(_HOME_OF[name]), name)
 
 

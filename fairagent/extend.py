@@ -94,10 +94,10 @@ HOMES = {
         lend_texts placed scored searched term_weights texts_for
     """,
     "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
-    "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
+    "retrieve.bm25.part": "check_index earlier_of index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable mapped ranked",
     "retrieve.dense": "DenseRetriever",
-    "retrieve.encoded": "EncodedBuild EncodedManifest FIRST PROBE_TEXT Work floats",
+    "retrieve.encoded": "EncodedBuild EncodedManifest PROBE_TEXT Work floats",
     "retrieve.encoders": "BUNDLED Embeddings Encoder EncoderPart of_length_one open_encoder open_sentence_model",
     "retrieve.graph": "engine_encoders graph_of prepare_graphs",
     "retrieve.known": "indexed_documents",

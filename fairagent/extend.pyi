@@ -247,6 +247,7 @@ from fairagent.retrieve.bm25.analysis import WORD as WORD
 from fairagent.retrieve.bm25.analysis import open_analyzer as open_analyzer
 from fairagent.retrieve.bm25.analysis import plain_words as plain_words
 from fairagent.retrieve.bm25.part import check_index as check_index
+from fairagent.retrieve.bm25.part import earlier_of as earlier_of
 from fairagent.retrieve.bm25.part import index_sibling as index_sibling
 from fairagent.retrieve.bm25.part import open_index as open_index
 from fairagent.retrieve.bm25.part import prepare_index as prepare_index
@@ -256,7 +257,6 @@ from fairagent.retrieve.catalog import ranked as ranked
 from fairagent.retrieve.dense import DenseRetriever as DenseRetriever
 from fairagent.retrieve.encoded import EncodedBuild as EncodedBuild
 from fairagent.retrieve.encoded import EncodedManifest as EncodedManifest
-from fairagent.retrieve.encoded import FIRST as FIRST
 from fairagent.retrieve.encoded import PROBE_TEXT as PROBE_TEXT
 from fairagent.retrieve.encoded import Work as Work
 from fairagent.retrieve.encoded import floats as floats

@@ -44,7 +44,7 @@ PUBLIC = [
     *("Document", "FairAgent", "FairAgentError", "FairHits", "GroupTable", "Hit", "ModelError", "Query", "Ranking"),
     *("SearchResult", "Settings", "SettingsError", "Target", "Term", "Topic", "Trace", "UsageError"),
     *("build_index", "fair_rerank", "load_collection", "load_settings", "make_target", "open_agent", "open_in_memory"),
-    *("update_index", "write_demo", "write_people"),
+    *("write_demo", "write_people"),
 ]
 
 

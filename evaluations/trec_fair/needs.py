@@ -18,10 +18,9 @@ from fairagent.collection.trec_fair.corpus import Corpus
 from fairagent.collection.trec_fair.topics import Split, TrackFiles, find_track_files
 from fairagent.evaluate.layout import aligned
 from fairagent.measures.trec_fair import Year
-from fairagent.retrieve.bm25.build import MEMORY, PER_CHARACTER, build_index
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.matrix import TermMatrix
 from fairagent.storage.files import write_whole
-from fairagent.storage.processes import cores
 
 FROM = """\
 The track's site is https://fair-trec.github.io, its files are at
@@ -39,12 +38,12 @@ PROCESS, PROCESS_EACH = 880e6, 900.0
 """Bytes of memory of a process that searches, and more for each article; without the mapped files of the index."""
 OF_TOPIC = 60_000
 """Bytes that the runs of a topic and system take on the disk."""
-READING, JOINING = 0.3, 0.6
-"""For each second that one process takes for blocks: what cannot be shared out, and joining them."""
+SAMPLED = 4_000_000
+"""Characters of the first articles, which are indexed to reckon by them."""
 GROWTH = 0.6
 """The power of the text with which its vocabulary grows (Heaps' law)."""
-OF_TERM, OF_DOCUMENT, UNJOINED = 250, 60, 1.8
-"""Bytes of memory for a term and a document; the room until blocks are joined, for each byte of the index."""
+OF_TERM, OF_DOCUMENT, OF_ENTRY, BESIDES = 250, 60, 6, 250e6
+"""Bytes of memory for a term, a document and each distinct term of a document, and for all else."""
 LIGHT_SAMPLE, LIGHT_SECONDS, LIGHT_MEMORY = 50_000, 25.0, 1_600_000_000
 """Of light vectors: documents of which they are learned, and what that takes; of fewer, in proportion."""
 LIGHT_EACH, LIGHT_BYTES, LIGHT_HELD = 0.0008, 820, 400
@@ -113,12 +112,11 @@ def check_whole(paths: Sequence[Path], noted: Path) -> None:
 
 @dataclass(frozen=True)
 class Need:
-    """What a step takes, about: seconds, bytes that stay on the disk, bytes on the disk until it is done, memory."""
+    """What a step takes, about: seconds, bytes on the disk, bytes of memory."""
 
     step: str
     seconds: float
     disk: float = 0.0
-    peak: float = 0.0
     memory: float = 0.0
 
 
@@ -152,21 +150,21 @@ def of_index(corpus: Corpus, articles: int) -> tuple[Need, Need]:
     with tempfile.TemporaryDirectory() as folder:
         index, began = Path(folder) / "index", monotonic()
         share = articles / build_index(Sample(corpus), index).documents
-        seconds, terms = share * (monotonic() - began), len(TermMatrix(index).columns)
+        seconds, matrix = share * (monotonic() - began), TermMatrix(index)
         size = share * sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
-    shared = (max(1 / cores(), READING) + JOINING) / (1 + JOINING)
-    needed = MEMORY + articles * OF_DOCUMENT + terms * share**GROWTH * OF_TERM
+    terms, entries = len(matrix.columns) * share**GROWTH, len(matrix.rows.numbers) * share
+    needed = BESIDES + articles * OF_DOCUMENT + terms * OF_TERM + entries * OF_ENTRY
     part = min(1.0, articles / LIGHT_SAMPLE)
     light = part * LIGHT_SECONDS + LIGHT_EACH * articles, LIGHT_BYTES * articles
     return (
-        Need("BM25 index", seconds * shared, size, size * UNJOINED, needed),
+        Need("BM25 index", seconds, size, memory=needed),
         Need("light vectors, corpus graph", *light, memory=max(part * LIGHT_MEMORY, LIGHT_HELD * articles)),
     )
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Of a corpus as many articles as a block of the index takes, and the one after."""
+    """Of a corpus the first `SAMPLED` characters, to the end of their last article."""
 
     corpus: Corpus
     name: str = "sample"
@@ -180,29 +178,27 @@ class Sample:
         size = 0
         for document in self.corpus:
             yield document
-            if size >= MEMORY // PER_CHARACTER:
-                return
             size += len(document.title) + len(document.text)
+            if size >= SAMPLED:
+                return
 
 
 def table_of(steps: Sequence[Need], disk: Path) -> Iterator[str]:
     """The steps as lines, their sum, and whether the disk has room."""
-    rows = [["step", "time", "disk", "until done", "memory"]]
+    rows = [["step", "time", "disk", "memory"]]
     for one in steps:
-        room = [size(amount) for amount in (one.disk, one.peak, one.memory)]
+        room = [size(amount) for amount in (one.disk, one.memory)]
         rows.append([one.step, in_words(one.seconds), *room])
     kept = sum(one.disk for one in steps)
-    most = kept + max(one.peak - one.disk for one in steps if one.peak)
     total = [
         in_words(sum(one.seconds for one in steps)),
         size(kept),
-        size(most),
         size(max(one.memory for one in steps)),
     ]
     yield from aligned([*rows, ["all", *total]])
     place = next(parent for parent in (disk, *disk.parents) if parent.is_dir())
     free = shutil.disk_usage(place).free
-    yield f"{disk}: {size(free)} are free{'' if free > most else ', WHICH IS TOO LITTLE'}"
+    yield f"{disk}: {size(free)} are free{'' if free > kept else ', WHICH IS TOO LITTLE'}"
 
 
 def size(bytes: float) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +18,6 @@ from fairagent.cli.options import (
     build_progress,
     console,
     echo,
-    going_on,
     progress_bar,
     settings_of,
 )
@@ -28,20 +25,18 @@ from fairagent.errors import IndexMismatch, UsageError
 
 if TYPE_CHECKING:
     from fairagent.retrieve.ann import AnnManifest
-    from fairagent.retrieve.bm25.build import Changes
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
 
 JOINED_BY = "a `map` in the collection file joins them, as `fairagent init` writes it"
-MEMORY = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
     """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
 
-    `changes` are those of the documents for which it was brought up to date. `besides` says what else was built since
-    the settings' parts need it, such as embeddings, `ann` what was measured of the ANN indexes that will be searched.
+    `besides` says what else was built since the settings' parts need it, such as embeddings, `ann` what was measured of
+    the ANN indexes that will be searched, `left` what the index before had besides and this one has not.
     """
 
     folder: Path
@@ -50,7 +45,7 @@ class Indexed:
     size: int = 0
     besides: tuple[str, ...] = ()
     ann: tuple[AnnManifest, ...] = ()
-    changes: Changes | None = None
+    left: tuple[str, ...] = ()
 
 
 def index(
@@ -69,21 +64,17 @@ def index(
         str, typer.Option("--device", metavar="NAME", help="Where embeddings are computed: cpu, cuda, cuda:1, mps.")
     ] = "cpu",
     workers: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Processes that index, and embed on a CPU. (default: 0, one a core)"),
+        int, typer.Option(metavar="N", min=0, help="Processes that embed on a CPU. (default: 0, one a core)")
     ] = 0,
-    memory: Annotated[
-        int, typer.Option("--memory", metavar="MB", min=16, help="The memory that indexing takes, about.")
-    ] = 256,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
 
-    An index that was built from the collection as it is now is left alone; where documents were added, changed or
-    removed since, that alone is done. One that was built from something else is refused, unless --force says to replace
-    it. A build that was interrupted goes on from the last it finished.
+    An index of the collection as it is now is left alone; where documents have changed since, or it is of another
+    version or damaged, it is made anew beside it, with the embeddings of texts that are the same, and put in its place
+    at once. One that was built from something else is refused, unless --force says to replace it.
     """
     from fairagent.search.pipeline import open_site
 
@@ -97,69 +88,63 @@ def index(
     if chosen.engine.foreign:
         _prepare(site, as_json)
     else:
-        # With --force the same command would start over.
-        with nullcontext() if force else going_on("to go on from what is done, repeat the command"):
-            indexed = ensure_indexes(site, force, workers, memory << 20)
-        _print(indexed, site, as_json)
+        _print(ensure_indexes(site, force), site, as_json)
 
 
-def ensure_indexes(given: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
-    """The index of the site, and whatever else its parts need, built or brought up to date by `workers` processes.
+def ensure_indexes(site: Site, force: bool = False) -> Indexed:
+    """The index of the site, and whatever else its parts need, made where it is not there as it should be.
 
-    0 `workers`: one a core. Raises IndexMismatch where there is another index (unless forced), what `build_index` and
-    `update_index` raise, and what the parts find wrong, e.g. BackendUnavailable where a model is missing.
+    Raises IndexMismatch where there is another index (unless forced), what `build_index` raises, and what the parts
+    find wrong, e.g. BackendUnavailable where a model is missing.
     """
     from fairagent.retrieve.vectors import ann_reports
-    from fairagent.search.pipeline import parts_of, renewing_all, resolved
+    from fairagent.search.pipeline import parts_of, prepare, rebuild, resolved
+    from fairagent.storage.folders import tidy
 
-    with renewing_all(given, force):
-        site = replace(resolved(given, preparing=True), renew=True)
-        for part in parts_of(site.settings):
-            # What is not installed is an error before anything is built; what an index is of, once it is there.
-            with suppress(IndexMismatch):
+    manifest, started = None if force else _kept(site), perf_counter()
+    before, besides = _folders(site.index), dict[str, None]()
+    with progress_bar() as bar:
+        show = build_progress(bar, site.collection)
+
+        def progress(what: str, done: int) -> None:
+            besides[what] = None
+            show(what, done)
+
+        if manifest is None:
+            indexed = Indexed(site.index, rebuild(site, progress), perf_counter() - started)
+            del besides[f"indexing {site.collection.name}"]
+        else:
+            tidy(site.index)
+            for part in parts_of(resolved(site, preparing=True).settings):
                 part.check(site)
-        indexed = _ensure_index(site, force, workers, memory)
-        # Anew: where Lucene's index was, which has no light vectors, another one may be now.
-        site = replace(resolved(given, preparing=True), renew=True)
-        besides: dict[str, None] = {}
-        with progress_bar() as bar:
-            show = build_progress(bar, site.collection)
-
-            def progress(what: str, done: int) -> None:
-                besides[what] = None
-                show(what, done)
-
-            for part in parts_of(site.settings):
-                part.check(site)
-            for part in parts_of(site.settings):
-                part.prepare(site, progress)
-        ann = tuple(manifest for _, manifest in ann_reports(site))
-        size = sum(path.stat().st_size for path in indexed.folder.rglob("*") if path.is_file())
-        return replace(indexed, besides=tuple(besides), ann=ann, size=size)
+            prepare(site, progress)
+            indexed = Indexed(site.index, manifest, None)
+    ann = tuple(one for _, one in ann_reports(resolved(site, preparing=True)))
+    size = sum(path.stat().st_size for path in site.index.rglob("*") if path.is_file())
+    left = tuple(sorted(before - _folders(site.index)))
+    return replace(indexed, besides=tuple(besides), ann=ann, size=size, left=left)
 
 
-def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed:
-    """The word index alone; one of the documents as they were before is brought up to date."""
-    from fairagent.retrieve.bm25.build import build_index, update_index
+def _kept(site: Site) -> Manifest | None:
+    """The manifest of the index that is there, of the collection as it is now; None where one is to be made.
+
+    Raises IndexMismatch where it is of another collection or analyzer.
+    """
     from fairagent.retrieve.manifest import Manifest
 
-    collection, folder, analyzer = site.collection, site.index, site.settings.analyzer
-    manifest = Manifest.read(folder) if Manifest.exists(folder) and not force else None
-    outdated = manifest is not None and manifest.outdated(collection, analyzer=analyzer)
-    if manifest and not outdated:
-        manifest.check(collection, folder, analyzer=analyzer)
-        manifest.expect_whole(folder)
-        return Indexed(folder, manifest, None)
-    started = perf_counter()
-    what = f"looking for changes in {collection.name}" if outdated else f"indexing {collection.name}"
-    with progress_bar() as bar:
-        progress = partial(build_progress(bar, collection), what)
-        progress(0)
-        if outdated:
-            changes = update_index(collection, folder, analyzer, progress, workers, memory)
-            return Indexed(folder, Manifest.read(folder), perf_counter() - started, changes=changes)
-        manifest = build_index(collection, folder, analyzer, progress, resume=not force, workers=workers, memory=memory)
-    return Indexed(folder, manifest, perf_counter() - started)
+    collection, analyzer = site.collection, site.settings.analyzer
+    if not Manifest.exists(site.index):
+        return None
+    try:
+        return Manifest.read_checked(site.index, collection, analyzer=analyzer)
+    except IndexMismatch:
+        if Manifest.named(site.index) == (collection.name, analyzer):
+            return None
+        raise
+
+
+def _folders(index: Path) -> set[str]:
+    return {path.name for path in index.iterdir() if path.is_dir()} if index.is_dir() else set()
 
 
 def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
@@ -173,11 +158,7 @@ def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
     manifest, seconds, loaded = indexed.manifest, indexed.seconds, site.collection
     notes = [*_notes(site), *TypeSource.of_collection(loaded, graph_of(resolved(site)), site.memo).notes]
     if as_json:
-        more = {
-            "changes": indexed.changes and asdict(indexed.changes),
-            "besides": list(indexed.besides),
-            "ann": [asdict(one) for one in indexed.ann],
-        }
+        more = {"besides": indexed.besides, "ann": [asdict(one) for one in indexed.ann], "left": indexed.left}
         record = {
             "index": str(indexed.folder),
             "collection": loaded.name,
@@ -194,11 +175,10 @@ def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
     what = f"{manifest.documents:,} {things} of {loaded.name}, analyzer {manifest.analyzer}, {decimal(indexed.size)}"
     if seconds is None:
         lines = [f"{indexed.folder} is up to date: {what}"]
-    elif indexed.changes:
-        lines = [f"Updated {indexed.folder} in {seconds:.1f} s: {indexed.changes}", f"it holds {what}"]
     else:
         lines = [f"Built {indexed.folder} in {seconds:.1f} s: {what}"]
     lines += [f"built besides: {', '.join(indexed.besides)}"] if indexed.besides else []
+    lines += [f"not made again, since these settings do not need it: {', '.join(indexed.left)}"] if indexed.left else []
     lines += [f"ANN index of {one.model}: {one}" for one in indexed.ann]
     _print_lines(lines, notes)
 

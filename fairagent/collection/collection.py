@@ -13,6 +13,7 @@ from fairagent.collection.label_errors import LabelErrors
 
 # Not only for type checkers: pydantic reads the fields of a model that has a collection.
 from fairagent.collection.origin import Origin
+from fairagent.errors import UsageError
 from fairagent.settings import Part
 from fairagent.types import Document, Topic
 from fairagent.types.common import Summarized, counted
@@ -50,9 +51,9 @@ class Collection(Summarized):
     nothing else: one target, or one for some of the dimensions. A track judges by its own target, `judged`, whatever
     that is. `notes` say what was left out or is worth knowing,
     though it is no error. With `chunks` an index of the collection holds passages of its documents; everything
-    else is about documents. `origin` is what it was loaded from. Where the documents have changed since they were
-    indexed, and the collection is as it was then, `behind` says so. `label_errors` says of predicted dimensions how far
-    their labels are right, where a file tells.
+    else is about documents. `origin` is what it was loaded from. For whoever searches its index, `indexed` is the
+    fingerprint of what that was made of, and `behind` says where the documents have changed since. `label_errors` says
+    of predicted dimensions how far their labels are right, where a file tells.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Collection(Summarized):
     target: Part | Mapping[str, Part] | None = None
     judged: str = ""
     origin: Origin | None = None
+    indexed: str = ""
     behind: str = ""
     label_errors: Mapping[str, LabelErrors] = field(default_factory=dict)
 
@@ -112,15 +114,15 @@ class Collection(Summarized):
     def documents(self) -> Iterator[Document]:
         """Read what is indexed, in order: the documents, or with `chunks` their passages.
 
-        Raises DataError with all errors at the end of a pass that meets any.
+        Raises DataError with all errors at the end of a pass that meets any, UsageError where the index is `behind`.
         """
+        if self.behind:
+            raise UsageError("the documents have changed since they were indexed; `fairagent index` updates it")
         return passages(self.source, self.chunks) if self.chunks else iter(self.source)
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) of what an index depends on: the bytes of the document files, the fields and chunks used."""
-        return indexed_fingerprint(self.source.fingerprint(), self.chunks)
-
-
-def indexed_fingerprint(documents: str, chunks: Chunks | None) -> str:
-    """The hash of what an index holds: of documents with this one, or of passages of them."""
-    return hashlib.sha256(f"{documents} {chunks.model_dump_json()}".encode()).hexdigest() if chunks else documents
+        if self.indexed:
+            return self.indexed
+        documents, chunks = self.source.fingerprint(), self.chunks
+        return hashlib.sha256(f"{documents} {chunks.model_dump_json()}".encode()).hexdigest() if chunks else documents

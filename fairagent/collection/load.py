@@ -24,7 +24,7 @@ from fairagent.collection.forms import check_form, form_of, is_dataset, records,
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.label_errors import LabelErrors, read_label_errors
 from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
-from fairagent.collection.origin import AsIndexed, Origin, State, made_of, states_of
+from fairagent.collection.origin import Origin, State, made_of, states_of
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, with_ids
@@ -51,31 +51,27 @@ TRIES = 5
 """So often a collection is read whose files change meanwhile."""
 
 
-def load_collection(path: Path | str, index: Path | str = "", as_indexed: AsIndexed | None = None) -> Collection:
+def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     """Load the collection that the settings file `path` describes (fairagent.collection.config says how).
 
     Large tables of groups are read once and cached beside its `index` (`<index>-groups-...`); where none is named,
     beside indexes/NAME if that is there. SettingsError for a wrong settings file; otherwise one DataError with all
     errors of all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents
-    are not read, only looked for. With `as_indexed` the collection is as it says, for whoever searches an index: groups
-    are then of one state with it, whatever happens to the files meanwhile.
+    are not read, only looked for.
     """
     for left in reversed(range(TRIES)):
         states: dict[Path, State] = {}
         try:
-            loaded = _load(Path(path), index, as_indexed, states)
+            loaded = _load(Path(path), index, states)
+            break
         except DataError:
             if not left or not Origin(Path(path), states).changed():
                 raise
-            continue
-        # What is as it was indexed is not read from those files.
-        if not left or as_indexed is None or loaded.behind or states == states_of(states):
-            break
     assert loaded.origin
     return replace(loaded, origin=replace(loaded.origin, made=made_of(loaded)))
 
 
-def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: dict[Path, State]) -> Collection:
+def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collection:
     """The collection as it is now; `states` gets those of its files before any is read."""
     settings = validate(CollectionFile, read_yaml(path), str(path))
     if settings.chunks:
@@ -91,9 +87,6 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         track = load_track(root / of.folder, *about, settings.name)
         track = replace(track, chunks=settings.chunks, source=drawn(track.source, settings.share))
         track = replace(track, origin=Origin(path, states))
-        if as_indexed and (state := as_indexed(settings.name, track.source, settings.chunks, {})):
-            track = replace(track, source=state.source, behind=state.behind)
-            track = replace(track, groups=state.tables[0] if state.tables else track.groups)
         track = replace(track, target=track.target if settings.target is None else settings.target)
         assert isinstance(track.groups, GroupTable)
         check_intersections(wanted, track.groups.dimensions, path, faults)
@@ -110,10 +103,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     source: Source = NoDocuments(settings.name)
     if settings.documents:
         source = drawn(Documents(settings.name, paths, settings.documents), settings.share)
-    state = None
-    if as_indexed and settings.documents and not faults:
-        state = as_indexed(settings.name, source, settings.chunks, states_of(paths))
-    for file in paths if state is None or state.tables is None else ():
+    for file in paths if not faults else ():
         if message := if_other_header(file, settings):
             faults.add(file, 1, message)
             faults.check(what)
@@ -127,8 +117,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         qrels = read_qrels(root / settings.qrels.path, settings.qrels, topics, faults)
     elif topics:
         qrels.notes.append("there are no judgments: exposure can be measured, relevance cannot")
-    cached = state.tables if state else None
-    tables = _tables(root, settings, index, faults) if cached is None else [*cached]
+    tables = _tables(root, settings, index, faults)
     check_intersections(wanted, [name for block in settings.blocks for name in block.dimensions], path, faults)
     label_errors = _label_errors(error_files, faults)
     faults.check(what)
@@ -151,11 +140,10 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         groups=groups,
         population=population,
         notes=tuple(notes),
-        source=state.source if state else source,
+        source=source,
         chunks=settings.chunks,
         target=settings.target,
         origin=Origin(path, states, paths),
-        behind=state.behind if state else "",
         label_errors=label_errors,
     )
     return _finished(collection, parts, wanted, path)

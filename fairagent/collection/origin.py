@@ -1,21 +1,17 @@
-"""What a collection was loaded from, and what stands in for it where its index is of an earlier state."""
+"""What a collection was loaded from, and whether its files have changed since."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairagent.collection.config import Chunks
 from fairagent.collection.forms import files_of
-from fairagent.collection.table import GroupTable
-from fairagent.errors import UsageError
-from fairagent.types import Document
 
 if TYPE_CHECKING:
-    from fairagent.collection.collection import Collection, Source
+    from fairagent.collection.collection import Collection
 
 State = tuple[int, int, int]
 """Size, time of the last change (ns) and inode of a file."""
@@ -63,50 +59,3 @@ class Origin:
 def made_of(collection: Collection) -> tuple[object, ...]:
     """What of a collection its documents' and groups' files say."""
     return collection.source, collection.groups, collection.chunks
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class IndexedSource:
-    """The documents of which an index is made, known by their fingerprint, whatever has become of the files since.
-
-    `source` are the files; they are read as long as they are `current`.
-    """
-
-    source: Source
-    of_index: str
-    current: bool
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Those of the files."""
-        return self.source.notes
-
-    def __iter__(self) -> Iterator[Document]:
-        if not self.current:
-            raise UsageError("the documents have changed since they were indexed; `fairagent index` updates it")
-        return iter(self.source)
-
-    def count(self) -> int:
-        """About how many there are."""
-        return self.source.count()
-
-    def fingerprint(self) -> str:
-        """That of the documents when they were indexed."""
-        return self.of_index
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedState:
-    """A collection as it was when its index was made: `tables` of its groups (None: as they are in its files now).
-
-    `behind` says what changed since; "" where nothing has.
-    """
-
-    source: IndexedSource
-    tables: tuple[GroupTable, ...] | None = None
-    behind: str = ""
-
-
-AsIndexed = Callable[[str, "Source", Chunks | None, Mapping[Path, State]], IndexedState | None]
-"""The state of the index of the collection of this name, whose documents, chunks and files these are now; None where
-the collection is to be as it is now."""

@@ -163,17 +163,6 @@ class GroupTable:
             raise UsageError(f"{dimension!r} cannot be relabeled to {list(labels)}: {missing} or a repeated label")
         return type(self)(self.ids, self._columns | {dimension: self._column(dimension).relabeled(labels)})
 
-    def digest(self) -> str:
-        """SHA-256 (hex) over all that `save` writes."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.ids).data)
-        for name, column in self._columns.items():
-            about = [name, column.labels, column.normalize, column.predicted]
-            digest.update(json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-            for part in ARRAYS:
-                array = getattr(column, part)
-                digest.update(part.encode() if array is None else np.ascontiguousarray(array).data)
-        return digest.hexdigest()
-
     def save(self, folder: Path | str) -> None:
         """Write the table into `folder`; it counts as written once its groups.json is there."""
         folder = Path(folder)

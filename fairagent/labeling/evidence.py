@@ -35,7 +35,7 @@ class Evidence(Protocol):
 
 
 class Embedded:
-    """The embeddings of the documents, as they are beside the index: the settings' `encoder`, by default light ones."""
+    """The embeddings of the documents, as they are in the index: the settings' `encoder`, by default light ones."""
 
     def __init__(self, site: Site) -> None:
         self.source = f"classifier ({site.settings.encoder})"

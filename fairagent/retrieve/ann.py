@@ -19,7 +19,7 @@ from fairagent.errors import IndexMismatch
 from fairagent.retrieve.base import ignore
 from fairagent.retrieve.encoded import VECTORS, DenseManifest
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.manifest import IndexManifest
+from fairagent.retrieve.manifest import REMEDY, IndexManifest
 from fairagent.settings.plugins import plugins
 from fairagent.storage.digests import RECORD, recorded
 from fairagent.storage.folders import workshop
@@ -114,7 +114,7 @@ class AnnManifest(IndexManifest):
         if differ:
             raise IndexMismatch(
                 f"the ANN index at {folder} was not made from the embeddings at {embeddings} ({'; '.join(differ)}); "
-                + cls.remedy(folder)
+                + REMEDY
             )
         cls.expect_whole(folder)
         return manifest
@@ -154,7 +154,6 @@ def build_ann(
     UsageError where something else is at `folder`, DataError where too little is found of what exact search finds.
     """
     with workshop(folder, (AnnManifest.FILE, RECORD)) as shop:
-        shop.begin()
         manifest: AnnManifest = _addon().build(dense, shop.new, groups, topics, progress)
         manifest.save(shop.new)
         shop.put()

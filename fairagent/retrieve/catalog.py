@@ -1,43 +1,29 @@
-"""What an index stores of its documents: their ids and digests, in the order of the collection; strings by number.
+"""What an index stores of its documents: their ids, in the order of the collection; strings by number.
 
 Columns on disk are .npy files, memory-mapped.
 """
 
 from __future__ import annotations
 
-import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from hashlib import blake2b
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.table_buffer import fixed_width
 from fairagent.errors import DataError
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.regular import new_file
-from fairagent.types import Document, FloatArray, Ranking
+from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255
-DIGESTS = "digests.npy"
-DIGEST = 16
-"""Bytes of the digest of a document."""
 
 
 def mapped(path: Path) -> NDArray[Any]:
     """The array in a .npy file, mapped; raises what `read_array` does."""
     return read_array(path, mapped=True)
-
-
-def write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """Write the header of a .npy file, in which NumPy leaves room for any length."""
-    about = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, about)
 
 
 def starts_of(sizes: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -54,7 +40,7 @@ class ArrayWriter:
     def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
         self._file, self._dtype = new_file(path), np.dtype(dtype)
         self._length, self._row = 0, (width,) if width else ()
-        write_header(self._file, self._dtype, (0, *self._row))
+        self._write_header()
 
     def __enter__(self) -> Self:
         return self
@@ -62,28 +48,18 @@ class ArrayWriter:
     def __exit__(self, *error: object) -> None:
         with self._file:
             self._file.seek(0)
-            write_header(self._file, self._dtype, (self._length, *self._row))
+            self._write_header()
+
+    def _write_header(self) -> None:
+        """NumPy leaves room for any length in it."""
+        descr, shape = np.lib.format.dtype_to_descr(self._dtype), (self._length, *self._row)
+        header = {"descr": descr, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)
 
     def add(self, values: NDArray[Any]) -> None:
         """Append values, converted to the type of the file."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._length += len(values)
-
-
-def write_lists(folder: Path, name: str, columns: Mapping[str, Any], pieces: Iterable[Sequence[NDArray[Any]]]) -> None:
-    """Write lists that come in pieces: their starts, (n + 1,), and their values in each of the typed `columns`."""
-    with ExitStack() as stack:
-        files = {"starts": np.int64, **columns}.items()
-        starts, *others = (
-            stack.enter_context(ArrayWriter(folder / f"{name}.{part}.npy", dtype)) for part, dtype in files
-        )
-        at = 0
-        starts.add(np.zeros(1, np.int64))
-        for own, *values in pieces:
-            starts.add(own[1:] + at)
-            for column, value in zip(others, values, strict=True):
-                column.add(value)
-            at += int(own[-1])
 
 
 class Strings:
@@ -93,17 +69,14 @@ class Strings:
         self._block, self._starts = block, starts
 
     @staticmethod
-    def save(folder: Path, name: str, strings: Iterable[str]) -> None:
-        """Write `<name>.bytes.npy` and `<name>.starts.npy` into `folder`."""
-        encoded = [string.encode() for string in strings]
-        block = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-        write_lists(folder, name, {"bytes": np.uint8}, [(starts_of([len(string) for string in encoded]), block)])
-
-    @staticmethod
-    def join(parts: Iterable[Path], folder: Path, name: str) -> None:
-        """Write the strings that `save` wrote into several folders, one after the other, into `folder`."""
-        pieces = ([mapped(part / f"{name}.{file}.npy") for file in ("starts", "bytes")] for part in parts)
-        write_lists(folder, name, {"bytes": np.uint8}, pieces)
+    def save(folder: Path, name: str, strings: Iterable[bytes]) -> None:
+        """Write `<name>.bytes.npy` and `<name>.starts.npy` into `folder`, as the strings (UTF-8) come."""
+        sizes = array("q")
+        with ArrayWriter(folder / f"{name}.bytes.npy", np.uint8) as block:
+            for string in strings:
+                sizes.append(len(string))
+                block.add(np.frombuffer(string, np.uint8))
+        write_array(folder / f"{name}.starts.npy", starts_of(np.frombuffer(sizes, np.int64)))
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Strings:
@@ -115,9 +88,6 @@ class Strings:
 
     def __len__(self) -> int:
         return len(self._starts) - 1
-
-    def __iter__(self) -> Iterator[str]:
-        return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(self._starts.tolist()))
 
     def __getitem__(self, number: int) -> str:
         """The string of this number; ValueError where what is there is none."""
@@ -134,7 +104,7 @@ class IdTable:
         self._names, self._order, self._sorted = names, order, names[order]
 
     @staticmethod
-    def save(folder: Path, ids: Sequence[bytes] | NDArray[np.bytes_]) -> None:
+    def save(folder: Path, ids: Sequence[bytes]) -> None:
         """Write the ids (from `encode_id`) in the order of their numbers; raises DataError where one is repeated."""
         names = np.array(ids, dtype=np.bytes_)
         order = np.argsort(names, kind="stable").astype(np.uint32)
@@ -225,44 +195,12 @@ def encode_id(id: str) -> bytes:
     return name
 
 
-class Catalog:
-    """The ids and digests of documents in the order of the collection, as they are read."""
-
-    def __init__(self) -> None:
-        self._names, self._lengths, self._digests = bytearray(), array("B"), bytearray()
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def add(self, id: str, digest: bytes) -> None:
-        """Note one more document; raises DataError where its id is none."""
-        name = encode_id(id)
-        self._names += name
-        self._lengths.append(len(name))
-        self._digests += digest
-
-    def digests(self, start: int = 0) -> NDArray[np.uint64]:
-        """The digests of the documents from number `start` on, (n, 2)."""
-        return np.frombuffer(self._digests[DIGEST * start :], np.uint64).reshape(-1, 2)
-
-    def save(self, folder: Path) -> None:
-        """Write them into `folder`; raises DataError where an id is repeated."""
-        widths = np.frombuffer(self._lengths, np.uint8)
-        IdTable.save(folder, fixed_width(np.frombuffer(self._names, np.uint8), widths, int(widths.max())))
-        write_array(folder / DIGESTS, self.digests())
-
-
-def digest(document: Document) -> bytes:
-    """16 bytes that change whenever a field of the document does.
-
-    Raises DataError where it holds half of a surrogate pair.
-    """
-    extra = json.dumps(dict(document.extra), ensure_ascii=False) if document.extra else ""
-    text = f"{len(document.title)} {len(document.text)} {document.title}{document.text}{extra}"
+def encoded(id: str, text: str) -> bytes:
+    """A text of the document `id` as UTF-8; raises DataError where it holds half of a surrogate pair."""
     try:
-        return blake2b(text.encode(), digest_size=DIGEST).digest()
+        return text.encode()
     except UnicodeEncodeError as error:
         near = text[max(0, error.start - 20) : error.start + 20]
         raise DataError(
-            f"document {document.id!r}: half of a surrogate pair (not valid Unicode) in the text, near {near!r}"
+            f"document {id!r}: half of a surrogate pair (not valid Unicode) in the text, near {near!r}"
         ) from None

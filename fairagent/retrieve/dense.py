@@ -15,7 +15,7 @@ from fairagent.retrieve.base import check_length, engine_time
 from fairagent.retrieve.catalog import IdTable, both, mapped, ranked
 from fairagent.retrieve.encoded import PROBE_TEXT, VECTORS, DenseManifest, floats
 from fairagent.retrieve.encoders import Embeddings, Encoder
-from fairagent.retrieve.manifest import Indexable
+from fairagent.retrieve.manifest import REMEDY, Indexable
 from fairagent.types import FloatArray, Query, Ranking
 
 F = TypeVar("F", bound=np.floating[Any])
@@ -68,11 +68,10 @@ class DenseRetriever:
         BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
         something else or with another model (two models may share a name: what counts is the vector of a test text).
         """
-        self.manifest = of = DenseManifest.read_checked(folder, collection)
-        self.folder = folder
         self._ann = ann
         self._among: NDArray[np.intp] | None = None
-        with of.reading(folder):
+        with DenseManifest.opening(folder, collection) as of:
+            self.folder, self.manifest = folder, of
             self.ids = IdTable.load(folder)
             self.stored: NDArray[np.float16] = mapped(folder / VECTORS)
             if not len(self.ids) == of.documents or self.stored.shape != (of.documents, of.dimension):
@@ -165,7 +164,7 @@ class DenseRetriever:
         if not np.isfinite(products).all():
             raise IndexMismatch(
                 f"the embeddings at {self.folder} or the query's hold numbers that are not finite; if it is they, "
-                + self.manifest.remedy(self.folder)
+                + REMEDY
             )
         return products
 

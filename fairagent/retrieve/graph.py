@@ -1,4 +1,4 @@
-"""The corpus graph: near neighbors of every document by its embedding, made once and stored beside the index.
+"""The corpus graph: near neighbors of every document by its embedding, made once and stored in the index's folder.
 
 Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors
 are looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and
@@ -21,7 +21,7 @@ from fairagent.retrieve.catalog import IdTable, mapped
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import floats
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.manifest import IndexManifest
+from fairagent.retrieve.manifest import REMEDY, IndexManifest
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import dense_parts, folder, prepare_vectors
 from fairagent.retrieve.vectors import encoder as opened_encoder
@@ -73,9 +73,7 @@ class Graph:
         """The ids of the nearest documents of each of these, the nearest first."""
         rows = self.numbers[self.ids.known(ids)]
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self.ids):
-            raise IndexMismatch(
-                "the corpus graph names documents that are not there; remove its folder, and index again"
-            )
+            raise IndexMismatch(f"the corpus graph names documents that are not there; {REMEDY}")
         names, k = self.ids.texts(rows.ravel().astype(np.intp)), rows.shape[1]
         return [tuple(names[start : start + k]) for start in range(0, len(names), k)]
 
@@ -87,14 +85,9 @@ def build_graph(
     k = min(k, len(dense) - 1)
     manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, len(dense), k)
     with workshop(folder, (manifest.FILE, RECORD)) as shop, one_blas_thread():
-        shop.begin()
-        try:
-            write_array(shop.new / TABLE, _neighbors(dense.stored, k, progress))
-            manifest.save(shop.new)
-            shop.put()
-        except BaseException:
-            shop.clear()
-            raise
+        write_array(shop.new / TABLE, _neighbors(dense.stored, k, progress))
+        manifest.save(shop.new)
+        shop.put()
     return manifest
 
 
@@ -175,21 +168,13 @@ def graph_folder(site: Site, model: str) -> Path:
 
 
 def prepare_graph(site: Site, model: str, progress: Progress) -> None:
-    """Make the graph where there is none, or make it anew of new embeddings; a collection in passages has none."""
+    """Make the graph where there is none; a collection in passages has none."""
     place = graph_folder(site, model)
-    if site.collection.chunks or (GraphManifest.exists(place) and not (site.renew and _stale(site, place) is True)):
+    if site.collection.chunks or GraphManifest.exists(place):
         return
     dense = DenseRetriever(folder(site, model), opened_encoder(site, model), site.collection)
     if len(dense) > 1:
         build_graph(dense, place, progress=partial(progress, f"neighbors in {site.collection.name}"))
-
-
-def _stale(site: Site, place: Path) -> bool | None:
-    """Whether the graph is of the documents as they were before; None where its manifest is damaged."""
-    try:
-        return GraphManifest.read(place).fingerprint != site.collection.fingerprint()
-    except IndexMismatch:
-        return None
 
 
 def find_graph(site: Site, model: str) -> Graph | None:
@@ -197,13 +182,14 @@ def find_graph(site: Site, model: str) -> Graph | None:
     place = graph_folder(site, model)
     if not GraphManifest.exists(place) and not place.is_dir():
         return None
-    if not GraphManifest.exists(place) or _stale(site, place) is not False:
-        raise IndexMismatch(f"the corpus graph at {place} was made from something else; remove it, and index again")
 
     def opened() -> Graph:
-        GraphManifest.expect_whole(place)
-        with GraphManifest.reading(place):
-            return Graph(IdTable.load(folder(site, model)), mapped(place / TABLE))
+        with GraphManifest.opening(place) as manifest:
+            made, now = manifest.fingerprint, site.collection.fingerprint()
+            graph = Graph(IdTable.load(folder(site, model)), mapped(place / TABLE))
+        if made != now:
+            raise IndexMismatch(f"the corpus graph at {place} was made from something else; {REMEDY}")
+        return graph
 
     graph: Graph = site.memo.get(("graph", place), opened)
     return graph

@@ -24,8 +24,8 @@ class Site:
     `memo` holds what several pipelines share: indexes, encoders, guests. `engine` is the pipeline's open engine, None
     while that is being built; `words` an engine with the terms of its documents, where it is not the index.
     `stateless`: no part may carry over earlier queries, as in experiments. `device` is torch's, for encoders; `workers`
-    is how many processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they
-    were before is not refused, but brought up to date.
+    is how many processes encode documents, 0: one a core. `earlier` is the index that one is made in the place of,
+    whose embeddings are taken over for texts that are the same.
     """
 
     collection: Collection
@@ -39,7 +39,7 @@ class Site:
     stateless: bool = False
     device: str = "cpu"
     workers: int = 1
-    renew: bool = False
+    earlier: Path | None = None
 
     @property
     def model(self) -> Model:

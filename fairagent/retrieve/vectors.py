@@ -1,4 +1,4 @@
-"""Vector search as a part: the vectors beside the BM25 index, and their ANN index, made where they are missing."""
+"""Vector search as a part: the vectors in the folder of the index, and their ANN index, made where they are missing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairagent.collection.config import passage_document
 from fairagent.retrieve.ann import AnnManifest, When, build_ann, open_ann, wanted
 from fairagent.retrieve.base import lend_texts
-from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, open_matrix, prepare_index
+from fairagent.retrieve.bm25.part import check_index, earlier_of, index_sibling, open_index, open_matrix, prepare_index
 from fairagent.retrieve.dense import DenseRetriever, VectorSearch
 from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index
 from fairagent.retrieve.encoders import (
@@ -24,7 +24,7 @@ from fairagent.retrieve.encoders import (
     ParallelEncoder,
     open_encoder,
 )
-from fairagent.retrieve.light.encoder import LIGHT, LightEncoder, expect_of_index, of_index
+from fairagent.retrieve.light.encoder import LIGHT, LightEncoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
@@ -77,8 +77,8 @@ class DenseConfig(Part):
         name = self.named(site)
         check_vectors(site, name)
         place, embeddings = ann_folder(site, name), folder(site, name)
-        there = _current(site, name) and AnnManifest.exists(place)
-        if there and _wanted(site, name, self.ann) and not _of_earlier(site, place, embeddings):
+        there = DenseManifest.exists(embeddings) and AnnManifest.exists(place)
+        if there and _wanted(site, name, self.ann):
             AnnManifest.read_for(place, embeddings)
         check_index(site)
 
@@ -94,7 +94,7 @@ class DenseConfig(Part):
 
 
 def open_vectors(site: Site, model: str, ann: When = "never") -> VectorSearch:
-    """Vector search with the embeddings beside the site's index."""
+    """Vector search with the embeddings in the folder of the site's index."""
 
     def opened() -> VectorSearch:
         place = folder(site, model)
@@ -112,19 +112,14 @@ def check_vectors(site: Site, model: str) -> None:
     if model != LIGHT:
         encoder(site, model)
     embeddings = folder(site, model)
-    if _current(site, model):
+    if DenseManifest.exists(embeddings):
         DenseManifest.read_checked(embeddings, site.collection)
-        if model == LIGHT:
-            expect_of_index(embeddings, site.index)
 
 
 def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
-    """Make the embeddings of the collection where there are none, or bring them up to date.
-
-    Raises IndexMismatch where those that are there are damaged, or cannot be brought up to date.
-    """
+    """Make the embeddings of the collection where there are none."""
     embeddings = folder(site, model)
-    if _current(site, model):
+    if DenseManifest.exists(embeddings):
         return
     if model == LIGHT:
         # Here and not above: it takes scipy, and who searches needs none.
@@ -133,16 +128,12 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
         build_light(open_matrix(site), embeddings, partial(progress, f"light vectors of {site.collection.name}"))
         return
     opened = encoder(site, model)
-    if DenseManifest.exists(embeddings):
-        DenseManifest.expect_renewable(embeddings)
-        # It compares the model with the one before.
-        DenseRetriever(embeddings, opened)
-    with _work(site, model, opened, progress) as work:
-        build_dense_index(site.collection, embeddings, opened, work=work)
+    with _work(site, opened, progress) as work:
+        build_dense_index(site.collection, embeddings, opened, work=work, earlier=earlier_of(site, embeddings))
 
 
 @contextmanager
-def _work(site: Site, model: str, opened: Encoder, progress: Progress) -> Iterator[Work[Embeddings]]:
+def _work(site: Site, opened: Encoder, progress: Progress) -> Iterator[Work[Embeddings]]:
     """What encodes the site's documents, and reports of it."""
     what = f"embedding {site.collection.name}"
 
@@ -156,10 +147,9 @@ def _work(site: Site, model: str, opened: Encoder, progress: Progress) -> Iterat
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
-    """Make the ANN index of the embeddings where it is wanted and there is none, or bring it up to date."""
+    """Make the ANN index of the embeddings where it is wanted and there is none."""
     place = ann_folder(site, model)
-    there = AnnManifest.exists(place) and not _of_earlier(site, place, folder(site, model))
-    if there or not _wanted(site, model, ann):
+    if AnnManifest.exists(place) or not _wanted(site, model, ann):
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     queries = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:TOPICS]
@@ -183,18 +173,6 @@ def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -
     }
 
 
-def _current(site: Site, model: str) -> bool:
-    """Whether there are embeddings, of this index and its documents where they are to be brought up to date."""
-    place = folder(site, model)
-    there = DenseManifest.current(place, site.collection, site.renew)
-    return there and (not site.renew or model != LIGHT or of_index(place, site.index))
-
-
-def _of_earlier(site: Site, place: Path, embeddings: Path) -> bool:
-    """Whether an ANN index is of embeddings that have been brought up to date since, as it is to be."""
-    return site.renew and AnnManifest.read(place).fingerprint != DenseManifest.read(embeddings).fingerprint
-
-
 def _wanted(site: Site, model: str, ann: When) -> bool:
     return wanted(ann, DenseManifest.read(folder(site, model)).documents)
 
@@ -215,7 +193,7 @@ def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
 
 
 def folder(site: Site, model: str) -> Path:
-    """Where the embeddings of `model` are: beside the BM25 index."""
+    """Where the embeddings of `model` are: in the folder of the index."""
     return index_sibling(site, file_name(model))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +11,10 @@ from time import monotonic
 from typing import TypeVar
 
 from fairagent.collection import Collection, load_collection
-from fairagent.collection.collection import Source
-from fairagent.collection.config import Chunks
-from fairagent.collection.origin import IndexedState, State, states_of
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.llm.models import Models
-from fairagent.retrieve.earlier import IndexStamp, as_indexed, behind, serving, stamp_of
+from fairagent.retrieve.known import as_indexed, behind
+from fairagent.retrieve.manifest import MANIFEST, state_of
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent
@@ -35,11 +33,11 @@ ENCODER = "encoder"
 
 
 class LiveSite:
-    """The site of a collection's settings file, and of the last index that is whole; opened again when that changes.
+    """The site of a collection's settings file and of its index; opened again when the index's manifest changes.
 
-    `open` makes a site of the collection that it is given, and of the folder that it was indexed in (None: as settings
-    say), and `build` the agent of a site. Threads may share it; `clock` gives seconds. The models, and with them the
-    budget, are the same all the time. `openings` is how often it was opened.
+    `open` makes a site of the collection that it is given, and `build` the agent of a site. Threads may share it;
+    `clock` gives seconds. The models, and with them the budget, are the same all the time. `openings` is how often it
+    was opened.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class LiveSite:
         given: Collection | Path,
         settings: Settings,
         index: Path | str,
-        open: Callable[[Collection, Path | None], Site],
+        open: Callable[[Collection], Site],
         build: Callable[[Site], FairAgent],
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -57,8 +55,8 @@ class LiveSite:
         self._lock = RLock()
         self._site: Site | None = None
         self._models: Models | None = None
-        self._named: tuple[Path, str, str] | None = None
-        self._stamp: IndexStamp = ()
+        self._folder: Path | None = None
+        self._state = 0, 0
         self._looked = 0.0
         self.openings = 0
         self.now()
@@ -119,12 +117,12 @@ class LiveSite:
         return self._models.usage if self._models else Usage()
 
     def _moved(self) -> bool:
-        return self._named is not None and stamp_of(*self._named) != self._stamp
+        return self._folder is not None and state_of(self._folder / MANIFEST) != self._state
 
     def _opened(self, before: Site | None) -> Site:
         """The site anew; those encoders stay that no index was made for."""
         self._site = None
-        site = self._open(*self._collection())
+        site = self._open(self._collection())
         if before is not None:
             site.memo.take_over(before.memo, lambda key: ENCODER in key and before.index not in key)
         if self._models is not None:
@@ -134,32 +132,22 @@ class LiveSite:
         self.openings += 1
         return site
 
-    def _collection(self) -> tuple[Collection, Path | None]:
-        """The collection as it was indexed, and the folder of that index."""
+    def _collection(self) -> Collection:
+        """The collection as its index knows it."""
         given = self._given
         if isinstance(given, Collection) and not (given.origin and given.origin.is_of(given)):
-            return given, None
-        place: Path | None = None
-
-        def indexed(
-            name: str, source: Source, chunks: Chunks | None, states: Mapping[Path, State]
-        ) -> IndexedState | None:
-            nonlocal place
-            folder = Path(str(self._index) or self._settings.index or Path("indexes") / name)
-            self._named = folder, name, self._settings.analyzer
-            # First: what comes in between is noticed.
-            self._stamp = stamp_of(*self._named)
-            place = serving(*self._named)
-            return as_indexed(place, name, self._settings.analyzer, source, chunks, states)
-
+            return given
         with progress("reading the collection"):
             file = given.origin.file if isinstance(given, Collection) and given.origin else given
             assert isinstance(file, Path)
-            loaded = load_collection(file, self._index or self._settings.index, indexed)
+            loaded = load_collection(file, self._index or self._settings.index)
         if isinstance(given, Collection):
             own = {name: getattr(given, name) for name in ("topics", "qrels", "population", "target")}
             loaded = replace(loaded, **own)
-        return loaded, place
+        self._folder = Path(str(self._index) or self._settings.index or Path("indexes") / loaded.name)
+        # First: what comes in between is noticed.
+        self._state = state_of(self._folder / MANIFEST)
+        return as_indexed(loaded, self._folder, self._settings.analyzer)
 
     def _noted(self, site: Site) -> Site:
         """The site with a note where the files have changed since it was opened."""
@@ -167,6 +155,5 @@ class LiveSite:
         if collection.behind or not collection.origin or not collection.origin.documents_changed():
             return site
         with suppress(OSError):
-            note = behind(site.index, states_of(collection.origin.documents))
-            site = replace(site, collection=replace(collection, behind=note))
+            site = replace(site, collection=replace(collection, behind=behind(collection, site.index)))
         return site

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -13,26 +12,26 @@ from weakref import finalize
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.exposure import dimensions_of
-from fairagent.collection.origin import IndexedSource
 from fairagent.errors import IndexMismatch, SettingsError, UsageError
 from fairagent.llm.models import Models
-from fairagent.retrieve.earlier import changed_meanwhile, is_replaced, keep_groups, renewing
+from fairagent.retrieve.bm25.part import prepare_index
 from fairagent.retrieve.encoders import ENDPOINT
 from fairagent.retrieve.graph import prepare_graphs
+from fairagent.retrieve.manifest import MANIFEST, Manifest, remove_older
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.live import LiveSite
 from fairagent.search.relevance import Weighing
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
+from fairagent.storage.digests import RECORD
 from fairagent.storage.files import remove_folder
-from fairagent.storage.threads import progress
+from fairagent.storage.folders import workshop
+from fairagent.storage.threads import Memo, progress
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer, Contexts
     from fairagent.llm.prompts.calls import Calls
-    from fairagent.retrieve.bm25.build import Changes
-    from fairagent.retrieve.manifest import Manifest
 
 
 def open_agent(
@@ -47,8 +46,8 @@ def open_agent(
     `settings` are settings or their file; `overrides` beat them, section by section:
     `open_agent("c.yaml", n=10, rerank={"kind": "mmr", "relevance": 0.3})`.
 
-    It searches the last index that is whole: where the documents have changed since, with a note, and once
-    `fairagent index` or `update_index` is done, the new one, within a second. A collection that was put together in
+    It searches the index that is there: where the documents have changed since, with a note, and once `fairagent index`
+    or `build_index` is done, the new one, within a second. A collection that was put together in
     the program is searched as it is, by its own index alone.
 
     Raises SettingsError, DataError (every error of the collection's files), IndexMismatch, BackendUnavailable.
@@ -70,8 +69,8 @@ def open_live(
     chosen = resolve(settings, overrides)
     given = collection if isinstance(collection, Collection) else _collection_file(collection, chosen)
 
-    def opened(loaded: Collection, place: Path | None) -> Site:
-        return _site(loaded, chosen, place or index_folder(loaded, chosen, index))
+    def opened(loaded: Collection) -> Site:
+        return _site(loaded, chosen, index_folder(loaded, chosen, index))
 
     return LiveSite(given, chosen, index, opened, build)
 
@@ -104,68 +103,41 @@ def build_index(
     """Index a collection into a folder, with all that `open_agent` of these settings needs besides: vectors, a graph.
 
     Arguments are those of `open_agent`; `progress` gets what is being made, and how many documents of it are done. What
-    was at the folder is replaced at the end. Raises what `open_agent` does; DataError with every error of the document
-    files, UsageError where something else is in the way, BackendUnavailable where the disk is full or another process
-    builds there.
+    was at the folder is replaced at the end; embeddings of texts that are the same are taken over. Raises what
+    `open_agent` does; DataError with every error of the document files, UsageError where something else is in the way,
+    BackendUnavailable where the disk is full or another process builds there; what was there is as it was then.
     """
-    # Here and not above, as in `update_index`: who searches alone needs none of it.
-    from fairagent.retrieve.bm25.build import build_index as build_bm25
-
-    site = open_site(collection, index, settings, **overrides)
-    of_bm25 = partial(progress, f"indexing {site.collection.name}")
-    with renewing_all(site, force=True):
-        manifest = build_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
-        prepare(replace(site, renew=True), progress)
-    return manifest
+    return rebuild(open_site(collection, index, settings, **overrides), progress)
 
 
-def update_index(
-    collection: Collection | Path | str = "",
-    index: Path | str = "",
-    settings: Settings | Path | str | None = None,
-    *,
-    progress: Progress = lambda what, done: None,
-    **overrides: Any,
-) -> Changes:
-    """Bring what `build_index` has made up to date with the collection's documents, and return what has changed.
+def rebuild(given: Site, progress: Progress = lambda what, done: None) -> Manifest:
+    """Make the site's index beside the one that is there, with all that its parts need, and put it in its place.
 
-    Raises what `build_index` does; IndexMismatch where the index is of another collection, analyzer or version, where
-    it is damaged, or where the collection has none of its documents.
+    Raises what `build_index` does; IndexMismatch where the collection's files have changed meanwhile.
     """
-    from fairagent.retrieve.bm25.build import update_index as update_bm25
-
-    site = open_site(collection, index, settings, **overrides)
-    of_bm25 = partial(progress, f"looking for changes in {site.collection.name}")
-    with renewing_all(site):
-        changes = update_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
-        prepare(replace(site, renew=True), progress)
-    return changes
-
-
-@contextmanager
-def renewing_all(site: Site, force: bool = False) -> Iterator[None]:
-    """Bring the index and all that the site's parts need up to date inside the block, while the earlier one serves.
-
-    With `force` it is made anew. Raises IndexMismatch where the collection's files have changed meanwhile, so that what
-    was made is not of one state: the earlier one serves on, and the same command goes on.
-    """
-    collection, folder = site.collection, site.index
-    documents = collection.source.fingerprint()
-    if collection.origin and collection.origin.changed():
-        raise changed_meanwhile(collection)
-    with renewing(folder, is_replaced(collection, folder, site.settings.analyzer, force)):
+    collection, before = given.collection, given.collection.fingerprint()
+    with workshop(given.index, (MANIFEST, RECORD)) as shop:
+        site = replace(given, index=shop.new, earlier=given.index, memo=Memo())
+        # What is not installed is an error before anything is built.
+        for part in parts_of(resolved(site, preparing=True).settings):
+            part.check(site)
         try:
-            yield
-            keep_groups(collection, folder, documents)
-            source = IndexedSource(collection.source, documents, current=True)
-            indexed = resolved(replace(site, collection=replace(collection, source=source)), preparing=True)
-            for part in parts_of(indexed.settings):
-                part.check(indexed)
+            prepare_index(site, progress)
+            prepare(site, progress)
+            site = resolved(site, preparing=True)
+            for part in parts_of(site.settings):
+                part.check(site)
         except IndexMismatch:
-            # What is wrong with an index that is of these documents is heard as it is.
-            if collection.source.fingerprint() == documents:
+            # What is wrong with an index of these documents is heard as it is.
+            if collection.fingerprint() == before:
                 raise
-            raise changed_meanwhile(collection) from None
+        if collection.fingerprint() != before:
+            raise IndexMismatch(
+                f"the files of collection {collection.name!r} have changed while they were indexed; repeat the command"
+            )
+        shop.put(recorded=True)
+        remove_older(given.index)
+        return Manifest.read(given.index)
 
 
 def open_site(

@@ -148,8 +148,16 @@ def checksum(text: str | bytes, key: str = "") -> str:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """The files in a folder by their places in it, but for the record and what begins with a dot."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+    """The files in a folder by their places in it, but for the record and what begins with a dot.
+
+    Folders in it that have a record of their own, or are being made, are not looked into.
+    """
+    files: dict[str, Path] = {}
+    for path in folder.iterdir():
+        if not path.is_dir():
+            files[path.name] = path
+        elif not (path.is_symlink() or path.suffix == ".partial" or (path / RECORD).is_file()):
+            files |= {f"{path.name}/{name}": inner for name, inner in _files(path).items()}
     return {name: path for name, path in files.items() if name != RECORD and not path.name.startswith(".")}
 
 

@@ -1,15 +1,16 @@
-"""Folders that appear whole: made beside their place, put there by renaming, taken up again whatever ended the work.
+"""Folders that appear whole: made beside their place and put there by renaming, whatever ends the work.
 
 What is to be at `<folder>` is made in `<folder>.partial`, which nobody else may have anything in:
 
     .fairagent   says whose it is
     lock         there while a process works in it
-    new/         what is being made
+    new/         what is being made; folders in the making that are to be in it are beside it
     old/         what was at the place, from the moment when it is moved away until the new one is safely there
     gone/        what is being removed
 
 A process may die at any moment. Before both renamings the old folder is at its place; after the first one both are in
 the workshop, complete, and whoever comes next, to read or to build, does the second one; then the new one is there.
+What else a process left in the workshop is removed by whoever builds next: no work is gone on with.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.storage.digests import RECORD, record_files
-from fairagent.storage.files import LOCK, cannot_write, force, locked, remove_folder
+from fairagent.storage.files import LOCK, force, is_worked_in, locked, remove_folder
 from fairagent.storage.regular import open_to_write
 
 MARKER = ".fairagent"
+LOOKS, BETWEEN = 100, 0.01
+"""So often, and so many seconds apart, whoever reads looks for a folder that is just being put in its place."""
 DISK = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EBUSY),
     errno.EXDEV,
@@ -44,9 +48,8 @@ class Workshop:
         self.new, self.old = self.path / "new", self.path / "old"
 
     def begin(self) -> None:
-        """Start with an empty `new`."""
-        if self.new.exists():
-            self._remove(self.new)
+        """Start with an empty `new`, and with nothing beside it."""
+        self._empty()
         self.new.mkdir()
 
     def force(self) -> None:
@@ -59,6 +62,8 @@ class Workshop:
 
         The old one is whole until then.
         """
+        for left in self.new.glob("*.partial"):
+            remove_folder(left)
         if not recorded:
             record_files(self.new)
         self.force()
@@ -73,27 +78,23 @@ class Workshop:
         if self.old.exists():
             self._remove(self.old)
 
-    def is_left_over(self) -> bool:
-        """Whether the workshop is there with nothing to go on from: its maker died after the work was done."""
-        return self.path.is_dir() and not (self.new.exists() and any(self.new.iterdir()))
-
-    def remove(self) -> None:
-        """Remove what is at the place, at once."""
-        self._remove(self.folder)
-        force(self.folder.parent)
-
     def clear(self) -> None:
         """Remove the workshop; the marker goes after all that it stands for."""
-        for part in (self.old, self.new):
-            if part.exists():
-                self._remove(part)
+        self._empty()
         remove_folder(self.path)
+
+    def _empty(self) -> None:
+        """Remove all that was made here, or moved here."""
+        for part in self.path.iterdir() if self.path.is_dir() else ():
+            if part.name not in (MARKER, LOCK):
+                self._remove(part)
 
     def _remove(self, part: Path) -> None:
         """Remove a part so that it goes at once: half of it, if this ends early, would pass for the whole."""
         gone = self.path / "gone"
-        remove_folder(gone)
-        part.rename(gone)
+        if part != gone:
+            remove_folder(gone)
+            part.rename(gone)
         remove_folder(gone)
 
     def _move_new(self) -> None:
@@ -103,7 +104,7 @@ class Workshop:
 
 @contextmanager
 def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Workshop]:
-    """Make what is to be at `folder`, alone; `put` puts it there. What is begun stays, unless it is cleared.
+    """Make what is to be at `folder` in an empty `new`, alone; `put` puts it there, what does not get that far goes.
 
     Only what is fairagent's is replaced: a folder with one of the files `markers`, or an empty one. Raises UsageError
     where something else is at `folder` or in the way beside it, BackendUnavailable where another process works there,
@@ -122,18 +123,18 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
     with locked(shop.path), _explained(shop.path):
         _expect_plain(shop)
         shop.finish()
-        shop.new.mkdir(exist_ok=True)
+        shop.begin()
         try:
             yield shop
         finally:
-            # Nothing to go on from.
-            if not shop.new.exists() or not any(shop.new.iterdir()):
-                shop.clear()
+            # Ended between the two renamings, the second one is still to be done.
+            shop.finish()
+            shop.clear()
 
 
 def _expect_plain(shop: Workshop) -> None:
-    """Raise UsageError where there is a link, or anything but files and folders, in what the work goes on with."""
-    for path in (*shop.path.iterdir(), *shop.new.rglob("*")):
+    """Raise UsageError where there is a link, or anything but files and folders, in the workshop."""
+    for path in shop.path.iterdir():
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise UsageError(f"{path} is a link or no file, and was not made by fairagent; remove {shop.path}")
 
@@ -146,20 +147,30 @@ def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> No
 
 
 def recover(folder: Path) -> None:
-    """Move to its place what a killed process was about to put there, and remove what it was about to remove."""
+    """Move to its place what a killed process was about to put there; what else it left is the next builder's."""
     shop = Workshop(folder)
-    if not folder.exists():
-        if shop.old.is_dir() and _own(shop.path):
+    if not folder.exists() and shop.old.is_dir() and _own(shop.path) and not _is_put(shop):
+        with locked(shop.path), _explained(shop.path):
+            shop.finish()
+            shop.clear()
+
+
+def tidy(folder: Path) -> None:
+    """Remove what killed processes have left beside the folder, and in it; BackendUnavailable where one is at work."""
+    for shop in (Workshop(folder), *(Workshop(path.with_suffix("")) for path in folder.glob("*.partial"))):
+        if shop.path.is_dir() and _own(shop.path):
             with locked(shop.path), _explained(shop.path):
                 shop.finish()
                 shop.clear()
-        return
-    # Whoever reads may do without: somebody is at work there, or nothing may be written.
-    with suppress(BackendUnavailable, OSError):
-        if shop.is_left_over() and _own(shop.path):
-            with locked(shop.path):
-                if shop.is_left_over():
-                    shop.clear()
+
+
+def _is_put(shop: Workshop) -> bool:
+    """Wait where a living process is between the two renamings; whether the folder is there then."""
+    for _ in range(LOOKS):
+        if shop.folder.exists() or not is_worked_in(shop.path):
+            break
+        sleep(BETWEEN)
+    return shop.folder.exists()
 
 
 def is_there(folder: Path, name: str) -> bool:
@@ -182,7 +193,7 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except shutil.Error as error:
         # What `copytree` could not do, gathered: from where, to where, and why of each.
-        raise cannot_write(path, str(error.args[0][0][2])) from None
+        raise _cannot_write(path, str(error.args[0][0][2])) from None
     except OSError as error:
         # Numpy's error about a file that it cannot finish has no more than how much it has written.
         short = error.errno is None and str(error).endswith(" written")
@@ -190,9 +201,16 @@ def _explained(path: Path) -> Iterator[None]:
         elsewhere = error.filename and not Path(error.filename).is_relative_to(path.parent)
         if not short and (error.errno not in DISK or elsewhere):
             raise
-        raise cannot_write(path, error.strerror or str(error)) from None
+        raise _cannot_write(path, error.strerror or str(error)) from None
     except Exception as error:
         # The library that writes models has errors of its own for those of the system.
         if not (type(error).__module__.startswith("safetensors") and "os error" in str(error)):
             raise
-        raise cannot_write(path, str(error)) from None
+        raise _cannot_write(path, str(error)) from None
+
+
+def _cannot_write(path: Path, reason: str) -> BackendUnavailable:
+    return BackendUnavailable(
+        f"{path} cannot be written ({reason}); what was there before is as it was: make room or mend the permissions, "
+        "then repeat the command"
+    )

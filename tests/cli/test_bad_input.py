@@ -60,14 +60,12 @@ def test_no_index(call: Call, small: Small) -> None:
     assert "indexes/small; build it with `fairagent index`" in result.stderr
 
 
-def test_a_changed_collection_is_refused_by_searches(call: Call, small: Small, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "changed")
-    with (file.parent / "docs.jsonl").open("a", encoding="utf-8") as pages:
-        pages.write('{"id": "new", "title": "New", "text": "a lawyer"}\n')
-    result = call("search", "lawyer", "-c", str(file), "--index", str(small.index))
+def test_an_index_by_another_analyzer_is_refused_by_searches(call: Call, small: Small) -> None:
+    result = call(
+        "search", "lawyer", "-c", str(small.file), "--index", str(small.index), "--set", "analyzer=whitespace"
+    )
     assert result.exit_code == 4
-    assert "fingerprint" in result.stderr
-    assert "`fairagent index` brings it up to date" in result.stderr
+    assert "analyzer: index english, now whitespace" in result.stderr
     assert "--force" in result.stderr
 
 

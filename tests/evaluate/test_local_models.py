@@ -87,7 +87,7 @@ def test_all_of_them_rank(run: Run) -> None:
 def test_splade_is_the_order_of_its_products(run: Run, folder: Path) -> None:
     collection = check_experiment(folder / "experiment.yaml", environ={}).collection
     encoder = SpladeEncoder(str(folder / "masked"))
-    weights = Path(f"{folder / 'index'}-splade-{file_name(str(folder / 'masked'))}")
+    weights = folder / "index" / f"splade-{file_name(str(folder / 'masked'))}"
     engine = SpladeRetriever(weights, encoder, collection)
     ids = [text["id"] for text in words.documents()]
     texts = [f"{text['title']} {text['text']}" for text in words.documents()]

@@ -94,11 +94,11 @@ def test_109_what_cannot_be_is_found_when_it_is_used(copy: Path, monkeypatch: py
     sizes = whole.index(b"full") + 4 + 8
     assert sum(np.frombuffer(whole, np.int64, cells, sizes)) == len(DOCUMENTS.made)
     path.write_bytes(whole[:sizes] + (10**12).to_bytes(8, "little") + whole[sizes + 8 :])
-    with pytest.raises(IndexMismatch, match=r"is damaged .*; remove"):
+    with pytest.raises(IndexMismatch, match=r"is damaged .*`fairagent index --force`"):
         engine(copy)
     for damaged in (b"", whole[:100], b"nonsense" * 1000):
         path.write_bytes(damaged)
-        with pytest.raises(IndexMismatch, match=r"is damaged .*; remove"):
+        with pytest.raises(IndexMismatch, match=r"is damaged .*`fairagent index --force`"):
             engine(copy)
 
 

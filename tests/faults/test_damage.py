@@ -51,21 +51,21 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every index that there is, of the same documents: BM25, light vectors, embeddings, a graph, SPLADE weights."""
     folder = tmp_path_factory.mktemp("indexes")
     build_index(MADE, folder / "index")
-    build_light(BM25Retriever(folder / "index"), folder / "index-light")
-    build_dense_index(MADE, folder / "index-dense", Words())
-    build_splade_index(MADE, folder / "index-splade", SparseWords())
-    build_graph(DenseRetriever(folder / "index-dense", Words()), folder / "index-graph")
+    build_light(BM25Retriever(folder / "index"), folder / "index/light")
+    build_dense_index(MADE, folder / "index/dense", Words())
+    build_splade_index(MADE, folder / "index/splade", SparseWords())
+    build_graph(DenseRetriever(folder / "index/dense", Words()), folder / "index/graph")
     return folder
 
 
 def answers(folder: Path) -> list[object]:
     """All that is ranked by, and told of, these indexes."""
     bm25 = BM25Retriever(folder / "index", MADE)
-    light = DenseRetriever(folder / "index-light", LightEncoder.open(bm25, folder / "index-light"), MADE)
-    dense = DenseRetriever(folder / "index-dense", Words(), MADE)
-    splade = SpladeRetriever(folder / "index-splade", SparseWords(), MADE)
-    expect_whole(folder / "index-graph", "the corpus graph", "make it again")
-    graph = Graph(dense.ids, mapped(folder / "index-graph" / "neighbours.npy"))
+    light = DenseRetriever(folder / "index/light", LightEncoder.open(bm25, folder / "index/light"), MADE)
+    dense = DenseRetriever(folder / "index/dense", Words(), MADE)
+    splade = SpladeRetriever(folder / "index/splade", SparseWords(), MADE)
+    expect_whole(folder / "index/graph", "the corpus graph", "make it again")
+    graph = Graph(dense.ids, mapped(folder / "index/graph" / "neighbours.npy"))
     said: list[object] = []
     ids = [document.id for document in MADE.made]
     for text in QUERIES:
@@ -123,17 +123,17 @@ ALL, INNER = slice(None), slice(1, -1)
         ("index/words.bytes.npy", ALL, 255),
         ("index/texts.starts.npy", 5, 2**40),
         ("index/texts.bytes.npy", 5, 255),
-        ("index-light/light.terms.npy", ALL, -1),
-        ("index-light/light.terms.npy", ALL, 7),
-        ("index-light/light.table.npy", ALL, np.nan),
-        ("index-light/vectors.npy", 3, np.nan),
-        ("index-light/probe.npy", ALL, np.nan),
+        ("index/light/light.terms.npy", ALL, -1),
+        ("index/light/light.terms.npy", ALL, 7),
+        ("index/light/light.table.npy", ALL, np.nan),
+        ("index/light/vectors.npy", 3, np.nan),
+        ("index/light/probe.npy", ALL, np.nan),
         ("index/ids.order.npy", 3, 0),
-        ("index-dense/vectors.npy", 3, np.nan),
-        ("index-splade/documents.npy", ALL, -1),
-        ("index-splade/weights.npy", ALL, np.nan),
-        ("index-splade/starts.npy", 3, 10_000_000),
-        ("index-graph/neighbours.npy", 3, 10_000),
+        ("index/dense/vectors.npy", 3, np.nan),
+        ("index/splade/documents.npy", ALL, -1),
+        ("index/splade/weights.npy", ALL, np.nan),
+        ("index/splade/starts.npy", 3, 10_000_000),
+        ("index/graph/neighbours.npy", 3, 10_000),
     ],
 )
 def test_67_what_cannot_be_is_found_when_it_is_used(
@@ -338,16 +338,16 @@ def test_77_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Pat
     code, found = verified(tmp_path / "copy" / "index")
     assert code == 0
     assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(
-        ("index", "index-dense", "index-graph", "index-light", "index-splade"), "ok"
+        ("index", "dense", "graph", "light", "splade"), "ok"
     )
-    vectors = tmp_path / "copy" / "index-dense" / "vectors.npy"
+    vectors = tmp_path / "copy" / "index/dense" / "vectors.npy"
     whole = bytearray(vectors.read_bytes())
     whole[len(whole) // 2] ^= 1
     vectors.write_bytes(whole)
     code, found = verified(tmp_path / "copy" / "index")
     assert code == 3
-    assert found["index-dense"] == ("problem", f"{vectors}: is not what was written")
-    assert [name for name, (status, _) in found.items() if status == "problem"] == ["index-dense"]
+    assert found["dense"] == ("problem", f"{vectors}: is not what was written")
+    assert [name for name, (status, _) in found.items() if status == "problem"] == ["dense"]
     assert verified(tmp_path)[0] == 2
 
 

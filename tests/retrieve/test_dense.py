@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import dense, encoded
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import build_dense_index, floats
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
-from fairagent.storage.folders import MARKER
 from fairagent.types import Document, FloatArray, Query
 
 from .conftest import Made
@@ -117,58 +116,13 @@ def test_another_model_of_the_same_name_is_refused(folder: Path) -> None:
         DenseRetriever(folder, Words(salt="other"))
 
 
-def broken_off(index: Path) -> None:
-    """Bring the index back to where it was a moment before its build ended."""
-    partial = index.with_name(f"{index.name}.partial")
-    partial.mkdir()
-    (partial / MARKER).touch()
-    index.rename(partial / "new")
-
-
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_is_broken_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoded, "CHUNK", 10)
-
-
-@pytest.mark.usefixtures("small_chunks")
-def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path) -> None:
-    index, done = tmp_path / "index", []
+    done: list[int] = []
     with pytest.raises(KeyboardInterrupt):
-        build_dense_index(MADE, index, Words(fail_after=35), done.append)
-    # The test text and three chunks are done; nothing can be searched yet.
+        build_dense_index(MADE, tmp_path / "index", Words(fail_after=35), done.append)
     assert done == [10, 20, 30]
-    assert not index.exists()
-    with pytest.raises(BackendUnavailable, match="not finished"):
-        DenseRetriever(tmp_path / "index.partial" / "new", Words())
-
-    encoder = Words()
-    build_dense_index(MADE, index, encoder, done.append)
-    assert done == [10, 20, 30, *range(40, 101, 10)]
-    assert len(encoder.encoded) == 70 + 1
-    assert np.array_equal(np.load(index / "vectors.npy"), np.load(folder / "vectors.npy"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
-
-
-@pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize(
-    ("collection", "encoder"), [(Made(MADE.made, "changed"), Words()), (MADE, Words(salt="other"))]
-)
-def test_a_broken_off_build_of_something_else_starts_anew(tmp_path: Path, collection: Made, encoder: Words) -> None:
-    index, done = tmp_path / "index", []
-    with pytest.raises(KeyboardInterrupt):
-        build_dense_index(MADE, index, Words(fail_after=35))
-    build_dense_index(collection, index, encoder, done.append)
-    assert done == list(range(10, 101, 10))
-
-
-def test_a_build_broken_off_at_the_very_end_encodes_nothing_again(tmp_path: Path) -> None:
-    index, encoder, done = tmp_path / "index", Words(), []
-    build_dense_index(MADE, index, Words())
-    broken_off(index)
-    build_dense_index(MADE, index, encoder, done.append)
-    assert done == []
-    assert set(encoder.encoded) == {encoded.PROBE_TEXT}
-    assert len(DenseRetriever(index, Words())) == 100
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("documents", [[], [Document("a", "x"), Document("a", "y")], [Document("", "x")]])

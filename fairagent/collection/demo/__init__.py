@@ -61,7 +61,6 @@ def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
     with one_at_a_time(marker.parent.with_name(f".{marker.parent.name}.lock"), WAIT):
         if not (marker.is_file() and marker.read_text(encoding="utf-8", errors="replace") == made):
             with workshop(marker.parent) as shop:
-                shop.begin()
                 for name, text in {**_files(people), marker.name: made}.items():
                     with new_file(shop.new / name) as file:
                         file.write(text.encode())

@@ -21,7 +21,6 @@ import numpy as np
 
 from fairagent.extend import (
     BUNDLED,
-    FIRST,
     BackendUnavailable,
     Crew,
     Embeddings,
@@ -165,7 +164,7 @@ def embedding(name: str, workers: int = 0, device: str = "cpu") -> Iterator[Work
         raise UsageError(f"--workers is for embedding on a CPU; {device} embeds alone, in larger batches than it")
     embed = Embedding(name, workers or (min(cores(), MOST) if device == "cpu" else 1), device)
     try:
-        yield Work(embed, embed.ready, first=max(FIRST, PIECE * embed.workers))
+        yield Work(embed, embed.ready)
     except BaseException:
         # Nobody waits for what is under way.
         if embed.processes:

@@ -2,7 +2,7 @@
 
 Each text is computed alone, in one thread, as many at a time as there are cores: a batch would be padded to its
 longest text, and threads that share a text wait for one another (`benchmarks/encoding.py` has both). So a text's vector
-does not depend on what it was computed with, nor on where a build was broken off.
+does not depend on what it was computed with.
 
 Source: Wang et al., MiniLM, NeurIPS 2020; the words are BERT's (Devlin et al., NAACL 2019), as light vectors know them.
 """

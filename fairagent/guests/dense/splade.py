@@ -7,16 +7,16 @@ documents with a weight for it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.sparse import csc_array, csr_array, load_npz, save_npz, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 
 from fairagent.extend import (
     PROBE_TEXT,
@@ -39,9 +39,9 @@ from fairagent.extend import (
     Work,
     check_index,
     check_length,
+    earlier_of,
     engine_time,
     file_name,
-    force,
     ignore,
     index_sibling,
     installed,
@@ -49,7 +49,6 @@ from fairagent.extend import (
     mapped,
     open_index,
     prepare_index,
-    remove_folder,
     without_progress,
     write_array,
 )
@@ -57,9 +56,6 @@ from fairagent.extend import (
 BATCH = 8
 """Texts that the model reads at a time: it gives every token of them a number for the whole vocabulary."""
 SUGGESTED = "naver/splade-cocondenser-ensembledistil"
-PARTS, TAKEN_OVER = "parts", "kept.npz"
-CHUNK = 256
-"""The most documents between two marks that a broken-off build can go on from."""
 
 
 class SparseTextEncoder(Protocol):
@@ -179,15 +175,18 @@ class InvertedWeights:
 
 
 def build_splade_index(
-    collection: Indexable, folder: Path, encoder: SparseTextEncoder, progress: Callable[[int], None] = ignore
+    collection: Indexable,
+    folder: Path,
+    encoder: SparseTextEncoder,
+    progress: Callable[[int], None] = ignore,
+    earlier: Path | None = None,
 ) -> SpladeManifest:
     """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    Weights at `folder` that this model made are taken over for documents whose texts are the same. See
-    `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
+    See `EncodedBuild.run` for what is taken over from `earlier`, and what it raises. Memory holds all weights.
     """
     work = Work(encoder.documents, progress=progress)
-    return _WeightsBuild(SpladeManifest, encoder.name, probe_vector(encoder), work, CHUNK).run(collection, folder)
+    return _WeightsBuild(SpladeManifest, encoder.name, probe_vector(encoder), work).run(collection, folder, earlier)
 
 
 def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
@@ -196,49 +195,27 @@ def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
 
 
 class _WeightsBuild(EncodedBuild[SpladeManifest, csr_array]):
-    """A file for each block of documents, inverted together at the end."""
+    """Postings of all documents, inverted together at the end."""
 
-    def create(self, folder: Path, documents: int, dimension: int) -> None:
-        (folder / PARTS).mkdir()
-
-    def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
-        count = len(IdTable.load(earlier))
-        old = InvertedWeights.load(earlier, count)
+    def stored(self, folder: Path) -> Callable[[NDArray[np.intp]], csr_array]:
+        count = len(IdTable.load(folder))
+        old = InvertedWeights.load(folder, count)
         # Both of one width, or all indexes become the wider one.
         starts = old.starts.astype(old.documents.dtype)
-        by_document = csc_array((old.weights, old.documents, starts), (count, len(starts) - 1)).tocsr()
-        self._write(folder / TAKEN_OVER, by_document[numbers[numbers >= 0]])
+        rows = csc_array((old.weights, old.documents, starts), (count, len(starts) - 1)).tocsr()
+        return lambda numbers: rows[numbers]
 
-    def add(self, folder: Path, numbers: NDArray[np.intp], vectors: csr_array) -> None:
-        self._write(folder / PARTS / f"{numbers[0]:012d}.npz", vectors)
+    def stacked(self, first: csr_array, second: csr_array, order: NDArray[np.intp]) -> csr_array:
+        rows: csr_array = vstack([first, second], format="csr")[order]
+        return rows
 
-    def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
-        parts, done = folder / PARTS, folder / f"{PARTS}.done"
-        # Gone where a build was broken off between here and its end.
-        if parts.is_dir():
-            stacked = [load_npz(path) for path in sorted(parts.iterdir())]
-            if (folder / TAKEN_OVER).is_file():
-                same = load_npz(folder / TAKEN_OVER)
-                numbers = np.arange(same.shape[0] + len(fresh))
-                order = np.concatenate((np.setdiff1d(numbers, fresh, assume_unique=True), fresh))
-                stacked = [vstack([same, *stacked], format="csr")[np.argsort(order)]]
-            inverted = vstack(stacked, format="csc")
-            inverted.eliminate_zeros()
-            inverted.sort_indices()
-            arrays = {"starts": inverted.indptr.astype(np.int64), "documents": inverted.indices}
-            for name, array in {**arrays, "weights": inverted.data}.items():
-                write_array(folder / f"{name}.npy", array)
-                force(folder / f"{name}.npy")
-            # At once: some of the parts would pass for all of them.
-            parts.rename(done)
-        (folder / TAKEN_OVER).unlink(missing_ok=True)
-        remove_folder(done)
-
-    @staticmethod
-    def _write(path: Path, weights: csr_array) -> None:
-        save_npz(path, weights)
-        for place in (path, path.parent):
-            force(place)
+    def write(self, folder: Path, vectors: Iterable[csr_array]) -> None:
+        inverted = vstack(list(vectors), format="csc")
+        inverted.eliminate_zeros()
+        inverted.sort_indices()
+        arrays = {"starts": inverted.indptr.astype(np.int64), "documents": inverted.indices}
+        for name, array in {**arrays, "weights": inverted.data}.items():
+            write_array(folder / f"{name}.npy", array)
 
 
 class SpladeRetriever:
@@ -254,11 +231,10 @@ class SpladeRetriever:
         Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
         something else or with another model.
         """
-        self.manifest = SpladeManifest.read_checked(folder, collection)
-        self.manifest.check_model(folder, encoder.name, probe_vector(encoder))
-        with self.manifest.reading(folder):
-            self.ids = IdTable.load(folder)
+        with SpladeManifest.opening(folder, collection) as manifest:
+            self.manifest, self.ids = manifest, IdTable.load(folder)
             self._weights = InvertedWeights.load(folder, len(self.ids))
+        manifest.check_model(folder, encoder.name, probe_vector(encoder))
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
         self._query = lru_cache(maxsize=64)(self._weighed)
@@ -314,23 +290,18 @@ class SpladeConfig(Part):
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         self.open_encoder(site.memo)
         folder = self._folder(site)
-        if SpladeManifest.current(folder, site.collection, site.renew):
+        if SpladeManifest.exists(folder):
             SpladeManifest.read_checked(folder, site.collection)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index and the weights where there are none, or bring the weights up to date."""
+        """Build the index and the weights where there are none."""
         prepare_index(site, progress)
         folder = self._folder(site)
-        if SpladeManifest.current(folder, site.collection, site.renew):
-            return
-        encoder = self.open_encoder(site.memo)
-        if SpladeManifest.exists(folder):
-            SpladeManifest.expect_renewable(folder)
-            # It compares the model with the one before.
-            SpladeRetriever(folder, encoder)
-        what = f"weighing {site.collection.name}"
-        build_splade_index(site.collection, folder, encoder, lambda done: progress(what, done))
+        if not SpladeManifest.exists(folder):
+            encoder, what = self.open_encoder(site.memo), f"weighing {site.collection.name}"
+            report = partial(progress, what)
+            build_splade_index(site.collection, folder, encoder, report, earlier_of(site, folder))
 
     def build(self, site: Site) -> Retriever:
         """The engine."""

@@ -87,7 +87,6 @@ class Tower:
     def save(self, folder: Path) -> None:
         """Write the model as a folder that sentence-transformers opens, at once: it is whole or not there."""
         with workshop(folder) as shop:
-            shop.begin()
             self.model.save_pretrained(str(shop.new), create_model_card=False)
             shop.put()
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.catalog import Strings, mapped
+from fairagent.retrieve.catalog import Strings, encoded, mapped
 from fairagent.retrieve.manifest import Manifest
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.storage.readers import parse_json
@@ -146,9 +146,10 @@ class TermMatrix:
         return distinct, marks[terms]
 
 
-def stored(document: Document) -> str:
-    """A document as it is stored."""
-    return json.dumps([document.id, document.title, document.text, dict(document.extra)], ensure_ascii=False)
+def stored(document: Document) -> bytes:
+    """A document as it is stored; raises DataError where it holds half of a surrogate pair."""
+    fields = [document.id, document.title, document.text, dict(document.extra)]
+    return encoded(document.id, json.dumps(fields, ensure_ascii=False))
 
 
 class Texts:

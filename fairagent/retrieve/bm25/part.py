@@ -71,12 +71,9 @@ def prepare_index(site: Site, progress: Progress) -> None:
     if not Manifest.exists(site.index):
         # Here and not above: who searches needs none of it.
         from fairagent.retrieve.bm25.build import build_index
-        from fairagent.retrieve.earlier import keep_groups
 
         what = f"indexing {site.collection.name}"
-        documents = site.collection.source.fingerprint()
         build_index(site.collection, site.index, site.settings.analyzer, partial(progress, what))
-        keep_groups(site.collection, site.index, documents)
 
 
 def prepare_words(site: Site, progress: Progress) -> None:
@@ -102,10 +99,19 @@ def _term_engine(site: Site) -> TermSource | None:
     return next((one for one in (site.words, site.engine, *fused) if isinstance(one, TermSource)), None)
 
 
-def index_sibling(site: Site, suffix: str) -> Path:
-    """The folder of another index of the same documents."""
+def index_sibling(site: Site, name: str) -> Path:
+    """The folder of what else is made of the index's documents: it is in that of the index."""
     _expect_index(site)
-    return Path(f"{site.index}-{suffix}")
+    return site.index / name
+
+
+def earlier_of(site: Site, folder: Path) -> Path | None:
+    """Where a folder in that of the site's index was, in the index that this one is made in the place of."""
+    if site.earlier is None:
+        return None
+    inside, beside = site.earlier / folder.name, site.earlier.with_name(f"{site.earlier.name}-{folder.name}")
+    # Versions before had it beside the index.
+    return inside if inside.exists() else beside
 
 
 def _expect_index(site: Site) -> None:

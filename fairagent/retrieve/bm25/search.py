@@ -58,12 +58,12 @@ class BM25Retriever:
         """
         if not (0 <= k1 < math.inf and 0 <= b <= 1):
             raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
-        self.folder, self.manifest = folder, Manifest.read_checked(folder, collection, analyzer=analyzer)
-        self.analyzer = open_analyzer(self.manifest.analyzer)
-        with self.manifest.reading(folder):
+        with Manifest.opening(folder, collection, analyzer=analyzer) as manifest:
+            self.folder, self.manifest = folder, manifest
             self.ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Texts(folder)
             if not len(self.ids) == len(self.matrix.lengths) == len(self._texts):
                 raise ValueError(f"{len(self.ids)} ids, {len(self.matrix.lengths)} lengths, {len(self._texts)} texts")
+        self.analyzer = open_analyzer(manifest.analyzer)
         lengths = self.matrix.lengths
         self._with_terms = int(np.count_nonzero(lengths))
         average = np.float32(lengths.sum(dtype=np.int64) / max(1, self._with_terms))

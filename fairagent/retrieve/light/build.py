@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from fairagent.retrieve.base import ignore
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import ArrayWriter
-from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, VECTORS, DenseManifest, mark_done
+from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, VECTORS, DenseManifest
 from fairagent.retrieve.light.encoder import (
     ABOUT,
     LIGHT,
@@ -64,31 +64,25 @@ def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], N
     """
     of, size = engine.manifest, len(engine)
     with workshop(folder, (DenseManifest.FILE, RECORD)) as shop, one_blas_thread():
-        shop.begin()
-        try:
-            terms, table, first = _table(engine)
-            write_array(shop.new / TERMS, terms)
-            write_array(shop.new / TABLE, table)
-            write_whole(shop.new / ABOUT, json.dumps({"lsa": first, "terms": terms_of(engine.folder)}) + "\n")
-            for name in ("ids.npy", "ids.order.npy"):
-                with open_to_read(engine.folder / name) as old, new_file(shop.new / name) as new:
-                    shutil.copyfileobj(old, new)
-            dimension = table.shape[1]
-            DenseManifest(of.collection, of.fingerprint, size, LIGHT, dimension).save(shop.new)
-            write_array(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])
-            rows, idf = table.astype(np.float32), idf_of(engine, terms.astype(np.intp))
-            topical, frequent = np.ascontiguousarray(rows[:, :first]), np.ascontiguousarray(rows[:, first:])
-            with ArrayWriter(shop.new / VECTORS, np.float16, dimension) as vectors:
-                for start in range(0, size, BLOCK):
-                    documents = np.arange(start, min(start + BLOCK, size))
-                    weights, counts = _weights(engine, documents, terms, idf)
-                    vectors.add(halved(np.hstack([weights @ topical, counts @ frequent]), first))
-                    progress(int(documents[-1]) + 1)
-            mark_done(shop.new, size)
-            shop.put()
-        except BaseException:
-            shop.clear()
-            raise
+        terms, table, first = _table(engine)
+        write_array(shop.new / TERMS, terms)
+        write_array(shop.new / TABLE, table)
+        write_whole(shop.new / ABOUT, json.dumps({"lsa": first, "terms": terms_of(engine.folder)}) + "\n")
+        for name in ("ids.npy", "ids.order.npy"):
+            with open_to_read(engine.folder / name) as old, new_file(shop.new / name) as new:
+                shutil.copyfileobj(old, new)
+        dimension = table.shape[1]
+        DenseManifest(of.collection, of.fingerprint, size, LIGHT, dimension).save(shop.new)
+        write_array(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])
+        rows, idf = table.astype(np.float32), idf_of(engine, terms.astype(np.intp))
+        topical, frequent = np.ascontiguousarray(rows[:, :first]), np.ascontiguousarray(rows[:, first:])
+        with ArrayWriter(shop.new / VECTORS, np.float16, dimension) as vectors:
+            for start in range(0, size, BLOCK):
+                documents = np.arange(start, min(start + BLOCK, size))
+                weights, counts = _weights(engine, documents, terms, idf)
+                vectors.add(halved(np.hstack([weights @ topical, counts @ frequent]), first))
+                progress(int(documents[-1]) + 1)
+        shop.put()
 
 
 def _table(engine: BM25Retriever) -> tuple[NDArray[np.int32], NDArray[np.float16], int]:

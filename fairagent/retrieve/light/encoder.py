@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import IndexMismatch
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import mapped
 from fairagent.retrieve.encoded import DenseManifest
@@ -53,11 +52,11 @@ class LightEncoder:
     @classmethod
     def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
         """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
-        manifest = DenseManifest.read_checked(folder, None)
-        expect_of_index(folder, engine.folder)
-        with manifest.reading(folder):
-            terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
-            first = int(_about(folder)["lsa"])
+        with DenseManifest.opening(folder) as manifest:
+            terms, table, about = mapped(folder / TERMS), mapped(folder / TABLE), _about(folder)
+            first, made = int(about["lsa"]), about.get("terms", "")
+            if made and terms_of(engine.folder) not in ("", made):
+                raise ValueError(f"made of another index than that at {engine.folder}")
             if (terms[1:] <= terms[:-1]).any() or terms.min(initial=0) < 0:
                 raise ValueError(f"{TERMS}: terms are not in their order")
             if len(terms) != len(table) or terms.max(initial=-1) >= len(engine.matrix.columns):
@@ -87,24 +86,6 @@ class LightEncoder:
 def terms_of(index: Path) -> str:
     """A hash of the terms of an index, by whose numbers light vectors know them; "" for one without a record."""
     return recorded(index, "terms.bytes.npy")
-
-
-def of_index(folder: Path, index: Path) -> bool:
-    """Whether the light vectors in `folder` are of the index as it is; they are where either says nothing of it."""
-    try:
-        made = _about(folder).get("terms", "")
-    except (OSError, ValueError, AttributeError):
-        return True
-    return not made or terms_of(index) in ("", made)
-
-
-def expect_of_index(folder: Path, index: Path) -> None:
-    """Raise IndexMismatch where the light vectors in `folder` are not of the index as it is."""
-    if not of_index(folder, index):
-        raise IndexMismatch(
-            f"the light vectors at {folder} were made of another index than that at {index}; "
-            "`fairagent index` makes them again"
-        )
 
 
 def _about(folder: Path) -> Any:

