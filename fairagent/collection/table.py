@@ -249,7 +249,6 @@ def cached_table(
         if origin() == depends:
             try:
                 with workshop(folder, (RECORD, HEAD, NOTES)) as shop:
-                    shop.begin()
                     made[0].save(shop.new)
                     write_whole(shop.new / NOTES, json.dumps(made[1]) + "\n")
                     shop.put()
