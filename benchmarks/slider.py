@@ -62,7 +62,7 @@ def main(collection: Path, index: Path, queries: list[str]) -> None:
             page.open(f"{studio.url}/?q={query}")
             page.wait(DONE)
             with studio.client() as client:
-                reply = client.post("/api/search", json={"query": query}).content
+                reply = client.post("/api/search", json={"query": query, "trace": True}).content
             lists = len(json.loads(reply)["frontier"]["lists"])
             print(f"{query!r}: {lists} lists, a reply of {len(reply) / 1000:.0f} kB")
             for pause in (0, 300):

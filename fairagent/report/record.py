@@ -20,8 +20,8 @@ def to_json(record: PlainRecord) -> str:
     return json.dumps(_finite(record), indent=2, allow_nan=False)
 
 
-def result_record(result: SearchResult) -> PlainRecord:
-    """A search's ranking, exposure before and after, and steps. Shares are fractions, gaps in nats, ranks from 1."""
+def result_record(result: SearchResult, steps: bool = True) -> PlainRecord:
+    """A search's ranking, exposure before and after, and `steps`. Shares are fractions, gaps in nats, ranks from 1."""
     trace = result.trace
     before, after = trace.steps[0], trace
     return {
@@ -42,7 +42,7 @@ def result_record(result: SearchResult) -> PlainRecord:
         "relevance_kept": trace.relevance_kept,
         "fairness": trace.fairness,
         "objective": {"relevance": trace.relevance, "fairness": trace.fairness, "value": trace.objective},
-        "steps": [step_record(step) for step in trace.steps],
+        "steps": [step_record(step) for step in trace.steps if steps],
         "stopped": trace.stopped,
         "entered": {"candidates": sum(step.entered for step in trace.steps), "served": trace.entered},
         "notes": list(trace.notes),

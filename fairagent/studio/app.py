@@ -41,7 +41,7 @@ from fairagent.extend import (
     no_such,
 )
 from fairagent.studio.access import MEDIA, RequestLog, StudioMetrics, expect_known_arguments
-from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
+from fairagent.studio.calls import ExposureRequest, SearchRequest, TracedRequest
 from fairagent.studio.desk import Desk, NotFinished
 from fairagent.studio.lanes import (
     FAULT,
@@ -247,25 +247,33 @@ class SearchPage(StudioPage):
         async def contents() -> Response:
             return await studio.json(desk.contents)
 
-        @app.post("/api/search", summary="A fair ranking, the engine's own, and every step between", responses=STREAMS)
-        async def search(body: ListRequest, request: Request) -> Response:
+        @app.post(
+            "/api/search",
+            summary="A fair ranking, and what it gives the groups; with `trace` how it came about",
+            responses=STREAMS,
+        )
+        async def search(body: TracedRequest, request: Request) -> Response:
             """Events with `Accept: text/event-stream`: `step` for each step as it is made, then `result` or `error`."""
-            return await studio.reply(request, partial(desk.search, body), studio.lanes_for(body, "search"))
+            return await studio.reply(
+                request, partial(desk.search, body, trace=body.trace), studio.lanes_for(body, "search")
+            )
 
         @app.post("/api/reorder", summary="What a search has found in another order, at once")
-        async def reorder(body: ListRequest) -> Response:
+        async def reorder(body: TracedRequest) -> Response:
             """Nothing is searched and no model is asked, if the search itself was made a while ago; else it is made."""
             lanes = studio.lanes_for(body, "search")
             if lanes is studio.models:
                 # Only what may ask a model waits for what does.
                 with suppress(NotFinished):
-                    return await studio.json(partial(desk.reorder, body, search=False))
-            return await studio.json(partial(desk.reorder, body), lanes)
+                    return await studio.json(partial(desk.reorder, body, search=False, trace=body.trace))
+            return await studio.json(partial(desk.reorder, body, trace=body.trace), lanes)
 
         @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=STREAMS)
-        async def answer(body: ListRequest, request: Request) -> Response:
+        async def answer(body: TracedRequest, request: Request) -> Response:
             """Events with `Accept: text/event-stream`: `step`, `text` for each piece, then `result` or `error`."""
-            return await studio.reply(request, partial(desk.answer, body), studio.lanes_for(body, "answer"))
+            return await studio.reply(
+                request, partial(desk.answer, body, trace=body.trace), studio.lanes_for(body, "answer")
+            )
 
         @app.post("/api/exposure", summary="What a list of documents gives the groups, with their targets")
         async def exposure(body: ExposureRequest) -> Response:

@@ -73,6 +73,12 @@ class ListRequest(SearchRequest, SearchOptions):
         return SearchOptions.of(self.model_dump(include=set(SearchOptions.model_fields), exclude_none=True))
 
 
+class TracedRequest(ListRequest):
+    """A search whose reply may tell how its list came about."""
+
+    trace: bool = Field(False, description="Reply also with the steps, the texts, the engine's own list, the frontier.")
+
+
 Ids = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=500)], ...],
     Field(min_length=1, description="Ids of documents as a search gives them, best first; at least one."),

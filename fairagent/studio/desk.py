@@ -72,6 +72,12 @@ T = TypeVar("T")
 OF_THE_SEARCH = frozenset(("steps", "stopped", "entered", "usage", "seconds"))
 """What another order leaves as it is."""
 
+OF_A_LIST = (
+    *("collection", "query", "hits", "targets", "oracle", "exposure", "changes", "gap", "relevance_kept", "fairness"),
+    *("stopped", "notes", "alarms", "draw", "usage", "seconds"),
+)
+"""What a reply has without a trace."""
+
 AGENTS_OPEN = 64
 KEPT = 32
 """Searches; each has about a thousand candidates with their groups."""
@@ -211,17 +217,19 @@ class Desk:
         return contents
 
     @on_what_is_open
-    def search(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
-        """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
+    def search(
+        self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event, trace: bool = True
+    ) -> PlainRecord:
+        """The agent's ranking as `fairagent search --json` has it, with the engine's own list; less without a trace."""
         query, options = self.query_of(request), request.options
         agent = opened.agent(request.settings).under(options)
         run = agent.find(query, agent.pool_size, _steps(listen))
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run), agent, opened.site.collection, run)
+        return _search_record(agent.serve(run), agent, opened.site.collection, run, trace)
 
     @on_what_is_open
-    def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True) -> PlainRecord:
+    def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True, trace: bool = True) -> PlainRecord:
         """What a search has found, in another order: as `search` has it, without the steps.
 
         Nothing is searched and nobody asked where the search was made a while ago from the index as it is; else it is
@@ -241,11 +249,13 @@ class Desk:
         run = opened.finished.get((query, request.settings, kept_to), make)
         ordered = agent.under(request.options.model_copy(update={"where": None}))
         done = ordered.reordered(run)
-        record = _search_record(done.result(done.pool), ordered, opened.site.collection, done)
+        record = _search_record(done.result(done.pool), ordered, opened.site.collection, done, trace)
         return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
     @on_what_is_open
-    def answer(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
+    def answer(
+        self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event, trace: bool = True
+    ) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         pieces = None if listen is ignore_event else lambda piece: listen("text", {"text": printable(piece)})
 
@@ -256,7 +266,7 @@ class Desk:
         query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
         heard = None if listen is ignore_event else cited
         result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
-        searched = _search_record(result.search, agent.under(options), opened.site.collection)
+        searched = _search_record(result.search, agent.under(options), opened.site.collection, trace=trace)
         return {**answer_record(result), "search": searched}
 
     @on_what_is_open
@@ -317,9 +327,16 @@ class Desk:
 
 
 def _search_record(
-    result: SearchResult, agent: FairAgent, collection: Collection, run: SearchRun | None = None
+    result: SearchResult, agent: FairAgent, collection: Collection, run: SearchRun | None = None, trace: bool = True
 ) -> PlainRecord:
-    """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
+    """The result's record, with the engine's list and each document's rank in the other list (None: not in it).
+
+    Without a `trace`: what is served, and what it gives the groups; texts are had by `document`.
+    """
+    if not trace:
+        whole = result_record(result, steps=False)
+        hits = [{name: value for name, value in hit.items() if name != "text"} for hit in whole["hits"]]
+        return {**{name: whole[name] for name in OF_A_LIST}, "collection": collection.name, "hits": hits}
     deep = result.trace.steps[0].ranking
     own = deep.top(agent.settings.n)
     meter = ExposureMeter.make(collection, result.query.id, agent.settings, result.trace.steps[-1].ranking)

@@ -218,7 +218,7 @@ def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Pat
     desk = desk_of(folder, cache="", **model_settings(silent))
     begun: list[str] = []
 
-    def answer(asked: Any, tell: Any) -> Any:
+    def answer(asked: Any, tell: Any, trace: bool) -> Any:
         begun.append(asked.query)
         sleep(LONG)
 

@@ -38,7 +38,8 @@ def without_seconds(record: Any) -> Any:
 
 
 def test_a_search_is_the_agents_with_the_engines_list_beside_it(studio: Studio) -> None:
-    found = post(studio, "/api/search", {"query": "lawyer", "settings": {"depth": 30}})
+    asked = {"query": "lawyer", "settings": {"depth": 30}}
+    found = post(studio, "/api/search", asked | {"trace": True})
     settings = studio.desk.settings.given | {"depth": 30}
     result = open_agent(settings=None, **settings).search("lawyer")
     expected = json.loads(json.dumps(without_seconds(result_record(result))))
@@ -51,10 +52,17 @@ def test_a_search_is_the_agents_with_the_engines_list_beside_it(studio: Studio) 
     ranks = {id: rank for rank, id in enumerate(result.ranking.ids, start=1)}
     assert [hit["agent_rank"] for hit in found["engine_hits"]] == [ranks.get(id) for id in engine[:10]]
     assert found["exposure"]["before"] != found["exposure"]["after"]
+    # Without a trace the same list, and a quarter of its length.
+    small = post(studio, "/api/search", asked)
+    for name in ("exposure", "gap", "changes", "targets"):
+        assert small[name] == found[name]
+    assert small["hits"][0] == {key: value for key, value in found["hits"][0].items() if key in small["hits"][0]}
+    assert 4 * len(json.dumps(small)) < len(json.dumps(found))
+    assert not small.keys() & {"steps", "engine_hits", "frontier"}
 
 
 def test_steps_are_told_before_the_result(studio: Studio) -> None:
-    body = {"query": "lawyer", "settings": {"loop": "fair-qr"}}
+    body = {"query": "lawyer", "settings": {"loop": "fair-qr"}, "trace": True}
     *steps, (last, found) = events(studio, "/api/search", body)
     assert last == "result"
     assert [kind for kind, _ in steps] == ["step"] * len(found["steps"])

@@ -41,7 +41,9 @@ def opened(page: Browser, studio: Studio, state: str) -> None:
 
 def reordered(studio: Studio, **order: Any) -> Any:
     with studio.client() as client:
-        reply = client.post("/api/reorder", json={"query": "lawyer", "settings": {"loop": "none"}, **order})
+        reply = client.post(
+            "/api/reorder", json={"query": "lawyer", "settings": {"loop": "none"}, "trace": True, **order}
+        )
         assert reply.status_code == 200, reply.text
         return reply.json()
 
@@ -53,7 +55,9 @@ def ids(record: Any) -> list[str]:
 def test_a_move_walks_along_the_frontier_without_a_request(page: Browser, studio: Studio) -> None:
     before = page.run(IDS)
     with studio.client() as client:
-        frontier = client.post("/api/search", json={"query": "lawyer", "settings": {"loop": "none"}}).json()["frontier"]
+        frontier = client.post(
+            "/api/search", json={"query": "lawyer", "settings": {"loop": "none"}, "trace": True}
+        ).json()["frontier"]
     served, last = frontier["served"], len(frontier["lists"]) - 1
     assert page.run("document.getElementById('set-list').value") == str(served)
     page.requested.clear()

@@ -94,7 +94,7 @@ def test_every_schema_has_the_options_of_the_model(studio: Studio) -> None:
     assert set(OptionValues.__annotations__) == set(model)
     api = ListRequest.model_json_schema()
     with studio.client() as client:
-        documented = client.get("/api/openapi.json").json()["components"]["schemas"]["ListRequest"]["properties"]
+        documented = client.get("/api/openapi.json").json()["components"]["schemas"]["TracedRequest"]["properties"]
 
     async def tools() -> Any:
         with lanes_that_stop() as lanes:

@@ -40,7 +40,7 @@ def test_a_search_shows_the_verdict_both_lists_and_the_steps(page: Browser, stud
     page.run("document.getElementById('search').click()")
     page.wait(DONE)
     with studio.client() as client:
-        found = client.post("/api/search", json={"query": "lawyer"}).json()
+        found = client.post("/api/search", json={"query": "lawyer", "trace": True}).json()
     assert page.run(IDS) == [hit["title"] for hit in found["hits"]]
     ranks = [(hit["engine_rank"], hit["rank"]) for hit in found["hits"]]
     assert page.run(MOVES) == [
@@ -138,7 +138,7 @@ def test_every_view_has_an_address(page: Browser, studio: Studio) -> None:
 def test_an_answer_with_its_sources(page: Browser, studio: Studio) -> None:
     search(page, studio, "q=lawyer&do=answer&n=5")
     with studio.client() as client:
-        found = client.post("/api/answer", json={"query": "lawyer", "n": 5}).json()
+        found = client.post("/api/answer", json={"query": "lawyer", "n": 5, "trace": True}).json()
     assert page.run("document.getElementById('answer-text').textContent") == found["answer"]
     links = page.run("[...document.querySelectorAll('#answer-text a')].map((link) => link.hash)")
     assert links == [f"#source-{number}" for number in found["cited"]]

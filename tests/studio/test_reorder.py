@@ -19,7 +19,8 @@ from fairagent.studio.frontier import OF_HITS
 from fairagent.types import Query
 from fairagent.types.clean import printable
 
-SEARCH = {"query": "lawyer", "settings": {"loop": "none"}}
+LISTED = {"query": "lawyer", "settings": {"loop": "none"}}
+SEARCH = LISTED | {"trace": True}
 
 
 def post(studio: Studio, path: str, body: Any, status: int = 200) -> Any:
@@ -174,7 +175,7 @@ def test_a_collection_without_groups_has_no_dial(folder: Path, tmp_path: Path) -
     text = (plain / "collection.yaml").read_text(encoding="utf-8")
     (plain / "collection.yaml").write_text(text.partition("groups:")[0], encoding="utf-8")
     with running(desk_of(plain, target=None, profile="engine")) as studio:
-        found = post(studio, "/api/search", {"query": "lawyer"})
+        found = post(studio, "/api/search", {"query": "lawyer", "trace": True})
         shorter = post(studio, "/api/reorder", {"query": "lawyer", "n": 2})
     assert (found["frontier"], found["exposure"]["after"]) == (None, [])
     assert [hit["id"] for hit in shorter["hits"]] == [hit["id"] for hit in found["hits"]][:2]
@@ -217,10 +218,10 @@ def test_only_the_last_searches_are_kept() -> None:
 def test_settings_tell_searches_apart(folder: Path) -> None:
     desk = desk_of(folder)
     try:
-        desk.search(ListRequest.model_validate(SEARCH))
+        desk.search(ListRequest.model_validate(LISTED))
         (opened,) = [desk._opened(desk.site)]
         desk.search(ListRequest.model_validate({"query": "lawyer", "settings": {"loop": "none", "n": 5}}))
-        desk.reorder(ListRequest.model_validate(SEARCH | {"fairness": 2}))
+        desk.reorder(ListRequest.model_validate(LISTED | {"fairness": 2}))
         assert len(opened.finished.runs) == 2
     finally:
         desk.close()

@@ -59,7 +59,7 @@ async function asked() {
   ordering = new AbortController();
   const { signal } = ordering;
   try {
-    const next = await record("/api/reorder", { ...shown, ...turned.order() }, signal);
+    const next = await record("/api/reorder", { ...shown, trace: true, ...turned.order() }, signal);
     put("error");
     ordered(next);
     announce();
@@ -142,7 +142,7 @@ async function show() {
   };
   try {
     // The lists are those of a search in another order; an answer is made from a search that is made so.
-    const reply = await events(answers ? "/api/answer" : "/api/search", answers ? { ...body, ...turned.order() } : body, on, signal);
+    const reply = await events(answers ? "/api/answer" : "/api/search", { ...body, trace: true, ...(answers ? turned.order() : {}) }, on, signal);
     if (answers) showAnswer(reply);
     showSearch(answers ? reply.search : reply);
     answered = answers ? JSON.stringify(turned.order()) : null;
@@ -150,7 +150,7 @@ async function show() {
     at("dial").hidden = false;
     if (turned.any() || answers) {
       try {
-        ordered(await record("/api/reorder", { ...body, ...turned.order() }, signal));
+        ordered(await record("/api/reorder", { ...body, trace: true, ...turned.order() }, signal));
       } catch (error) {
         if (signal.aborted) return;
         at("dial").hidden = !turned.any(); // a list that was drawn has no order to change
