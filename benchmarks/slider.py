@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from browser import Browser, chromium
 from studio_server import running
 
-from fairagent.studio.desk import Desk, StartSettings
+from fairagent.studio.desk import Desk
 
 ASKED = 50.0
 QUERIES = 3
@@ -50,7 +50,7 @@ MOVED = """(async () => {
 
 
 def main(collection: Path, index: Path, queries: list[str]) -> None:
-    desk = Desk(StartSettings(None, {"collection": str(collection), "index": str(index), "target": "population"}))
+    desk = Desk(None, {"collection": str(collection), "index": str(index), "target": "population"})
     desk.warm()
     queries = queries or [topic["query"] for topic in desk.about()["topics"][:QUERIES]]
     documents = desk.contents()["documents"]

@@ -27,6 +27,7 @@ RUNS = {
     "benchmarks/model_door.py": ["2"],
     "benchmarks/sampling.py": ["--seconds 0 --sizes 1"],
     "benchmarks/scale.py": ["--documents 100 --bm25"],
+    "benchmarks/serving.py": ["--documents 300 --requests 8 --clients 1"],
     "benchmarks/searching.py": ["--people 60 --hits 10"],
     "benchmarks/starting.py": ["--documents 100 --engines bm25 --runs 1"],
     "benchmarks/track_indexing.py": ["--documents 100"],

@@ -117,7 +117,7 @@ def test_what_is_not_found_fails() -> None:
     ("hits", "asked", "error", "said"),
     [
         pytest.param(["a"], {}, UsageError, "no bound", id="no bound"),
-        pytest.param(["a"], {"min_share": {"woman": 0.3}}, UsageError, "did you mean 'women'", id="group"),
+        pytest.param(["a"], {"min_share": {"womn": 0.3}}, UsageError, "did you mean 'women'", id="group"),
         pytest.param(["a"], {"gap": 1, "queries": ["q", "q"]}, UsageError, "'q' is there twice", id="twice"),
         pytest.param([3.5], {"gap": 1}, UsageError, "query 'q': hit 1 is a float", id="no hit"),
         pytest.param(["a"], {"gap": 1, "groups": "sex"}, UsageError, "^no hit has a field 'sex'", id="field"),

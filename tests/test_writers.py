@@ -22,7 +22,6 @@ EXCEPTIONS = {
     "storage/files.py": {"os.open", "shutil.rmtree"},
     # The writers of other packages, each in a workshop, which is refused where a link is in it.
     "guests/dense/ann.py": {"write_index"},
-    "guests/dense/splade.py": {"save_npz"},
     "papers/fairft/evaluate.py": {"save_pretrained"},
     # A model that a call of Python puts where it is told to.
     "papers/debias_rag/sentence_debias.py": {"save_pretrained"},
@@ -30,7 +29,6 @@ EXCEPTIONS = {
     "collection/named_datasets.py": {"open"},
     "collection/prepared.py": {"write_text"},
     # Links to the files of an index, or copies, in a workshop, which is refused where a link is in it.
-    "retrieve/earlier.py": {"os.link", "shutil.copy2", "shutil.copytree"},
     # A file without a name.
     "guests/local/server.py": {"TemporaryFile"},
     # /dev/null in the place of a closed output.

@@ -159,7 +159,7 @@ def test_what_is_deleted_in_the_source_is_in_no_index(
     assert "Jurist 7 in Köln" in found(SECRET)
     write([row for row in PEOPLE if SECRET not in row["text"]])
     again = call("index", "-c", "collection.yaml")
-    assert "0 documents added, 0 changed, 1 removed; 59 kept" in again.stdout
+    assert ": 59 documents of " in again.stdout
     assert not holds()
     assert "Jurist 7 in Köln" not in found(SECRET)
     assert "Jurist 8 in Köln" in found("zyzzyva8")

@@ -40,4 +40,4 @@ def test_an_old_index(call: Call, small: Small, tmp_path: Path) -> None:
     result = call("search", "lawyer", "-c", str(small.file), "--index", str(index))
     assert result.exit_code == 4
     assert "another version of fairagent" in result.stderr
-    assert "fairagent index --force" in result.stderr
+    assert "run `fairagent index`" in result.stderr

@@ -152,7 +152,7 @@ def test_topics_and_groups_are_enough(tmp_path: Path) -> None:
         ("measures: [nDCG@20*AP]\n", "the factors of a product have the same cut-off"),
         ("target: estimated\n", "target: the target 'estimated' needs the ranking"),
         ("target: {gener: {female: 1}}\n", "target: no dimension 'gener'; did you mean 'gender'?"),
-        ("target: {gender: {women: 1}, era: {old: 1}}\n", "no group 'women'"),
+        ("target: {gender: {robots: 1}, era: {old: 1}}\n", "no group 'robots'"),
     ],
 )
 def test_what_cannot_be_judged_by_is_said(tmp_path: Path, more: str, message: str) -> None:

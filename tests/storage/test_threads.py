@@ -59,7 +59,8 @@ def test_one_blas_thread_until_the_last_block_ends_from_any_thread(in_thread: bo
     def threads() -> set[int]:
         return {part["num_threads"] for part in threadpool_info() if part["user_api"] == "blas"}
 
-    def nested() -> tuple[set[int], set[int]]:
+    def nested() -> tuple[set[int], bool]:
+        before = threads()
         first, second = one_blas_thread(), one_blas_thread()
         first.__enter__()
         other = threading.Thread(target=second.__enter__)
@@ -68,9 +69,9 @@ def test_one_blas_thread_until_the_last_block_ends_from_any_thread(in_thread: bo
         first.__exit__(None, None, None)
         inside = threads()
         second.__exit__(None, None, None)
-        return inside, threads()
+        return inside, threads() == before != inside
 
     # This thread holds the limit of two, and with it threadpoolctl's right to set one.
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
         assert threads() == {2}
-        assert (pool.submit(nested).result() if in_thread else nested()) == ({1}, {2})
+        assert (pool.submit(nested).result() if in_thread else nested()) == ({1}, True)

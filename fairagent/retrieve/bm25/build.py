@@ -85,7 +85,7 @@ class Terms:
         split, term = (analyzer.split, analyzer.term) if isinstance(analyzer, WordAnalyzer) else (analyzer.terms, str)
         self.lengths = array("i")
         self._split: Callable[[str], list[str]] = split
-        self._numbers = Numbers(term)
+        self._numbers = TermNumbers(term)
         self._tokens, self._sizes = array("i"), array("q")
         self._parts: list[csr_array] = []
 
@@ -143,7 +143,7 @@ class Terms:
         return [met[number] for number in order]
 
 
-class Numbers(dict[str, int]):
+class TermNumbers(dict[str, int]):
     """Word -> the number of its term, `NO_TERM` for a stop word; terms are numbered as they are met."""
 
     def __init__(self, term: Callable[[str], str]) -> None:
