@@ -43,9 +43,9 @@ MOST_VALUES = 5_000
 """Different values of a column that are counted."""
 LONGEST_LABEL = 60
 """Characters."""
-FEW_BAD, MOST_BAD, MOST_BAD_OTHERS = 20, 0.1, 0.02
+FEW_BAD, MOST_BAD, MOST_BAD_OTHERS = 20, 0.1, 0.05
 """Rows that may lack an id of their own in a column that is called `id` (or docno ...), and in one that looks like one
-otherwise: nobody lacks a number in one row of fifty by mistake, but what is of somebody else (user_id) is repeated."""
+otherwise: what is of somebody else (user_id) is repeated in far more rows than one of twenty."""
 CODE = re.compile(r"(?=\S*\d)(?=\S*[a-zA-Z.:/-])[\w.:/-]{3,40}")
 """What looks like an id anywhere: letters and digits, without blanks."""
 SEPARATORS = ("|", ";", ",")
