@@ -209,7 +209,7 @@ def add_experiment(ready: Prepared, look: Look, output: Path, target: Any) -> st
     ]
     if look.groups:
         if target is None:
-            lines += ["# Until the collection names a target; then take it away.", "settings: {target: uniform}"]
+            lines += ["# Until the collection names a target; then take it away.", "target: uniform"]
         lines += ["systems:", "  engine: {profile: engine}", "  agent: {}"]
     else:
         lines += ["measures: [nDCG@20]", "systems:", "  engine: {profile: engine}"]
