@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from fairagent.collection.records import listed
+from fairagent.collection.targets import EstimatedTarget, TrecEstimatedTarget
 from fairagent.errors import DataError, Fault, UsageError
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
 from fairagent.evaluate.fingerprint import keys
@@ -266,11 +267,14 @@ class Run(Summarized):
 
     @property
     def steered_otherwise(self) -> tuple[str, ...]:
-        """Which systems steer by another target than the one that they are judged by, a line a dimension and target."""
-        lines = []
+        """Which systems steer by another target than the one that they are judged by, a line a dimension and target.
+
+        An estimate of the one that they are judged by is no other.
+        """
+        lines, estimated = [], {kind().kind: kind.judged_by for kind in (EstimatedTarget, TrecEstimatedTarget)}
         for dimension, judged in self.targets.items():
             of = {system: own.get(dimension, judged) for system, own in self.steers.items()}
-            for steered in dict.fromkeys(name for name in of.values() if name != judged):
+            for steered in dict.fromkeys(name for name in of.values() if judged not in (name, estimated.get(name))):
                 systems = listed([system for system, name in of.items() if name == steered], 3)
                 lines.append(f"{dimension}: {systems} steered by {steered}, judged by {judged}")
         return tuple(lines)

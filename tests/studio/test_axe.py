@@ -27,14 +27,14 @@ PAGES = {
     "/prompts?id=answer": ("document.querySelector('#messages pre') !== null", "0"),
     "/prompts?id=refine_query&q=lawyer": (
         "document.getElementById('filled')?.textContent.includes('aims at')",
-        "document.getElementById('try-one').click(); document.getElementById('compare').click();",
+        "document.getElementById('try-one').click()",
     ),
     "/runs": ("document.querySelectorAll('#runs tbody tr').length === 3", "0"),
     "/runs/one": ("document.querySelector('#report iframe, #error .notice') !== null", "0"),
 }
 """Each page: what holds when it is there, and what is opened on it then."""
 AFTER = {
-    "/prompts?id=refine_query&q=lawyer": f"{TRIED} && document.querySelector('#as-experiment') !== null",
+    "/prompts?id=refine_query&q=lawyer": TRIED,
 }
 
 
