@@ -37,7 +37,7 @@ after the commonest. A column with fewer labels keeps them all: small groups may
 ROWS_EACH = 10
 """Rows for each of so many labels, on average, or they are texts rather than labels."""
 LEAST_KEPT = 0.5
-"""Of the labeled rows those that have a label that is kept, or it is no column of groups."""
+"""Of the labeled rows those that have a label that stays a group, or it is no column of groups."""
 REST = "other"
 MOST_VALUES = 5_000
 """Different values of a column that are counted."""
@@ -158,7 +158,7 @@ class ColumnLook:
         """Which labels are spellings of others, and which say that there is none."""
         return join_spellings(self.labels()[0])
 
-    def kept(self) -> tuple[list[str], str | None]:
+    def chosen(self) -> tuple[list[str], str | None]:
         """The labels that are groups of their own, the commonest first, and that of the others where there are any."""
         groups = _joined(self.labels()[0])
         del groups[""]
@@ -171,10 +171,10 @@ class ColumnLook:
 
     def groups(self) -> Counter[str]:
         """The groups, spellings and rare ones joined; "" counts what says that there is none."""
-        kept, rest = self.kept()
+        chosen, rest = self.chosen()
         groups = Counter[str]()
         for label, count in _joined(self.labels()[0]).items():
-            groups[label if rest is None or label in ("", *kept) else rest] += count
+            groups[label if rest is None or label in ("", *chosen) else rest] += count
         return groups
 
     def unlabeled(self) -> int:
@@ -190,14 +190,14 @@ class ColumnLook:
         del labels[""]
         if len(labels) == 2:
             return self.filled >= 4 and all(len(label) <= LONGEST_LABEL for label in labels)
-        many, (kept, _) = len(labels) > MOST_GROUPS, self.kept()
+        many, (chosen, _) = len(labels) > MOST_GROUPS, self.chosen()
         return (
             2 < len(labels) <= MOST_LABELS
             and (ROWS_EACH if many else 2) * len(labels) <= self.filled
             and all(len(label) <= LONGEST_LABEL for label in labels)
             and 2 * self.numbers < self.filled
             and not (many and self.codes == self.filled)
-            and sum(labels[label] for label in kept) >= LEAST_KEPT * sum(labels.values())
+            and sum(labels[label] for label in chosen) >= LEAST_KEPT * sum(labels.values())
         )
 
 
@@ -252,9 +252,9 @@ class Look:
         if self.groups:
             dimensions: dict[str, dict[str, Any]] = {name: {} for name in self.groups}
             for number, name in enumerate(self.groups):
-                kept, rest = self.columns[name].kept()
+                chosen, rest = self.columns[name].chosen()
                 if rest:
-                    dimensions[name] |= {"labels": _Line(kept), "rest": rest}
+                    dimensions[name] |= {"labels": _Line(chosen), "rest": rest}
                 if separator := self.columns[name].labels()[1]:
                     dimensions[name]["separator"] = separator
                 if self.columns[name].spellings().map:
@@ -306,12 +306,14 @@ class Look:
         notes = [ROW_WARNING] if self.id == ROW else []
         notes += [mended_note(self.mended, self.path.name)] if self.mended else []
         for name in self.groups:
-            kept, rest = self.columns[name].kept()
+            chosen, rest = self.columns[name].chosen()
             if rest and (labels := self.columns[name].labels()[0]):
-                joined = f"{name!r} has {len(labels):,} values: the {len(kept)} commonest are groups, and whatever else"
+                joined = (
+                    f"{name!r} has {len(labels):,} values: the {len(chosen)} commonest are groups, and whatever else"
+                )
                 notes.append(
                     f"{joined} (less than {LEAST_GROUP:.0%} of the labeled rows, or after the {MOST_GROUPS - 1} "
-                    f"commonest) is {rest!r}, so that uniform gives each {1 / (len(kept) + 1):.1%} instead of "
+                    f"commonest) is {rest!r}, so that uniform gives each {1 / (len(chosen) + 1):.1%} instead of "
                     f"{1 / len(labels):.1%}; `labels` and `rest` in the file say which"
                 )
             spellings, groups = self.columns[name].spellings(), self.columns[name].groups()
@@ -328,9 +330,9 @@ class Look:
         counts, spellings = self.columns[column].labels()[0], self.columns[column].spellings()
         lines = ["map:  # to be confirmed: value -> its label ([]: none), with the number of rows"]
         lines += [f"# {in_line(doubt)}" for doubt in spellings.doubts]
-        kept, rest = self.columns[column].kept()
+        chosen, rest = self.columns[column].chosen()
         for value, labels in spellings.map.items():
-            if rest and labels and labels[0] not in kept:
+            if rest and labels and labels[0] not in chosen:
                 continue  # of the rest whatever its spelling
             entry = {value: labels[0] if labels else []}
             pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6).rstrip("\n")

@@ -82,7 +82,7 @@ def run_lines(path: Path, faults: Faults, topics: Container[str] = ()) -> list[R
     """All lines of a run in the file's order; adds what is wrong to `faults`: of a file in another form one error."""
     if first_bytes(path).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return _of_json(path, faults)
-    (names, rows), found = rows_of(path, faults, topics), list[RunLine]()
+    (names, rows), entries = rows_of(path, faults, topics), list[RunLine]()
     columns, width = _named(names), len(names)
     for number, cells in rows:
         if not columns:
@@ -94,18 +94,18 @@ def run_lines(path: Path, faults: Faults, topics: Container[str] = ()) -> list[R
         try:
             if len(cells) != width:
                 raise ValueError(f"{counted(len(cells), 'column')}, and {width} above: {shown(' '.join(cells))}")
-            found.append(_line({name: cells[place] for name, place in columns.items()}, number))
+            entries.append(_line({name: cells[place] for name, place in columns.items()}, number))
         except ValueError as error:
-            if len(found) < 2:
+            if len(entries) < 2:
                 faults.add(path, number, f"{error}; {FORMS}")
                 return []
             faults.add(path, number, str(error))
-    if not found and not faults:
+    if not entries and not faults:
         faults.add(path, None, "there are no lines")
-    return _ranked(found) if "number" in columns else found
+    return _ranked(entries) if "number" in columns else entries
 
 
-def by_score(found: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
+def by_score(entries: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
     """A topic's documents by falling score, as trec_eval orders them, and whether ranks contradict that.
 
     Those of equal scores stand by rank, and then as in the file; so do all where there are no scores.
@@ -114,7 +114,7 @@ def by_score(found: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
     >>> by_score([one, one._replace(document="b", rank=2, score=3.0, line=2)])[0][0].document
     'b'
     """
-    ordered = sorted(found, key=lambda one: (-(one.score or 0.0), one.rank or 0, one.line))
+    ordered = sorted(entries, key=lambda one: (-(one.score or 0.0), one.rank or 0, one.line))
     return ordered, any((below.rank or 0) < (above.rank or 0) for above, below in pairwise(ordered))
 
 
@@ -175,18 +175,18 @@ def _line(cells: dict[str, str], number: int) -> RunLine:
     )
 
 
-def _ranked(found: list[RunLine]) -> list[RunLine]:
+def _ranked(entries: list[RunLine]) -> list[RunLine]:
     """The lines of a file whose third column is a rank or a score: ranks count up from 0 or 1 in every topic."""
     of_topic: dict[str, list[float]] = {}
-    for one in found:
+    for one in entries:
         of_topic.setdefault(one.topic, []).append(one.score or 0.0)
     for numbers in of_topic.values():
         if sorted(numbers) not in ([*range(len(numbers))], [*range(1, len(numbers) + 1)]):
-            return found
+            return entries
     # The scores 3, 2, 1 count down.
-    if all(numbers == sorted(numbers, reverse=True) for numbers in of_topic.values()) and len(found) > len(of_topic):
-        return found
-    return [one._replace(rank=int(one.score or 0), score=None) for one in found]
+    if all(numbers == sorted(numbers, reverse=True) for numbers in of_topic.values()) and len(entries) > len(of_topic):
+        return entries
+    return [one._replace(rank=int(one.score or 0), score=None) for one in entries]
 
 
 def _of_json(path: Path, faults: Faults) -> list[RunLine]:
@@ -195,12 +195,14 @@ def _of_json(path: Path, faults: Faults) -> list[RunLine]:
     except (Malformed, OSError) as error:
         faults.add(path, getattr(error, "line", None), f"no JSON of a run ({error}); {FORMS}")
         return []
-    found = []
+    entries = []
     for topic, scores in read.items() if isinstance(read, dict) else [("", None)]:
         if not isinstance(scores, dict) or not all(type(score) in (int, float) for score in scores.values()):
             faults.add(path, None, f"no JSON of a run: {shown(scores or read)}; {FORMS}")
             return []
-        found += [RunLine(topic, id, None, float(score), "", place) for place, (id, score) in enumerate(scores.items())]
-    if not found:
+        entries += [
+            RunLine(topic, id, None, float(score), "", place) for place, (id, score) in enumerate(scores.items())
+        ]
+    if not entries:
         faults.add(path, None, "there are no documents in it")
-    return found
+    return entries

@@ -22,8 +22,8 @@ def section_of(site: Site, path: Path, errors: Path, dimension: str, typed: bool
     if origin := site.collection.origin:
         # Paths in the collection's file are relative to this.
         root = origin.file.parent / (validate(CollectionFile, read_yaml(origin.file), str(origin.file)).root or "")
-    labels, told = (os.path.relpath(one, root) for one in (path, errors))
-    column = {"predicted": True, "errors": told, **({"applies_to": "all"} if typed else {})}
+    labels, error_file = (os.path.relpath(one, root) for one in (path, errors))
+    column = {"predicted": True, "errors": error_file, **({"applies_to": "all"} if typed else {})}
     return {"path": labels, "id": "id", "dimensions": {dimension: column}}
 
 
@@ -47,24 +47,26 @@ def with_section(site: Site, section: dict[str, Any]) -> tuple[Path, str]:
     there = validate(CollectionFile, before := parse_yaml(text), str(file))
     (dimension,) = section["dimensions"]
     groups = before.get("groups") or []
-    blocks, kept = groups if isinstance(groups, list) else [groups], []
+    blocks, rest = groups if isinstance(groups, list) else [groups], []
     for block, read in zip(blocks, there.groups, strict=True):
         column = read.dimensions.get(dimension)
         if column and column.predicted and block["path"] != section["path"]:
             raise UsageError(f"{file}: {dimension!r} has made labels already, of {block['path']}; take them out first")
         others = {name: one for name, one in (block.get("dimensions") or {}).items() if name != dimension}
         if others or not column:
-            kept.append({**block, "dimensions": others} if column else block)
-    after = {**before, "groups": [*kept, section] if kept else section}
-    if kept == blocks and dimension in site.collection.groups.dimensions:
+            rest.append({**block, "dimensions": others} if column else block)
+    after = {**before, "groups": [*rest, section] if rest else section}
+    if rest == blocks and dimension in site.collection.groups.dimensions:
         raise UsageError(
             f"{file}: {dimension!r} is no column of its groups, but of a saved table: make that without it"
         )
     lines, added = text.splitlines(keepends=True), dumped({"groups": after["groups"]})
     start, end = _lines_of(text, "groups") or (len(lines), len(lines))
     was = [f"# {line}" for line in lines[start:end]]
-    told = [f"# fairagent label --write put made labels of {dimension!r} into the groups, which were:\n"] if was else []
-    new = "".join([*lines[:start], *told, *was, added, *lines[end:]])
+    remark = (
+        [f"# fairagent label --write put made labels of {dimension!r} into the groups, which were:\n"] if was else []
+    )
+    new = "".join([*lines[:start], *remark, *was, added, *lines[end:]])
     try:
         same = parse_yaml(new) == after
     except Malformed:
