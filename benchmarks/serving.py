@@ -50,6 +50,7 @@ def search(asked: Asked):
 
 listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
 listening.bind(("127.0.0.1", 0))
+listening.listen(128)
 print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
 """
