@@ -216,8 +216,9 @@ class ReplyCache:
             raise sqlite3.DatabaseError(f"format {written[:9]!r}; this version of fairagent writes {FORMAT!r}")
         self._inode = (self.folder / DATABASE).stat().st_ino
         # Others cannot enter the folder; nor read what somebody copies out of it.
-        with suppress(PermissionError):
-            for path in self.folder.glob(f"{DATABASE}*"):
+        for path in self.folder.glob(f"{DATABASE}*"):
+            # Another process may have closed it, and its log is gone.
+            with suppress(PermissionError, FileNotFoundError):
                 path.chmod(0o600)
         return rows
 
