@@ -44,7 +44,7 @@ def audit(
     from fairagent.report.record import to_json
     from fairagent.retrieve.known import indexed_documents
     from fairagent.search.account import Account
-    from fairagent.search.pipeline import index_folder
+    from fairagent.search.live import index_folder
     from fairagent.storage.threads import progress
 
     with status(), progress(f"auditing {log}"):

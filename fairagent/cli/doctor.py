@@ -238,7 +238,8 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
     from fairagent.retrieve.vectors import ann_reports
-    from fairagent.search.pipeline import index_folder, resolved
+    from fairagent.search.live import index_folder
+    from fairagent.search.pipeline import resolved
 
     def whole(manifest: Manifest, folder: Path) -> Check:
         manifest.expect_whole(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -176,9 +176,17 @@ def evaluate(
 
 
 def carried_out(
-    checked: CheckedExperiment, folder: Path, workers: int | None = None, dask: str | None = None, new: bool = False
+    checked: CheckedExperiment,
+    folder: Path,
+    workers: int | None = None,
+    dask: str | None = None,
+    new: bool = False,
+    passing: bool = False,
 ) -> tuple[Run, Usage]:
-    """A checked experiment's run in `folder`, done or gone on with, and what was paid for it now; with its page."""
+    """A checked experiment's run in `folder`, done or gone on with, and what was paid for it now; with its page.
+
+    In a folder that is `passing` there is no page, and nothing to go on with.
+    """
     from fairagent.evaluate.experiment import build_indexes, run_experiment
     from fairagent.evaluate.results import PAGE
     from fairagent.report.page import write_page
@@ -188,7 +196,7 @@ def carried_out(
         build_indexes(checked, build_progress(bar, checked.collection))
     with (
         accounted(checked.plan) as models,
-        going_on(f"what is done stays; {repeat}"),
+        nullcontext() if passing else going_on(f"what is done stays; {repeat}"),
         _workers(workers, dask, checked.plan) as opened,
         progress_bar() as bar,
     ):
@@ -202,11 +210,14 @@ def carried_out(
             bar.update(task, completed=done, total=total)
 
         finished = run_experiment(checked, folder, opened, new, progress, models=models)
-    if workers and workers > 1 and busy and opened.alone:
+        # Processes that end now would count as started.
+        idle = workers is not None and workers > 1 and busy and opened.alone
+    if idle:
         error_console().print(
             f"--workers {workers}: one process did it all; to start another takes longer than it saves here"
         )
-    write_page(finished, folder / PAGE)
+    if not passing:
+        write_page(finished, folder / PAGE)
     return finished, models.usage
 
 

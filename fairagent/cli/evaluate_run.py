@@ -215,7 +215,7 @@ def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterato
 def _compare(checked: CheckedExperiment, folder: Path | None, as_json: bool, details: bool) -> None:
     """Print the tables of the runs, and keep them with all else in `folder` if there is one."""
     with tempfile.TemporaryDirectory() as passing:
-        finished, _ = carried_out(checked, folder or Path(passing))
+        finished, _ = carried_out(checked, folder or Path(passing), passing=folder is None)
         if folder is None:
             print_results(finished, as_json, details=details)
         else:

@@ -166,17 +166,13 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
             calls += result.trace.usage.calls
     seconds = perf_counter() - started
     relevance, fairness, product = standard_measures(n)
-    ndcg = _mean(relevance, collection, rankings)
+    ndcg = float(np.mean(_values_of(relevance, collection, rankings)))
     by_dimension = {
         dimension: Fairness(
-            _mean(fairness, collection, rankings, dimension),
-            _mean(product, collection, rankings, dimension),
+            float(np.mean(of_topics := _values_of(fairness, collection, rankings, dimension))),
+            float(np.mean(_values_of(product, collection, rankings, dimension))),
             _groups(collection, dimension, rankings, n),
-            tuple(
-                value
-                for topic, one in rankings.items()
-                if (value := judged_value(fairness, collection, topic, one.ids, dimension)) is not None
-            ),
+            of_topics,
             judged_by(dimension, collection).name,
         )
         for dimension in collection.groups.dimensions
@@ -184,10 +180,12 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
     return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings
 
 
-def _mean(measure: Measure, collection: Collection, rankings: Mapping[str, Ranking], dimension: str = "") -> float:
-    """The mean over the topics that count."""
+def _values_of(
+    measure: Measure, collection: Collection, rankings: Mapping[str, Ranking], dimension: str = ""
+) -> tuple[float, ...]:
+    """The values of the topics that count."""
     values = [judged_value(measure, collection, topic, one.ids, dimension) for topic, one in rankings.items()]
-    return float(np.mean([value for value in values if value is not None]))
+    return tuple(value for value in values if value is not None)
 
 
 def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranking], n: int) -> tuple[ExposureRow, ...]:

@@ -24,7 +24,7 @@ from fairagent.collection.records import (
     template_fields,
     tsv_records,
 )
-from fairagent.collection.run_lines import DOCUMENT, TOPIC, rows_of
+from fairagent.collection.run_lines import DOCUMENT, TOPIC, places_of, rows_of
 from fairagent.collection.table_buffer import Labels
 from fairagent.collection.topic_texts import has_topics, topic_records
 from fairagent.types import Topic
@@ -143,9 +143,8 @@ def _rows(path: Path, settings: QrelsFile, topics: Collection[str], faults: Faul
 
 def _places(names: Sequence[str]) -> tuple[int, ...]:
     """Where topic, document and grade stand by the names of a header; () where it does not name all of them."""
-    known = (TOPIC, DOCUMENT, GRADE)
-    places = tuple(next((names.index(name) for name in of_one if name in names), -1) for of_one in known)
-    return () if -1 in places else places
+    places = places_of(names, {"topic": TOPIC, "document": DOCUMENT, "grade": GRADE})
+    return tuple(places.values()) if len(places) == 3 else ()
 
 
 def _json_rows(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:

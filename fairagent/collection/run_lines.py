@@ -13,7 +13,7 @@ Columns are separated by tabs, commas, semicolons or spaces, all lines like the 
 
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -140,11 +140,19 @@ def _separator(line: str) -> str | None:
     return sign if header or (len(cells) > 1 and all(cell and " " not in cell for cell in cells)) else None
 
 
+def places_of(names: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Of each kind of column that there is its place, by the likeliest of the names that it may have.
+
+    >>> places_of(["qid", "page", "docno"], {"topic": TOPIC, "document": DOCUMENT, "tag": TAG})
+    {'topic': 0, 'document': 2}
+    """
+    named = {kind: next((name for name in known if name in names), None) for kind, known in kinds.items()}
+    return {kind: names.index(name) for kind, name in named.items() if name is not None}
+
+
 def _named(names: Sequence[str]) -> dict[str, int]:
     """Column -> its place, by the names of a header; nothing where they do not name topic and document."""
-    kinds = {"topic": TOPIC, "document": DOCUMENT, "rank": RANK, "score": SCORE, "tag": TAG}
-    places = {kind: next((names.index(name) for name in known if name in names), None) for kind, known in kinds.items()}
-    named = {kind: place for kind, place in places.items() if place is not None}
+    named = places_of(names, {"topic": TOPIC, "document": DOCUMENT, "rank": RANK, "score": SCORE, "tag": TAG})
     return named if {"topic", "document"} <= named.keys() else {}
 
 

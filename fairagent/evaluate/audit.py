@@ -31,6 +31,7 @@ from fairagent.collection import Collection
 from fairagent.collection.exposure import dimensions_of
 from fairagent.collection.known import KnownIds, compare_ids
 from fairagent.collection.records import Faults, checked_id, csv_records, json_records, lines, listed, read_text, shown
+from fairagent.collection.run_lines import places_of
 from fairagent.collection.target_choice import judged_by
 from fairagent.collection.targets import make_target
 from fairagent.errors import DataError, UsageError
@@ -314,8 +315,7 @@ def _of_table(path: Path, faults: Faults) -> Iterator[LoggedRequest]:
 
 def _columns(record: Mapping[str, Any]) -> dict[str, str]:
     there = {name.strip().lower(): name for name in record}
-    found = {what: next((there[one] for one in names if one in there), "") for what, names in NAMES.items()}
-    return {what: name for what, name in found.items() if name}
+    return {what: list(there.values())[place] for what, place in places_of(list(there), NAMES).items()}
 
 
 def _rank(text: str) -> float | None:

@@ -220,13 +220,14 @@ def _run_rest(
     head = read_head(folder)
     outcomes = read_outcomes(folder, head)
     latest, failed = answers(outcomes), failures(outcomes)
+    jobs = plan.jobs
     rest = [
         (system, topic)
-        for system, topic in plan.jobs
+        for system, topic in jobs
         if (topic, system) not in latest
         or (latest[topic, system].failed is not None and failed[topic, system] < ATTEMPTS)
     ]
-    all_jobs = len(plan.jobs)
+    all_jobs = len(jobs)
     done = all_jobs - len(rest)
     progress(done, all_jobs)
     if not rest:
@@ -251,8 +252,8 @@ def _run_rest(
                         done += 1
                         progress(done, all_jobs)
 
-                    jobs = ((run_job, (key, text, system, topic)) for system, topic in rest)
-                    workers.for_each(jobs, record, len(rest))
+                    calls = ((run_job, (key, text, system, topic)) for system, topic in rest)
+                    workers.for_each(calls, record, len(rest))
             finally:
                 close(key)
     finally:

@@ -230,7 +230,7 @@ class Judge:
             for dimension in self.counted if measure.of_groups else ("",):
                 if dimension and self.strict and topic not in self.counted[dimension]:
                     continue
-                target = judged_by(dimension, self.collection, self.target)
+                target = judged_by(dimension, self.collection, self.target) if dimension else None
                 value = judged_value(measure, self.collection, topic, ranking.ids, dimension, target)
                 if value is not None:
                     values.setdefault(dimension, {})[text] = value

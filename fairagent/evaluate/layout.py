@@ -82,10 +82,11 @@ def aligned(table: Sequence[Sequence[str]], widths: Sequence[int] = (), left: Co
     >>> list(aligned([["a", "1"], ["bcd", "23"]]))
     ['a     1', 'bcd  23']
     """
+    widths = widths or _widths(table)
     for row in table:
         cells = (
             cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths or _widths(table), strict=True))
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         yield (" " * GAP).join(cells).rstrip()
 

@@ -23,7 +23,8 @@ from fairagent.llm.models import Models
 from fairagent.llm.prompts import source_relative_to
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.pipeline import build, index_folder, parts_of, resolved, searching_parts
+from fairagent.search.live import index_folder
+from fairagent.search.pipeline import build, parts_of, resolved, searching_parts
 from fairagent.settings import BudgetSettings, Part, Price, Section, Settings, lay, load_settings, plugins, validate
 from fairagent.settings.faults import keys_of, nearest, no_such
 from fairagent.settings.parts import SLOTS
@@ -167,7 +168,8 @@ class Plan(Section):
     @property
     def jobs(self) -> list[tuple[str, str]]:
         """Each system with each of its topics, in the order in which they are done."""
-        judged = [(system, topic) for topic in self.topics for system in self.all_systems]
+        systems = list(self.all_systems)
+        judged = [(system, topic) for topic in self.topics for system in systems]
         return judged + [(system, topic) for system, topics in self.unjudged.items() for topic in topics]
 
 

@@ -294,15 +294,7 @@ def cost_table(run: Run) -> Table | None:
         made = proposed[system]
         usable = [f"{made.usable}/{made.made}" if made else "-"] * proposing
         lines.append([marked(run, system), *counts, *usable, dollars(cost.cost)])
-    heading = [
-        "system",
-        "calls",
-        "unusable",
-        "tokens in",
-        "tokens out",
-        *["usable proposals"] * any(proposed.values()),
-        "cost",
-    ]
+    heading = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
     return Table.of(heading, lines, "language model, all topics together", systems=True)
 
 
@@ -357,12 +349,12 @@ def marked(run: Run, system: str) -> str:
 
 def results_table(run: Run) -> Table:
     """One line for each system, dimension and measure, with the cost of the system."""
-    spent = costs(run)
+    spent, targets = costs(run), run.targets
     names = [field.name for field in fields(Comparison)]
     lines = [
         (
             *(*astuple(row), *astuple(spent[row.system])[:4], int(row.system in run.oracle_systems)),
-            *(run.expected_of(row), run.targets.get(row.dimension)),
+            *(run.expected_of(row), targets.get(row.dimension)),
         )
         for row in run.comparisons
     ]

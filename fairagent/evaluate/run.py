@@ -382,7 +382,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         measures=plan.measures,
         comparisons=compare(latest, done, systems, columns, kind.seed, lower_is_better(kind, plan.dimensions)),
         outcomes=outcomes,
-        excluded={**head["excluded"], **failed},
+        excluded={**head["excluded"], **dict(reversed(failed.items()))},
         provenance={
             "about": kind.about,
             **head["provenance"],

@@ -185,9 +185,8 @@ def find_graph(site: Site, model: str) -> Graph | None:
 
     def opened() -> Graph:
         with GraphManifest.opening(place) as manifest:
-            made, now = manifest.fingerprint, site.collection.fingerprint()
             graph = Graph(IdTable.load(folder(site, model)), mapped(place / TABLE))
-        if made != now:
+        if manifest.fingerprint != site.collection.fingerprint():
             raise IndexMismatch(f"the corpus graph at {place} was made from something else; {REMEDY}")
         return graph
 

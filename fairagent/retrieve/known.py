@@ -47,9 +47,10 @@ def as_indexed(collection: Collection, index: Path, analyzer: str) -> Collection
     with suppress(IndexMismatch, OSError):
         if Manifest.exists(index):
             manifest = Manifest.read(index)
-            if manifest.outdated(collection, analyzer=analyzer, chunks=chunks_of(collection)):
+            current = replace(collection, indexed=collection.fingerprint())
+            if manifest.outdated(current, analyzer=analyzer, chunks=chunks_of(collection)):
                 return replace(collection, indexed=manifest.fingerprint, behind=behind(collection, index))
-            return replace(collection, indexed=collection.fingerprint())
+            return current
     return collection
 
 

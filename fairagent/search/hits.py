@@ -193,8 +193,8 @@ def exposures_of(
     Hits, `groups`, `target`, `separator` and `labels` are what `fair_rerank` takes. The order of the hits counts, not
     their scores; a group that the hits of one query have is one for all queries, and so is one that is `named`
     (dimension -> groups) or has a share in the target. Where groups or targets depend on the topic, a query is the id
-    of one. Documents without a label are left out of the shares and of the
-    divergence. A query without hits has no exposures: ().
+    of one. Documents without a label are left out of the shares and of the divergence. A query without hits has no
+    exposures: ().
 
     Raises what `fair_rerank` does, naming the query where it is about one; UsageError where no query has a hit.
 

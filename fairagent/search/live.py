@@ -32,6 +32,11 @@ ENCODER = "encoder"
 """What the keys of opened encoders begin with."""
 
 
+def index_folder(collection: Collection, settings: Settings, given: Path | str = "") -> Path:
+    """Where the collection's index is: from the call, the settings, or indexes/<name>."""
+    return Path(str(given) or settings.index or Path("indexes") / collection.name)
+
+
 class LiveSite:
     """The site of a collection's settings file and of its index; opened again when the index's manifest changes.
 
@@ -144,7 +149,7 @@ class LiveSite:
         if isinstance(given, Collection):
             own = {name: getattr(given, name) for name in ("topics", "qrels", "population", "target")}
             loaded = replace(loaded, **own)
-        self._folder = Path(str(self._index) or self._settings.index or Path("indexes") / loaded.name)
+        self._folder = index_folder(loaded, self._settings, self._index)
         # First: what comes in between is noticed.
         self._state = state_of(self._folder / MANIFEST)
         return as_indexed(loaded, self._folder, self._settings.analyzer)

@@ -20,7 +20,7 @@ from fairagent.retrieve.graph import prepare_graphs
 from fairagent.retrieve.manifest import MANIFEST, Manifest, remove_older
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.live import LiveSite
+from fairagent.search.live import LiveSite, index_folder
 from fairagent.search.relevance import Weighing
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
@@ -308,8 +308,3 @@ def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]
     if isinstance(settings, Settings):
         return load_settings(overrides=lay(settings.given, overrides), environ={})
     return load_settings(Path(settings) if settings else None, overrides)
-
-
-def index_folder(collection: Collection, settings: Settings, given: Path | str = "") -> Path:
-    """Where the collection's index is: from the call, the settings, or indexes/<name>."""
-    return Path(str(given) or settings.index or Path("indexes") / collection.name)

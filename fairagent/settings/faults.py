@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from pydantic import BaseModel
@@ -74,17 +74,23 @@ def no_such(what: str, name: object, known: Iterable[str]) -> str:
     return gone(text) or f"no {what} {cut!r}; {nearest(text, known)}"
 
 
-def fault_lines(model: type[BaseModel] | None, faults: Sequence[Any]) -> list[str]:
-    """`PLACE: what is wrong (got VALUE)` of the faults that pydantic found in values for `model`, in their order.
-
-    The branches of a union are one fault. None: of no model, so that no key is hinted at.
-    """
+def distinct_faults(faults: Sequence[Any]) -> dict[tuple[Any, ...], list[Any]]:
+    """The faults that pydantic found by their places as they are written: the branches of a union are one."""
     alike: dict[tuple[Any, ...], list[Any]] = {}
     for fault in faults:
         last = len(fault["loc"]) - (fault["type"] == "extra_forbidden")
         written = (step for n, step in enumerate(fault["loc"]) if n >= last or not _BRANCH.fullmatch(str(step)))
         alike.setdefault(tuple(written), []).append(fault)
-    return [f"{_place(loc)}: {_said(model, loc, several)}" for loc, several in alike.items()]
+    return alike
+
+
+def fault_lines(model: type[BaseModel] | None, faults: Sequence[Any], most: int | None = None) -> list[str]:
+    """`PLACE: what is wrong (got VALUE)` of the `distinct_faults` in values for `model`, of the first ones (`most`).
+
+    None: of no model, so that no key is hinted at.
+    """
+    places = islice(distinct_faults(faults).items(), most)
+    return [f"{_place(loc)}: {_said(model, loc, several)}" for loc, several in places]
 
 
 def _place(loc: tuple[Any, ...]) -> str:

@@ -15,7 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from fairagent.errors import SettingsError
-from fairagent.settings.faults import LONGEST_VALUE, MOST_FAULTS, fault_lines, keys_of
+from fairagent.settings.faults import LONGEST_VALUE, MOST_FAULTS, distinct_faults, fault_lines, keys_of
 from fairagent.storage import yaml_text
 from fairagent.storage.readers import Malformed, file_text
 from fairagent.types.clean import in_line, label_text
@@ -100,9 +100,10 @@ def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
 
 
 def _refused(model: type[BaseModel], error: ValidationError, origin: str) -> SettingsError:
-    faults = [f"  {fault}" for fault in fault_lines(model, error.errors(include_url=False))]
-    more = [f"  ... and {len(faults) - MOST_FAULTS} more"] if len(faults) > MOST_FAULTS else []
-    return SettingsError("\n".join([f"{origin}: {counted(len(faults), 'error')}", *faults[:MOST_FAULTS], *more]))
+    errors = error.errors(include_url=False)
+    count, faults = len(distinct_faults(errors)), [f"  {one}" for one in fault_lines(model, errors, MOST_FAULTS)]
+    more = [f"  ... and {count - MOST_FAULTS} more"] if count > MOST_FAULTS else []
+    return SettingsError("\n".join([f"{origin}: {counted(count, 'error')}", *faults, *more]))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

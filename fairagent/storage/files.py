@@ -134,11 +134,10 @@ def explained(path: Path) -> Iterator[None]:
         raise cannot_write(path, error.strerror or str(error)) from None
 
 
-def cannot_write(path: Path, reason: str) -> BackendUnavailable:
-    """The error of a full disk, or of one that may not be written to."""
+def cannot_write(path: Path, reason: str, left: str = "what is done so far stays") -> BackendUnavailable:
+    """The error of a full disk, or of one that may not be written to, with what it has `left`."""
     return BackendUnavailable(
-        f"{path} cannot be written ({reason}); what is done so far stays: make room or mend the permissions, then "
-        "repeat the command"
+        f"{path} cannot be written ({reason}); {left}: make room or mend the permissions, then repeat the command"
     )
 
 

@@ -17,15 +17,14 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import UsageError
 from fairagent.storage.digests import RECORD, record_files
-from fairagent.storage.files import LOCK, force, is_worked_in, locked, remove_folder
+from fairagent.storage.files import LOCK, cannot_write, force, is_worked_in, locked, remove_folder
 from fairagent.storage.regular import open_to_write
 
 MARKER = ".fairagent"
@@ -36,6 +35,7 @@ DISK = {
     errno.EXDEV,
 }
 """What the disk, the rights on it or how it is mounted are to blame for."""
+LEFT = "what was there before is as it was"
 
 
 class Workshop:
@@ -150,18 +150,21 @@ def recover(folder: Path) -> None:
     """Move to its place what a killed process was about to put there; what else it left is the next builder's."""
     shop = Workshop(folder)
     if not folder.exists() and shop.old.is_dir() and _own(shop.path) and not _is_put(shop):
-        with locked(shop.path), _explained(shop.path):
-            shop.finish()
-            shop.clear()
+        _conclude(shop)
 
 
 def tidy(folder: Path) -> None:
     """Remove what killed processes have left beside the folder, and in it; BackendUnavailable where one is at work."""
     for shop in (Workshop(folder), *(Workshop(path.with_suffix("")) for path in folder.glob("*.partial"))):
         if shop.path.is_dir() and _own(shop.path):
-            with locked(shop.path), _explained(shop.path):
-                shop.finish()
-                shop.clear()
+            _conclude(shop)
+
+
+def _conclude(shop: Workshop) -> None:
+    """Do what a process that died had still to do, alone."""
+    with locked(shop.path), _explained(shop.path):
+        shop.finish()
+        shop.clear()
 
 
 def _is_put(shop: Workshop) -> bool:
@@ -191,9 +194,6 @@ def _explained(path: Path) -> Iterator[None]:
     """Turn a full or read-only disk, met while writing below `path`, into a message with the way out."""
     try:
         yield
-    except shutil.Error as error:
-        # What `copytree` could not do, gathered: from where, to where, and why of each.
-        raise _cannot_write(path, str(error.args[0][0][2])) from None
     except OSError as error:
         # Numpy's error about a file that it cannot finish has no more than how much it has written.
         short = error.errno is None and str(error).endswith(" written")
@@ -201,16 +201,9 @@ def _explained(path: Path) -> Iterator[None]:
         elsewhere = error.filename and not Path(error.filename).is_relative_to(path.parent)
         if not short and (error.errno not in DISK or elsewhere):
             raise
-        raise _cannot_write(path, error.strerror or str(error)) from None
+        raise cannot_write(path, error.strerror or str(error), LEFT) from None
     except Exception as error:
         # The library that writes models has errors of its own for those of the system.
         if not (type(error).__module__.startswith("safetensors") and "os error" in str(error)):
             raise
-        raise _cannot_write(path, str(error)) from None
-
-
-def _cannot_write(path: Path, reason: str) -> BackendUnavailable:
-    return BackendUnavailable(
-        f"{path} cannot be written ({reason}); what was there before is as it was: make room or mend the permissions, "
-        "then repeat the command"
-    )
+        raise cannot_write(path, str(error), LEFT) from None

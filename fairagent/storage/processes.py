@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -105,8 +106,7 @@ class Crew(ThreadPoolExecutor):
         except BrokenProcessPool:
             how = self._given_up or "has ended: was it killed, or is the memory used up?"
             raise BackendUnavailable(
-                f"a worker process {how} What is done stays: repeat the command, with fewer --workers where memory is "
-                "short"
+                f"a worker process {how} To go on, repeat the command, with fewer --workers where memory is short"
             ) from None
 
     def _watch(self) -> None:
@@ -121,13 +121,15 @@ class Crew(ThreadPoolExecutor):
 
 
 def is_stopped(pid: int | None) -> bool:
-    """Whether a process was stopped (SIGSTOP, Ctrl-Z)."""
+    """Whether a process was stopped (SIGSTOP, Ctrl-Z); False where the system does not tell."""
     try:
         # After the command's name, which may hold anything, comes the state.
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
     except (OSError, IndexError):
-        told = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, check=False)
-        return told.stdout.startswith(b"T")
+        with suppress(OSError):
+            state = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, check=False).stdout
+            return state.startswith(b"T")
+        return False
 
 
 def _prepare() -> None:

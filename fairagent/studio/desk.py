@@ -336,7 +336,7 @@ def _search_record(
     if not trace:
         whole = result_record(result, steps=False)
         hits = [{name: value for name, value in hit.items() if name != "text"} for hit in whole["hits"]]
-        return {**{name: whole[name] for name in OF_A_LIST}, "collection": collection.name, "hits": hits}
+        return {**{name: whole[name] for name in OF_A_LIST}, "hits": hits}
     deep = result.trace.steps[0].ranking
     own = deep.top(agent.settings.n)
     meter = ExposureMeter.make(collection, result.query.id, agent.settings, result.trace.steps[-1].ranking)
@@ -344,7 +344,6 @@ def _search_record(
     before = {id: rank for rank, id in enumerate(deep.ids, start=1)}
     now = {hit.id: hit.rank for hit in result.hits}
     return {
-        "collection": collection.name,
         **result_record(result),
         "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
         "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],

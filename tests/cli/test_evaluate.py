@@ -52,6 +52,7 @@ def test_evaluate(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> 
     assert "BM25" in result.stdout
     assert "not judged for gender, 1 topic: T2" in result.stdout
     assert "http" not in (folder / "results.txt").read_text(encoding="utf-8")
+    assert "one process did it all" in call("evaluate", "try.yaml", "--new", "--workers", "2").stderr
 
 
 def test_runs_become_one_table(call: Call, small: Small) -> None:

@@ -168,6 +168,7 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
     values = np.array([[_value(shown[name][topic], base, matrix) for topic in topics] for name in run.systems])
     interval = bootstrap_intervals(values, seeded(run.kind.seed, "unawareness", dimension)) if predicted else None
     adjusted = matrix is not None and prevalence(np.full(len(matrix), 1 / len(matrix)), matrix).adjusted
+    likely = under_label_error(run, dimension) if predicted else {}
     for row, (system, mean) in enumerate(zip(run.systems, values.mean(axis=1).tolist(), strict=True)):
         own = [shown[system][topic] for topic in topics]
         missing = [0.0 if (of := _possible(one)) is None else of[0] for one in own]
@@ -176,7 +177,7 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
         if interval is not None:
             made[4:5] = [None]
             made += [mean, *(float(end[row]) for end in interval), adjusted]
-            made += under_label_error(run, dimension).get(system, ())
+            made += likely.get(system, ())
         yield Unaware(*made)
 
 
