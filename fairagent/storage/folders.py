@@ -112,7 +112,7 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
     """
     expect_replaceable(folder, markers)
     shop = Workshop(folder)
-    if os.path.lexists(shop.path) and not _own(shop.path):
+    if not _own(shop.path):
         raise UsageError(
             f"{shop.path} is there and was not made by this version of fairagent, which would work there; move it "
             "away, or name another folder"
@@ -141,9 +141,23 @@ def _expect_plain(shop: Workshop) -> None:
 
 def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> None:
     """Raise UsageError where there is something at `folder` that is none of fairagent's."""
-    empty = folder.is_dir() and not any(folder.iterdir())
-    if os.path.lexists(folder) and not empty and not any((folder / name).is_file() for name in markers):
+    names = _files(folder)
+    if names and not any(names.get(name) for name in markers):
         raise UsageError(f"{folder} is there and was not made by fairagent; name a new or an empty folder")
+
+
+def _files(folder: Path) -> dict[str, bool]:
+    """The names in a folder, each with whether it is a file, seen in one look: others may move the folder meanwhile.
+
+    What is no folder, or a link to nothing, counts as one nameless thing that is no file.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.is_file() for entry in entries}
+    except FileNotFoundError:
+        return {"": False} if folder.is_symlink() else {}
+    except NotADirectoryError:
+        return {"": False}
 
 
 def recover(folder: Path) -> None:
@@ -183,10 +197,9 @@ def is_there(folder: Path, name: str) -> bool:
 
 
 def _own(path: Path) -> bool:
-    """Whether the workshop at `path` is fairagent's: it is marked so, or its maker died before it could."""
-    if path.is_symlink() or not path.is_dir():
-        return False
-    return (path / MARKER).is_file() or {one.name for one in path.iterdir()} <= {LOCK}
+    """Whether a workshop at `path` is fairagent's: there is none, it is marked so, or its maker died before it could."""
+    names = _files(path)
+    return not path.is_symlink() and (names.get(MARKER, False) or names.keys() <= {LOCK})
 
 
 @contextmanager
