@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -45,7 +46,6 @@ from fairagent.settings.tree import FOLDER, profiles
 from fairagent.storage.yaml_text import parse_yaml
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
-STUB = Path(extend.__file__).with_suffix(".pyi")
 BAR = r"\|"
 MADE = "<!-- Made by docs/generate.py: change what it describes, then run it. -->"
 
@@ -236,44 +236,30 @@ def option(annotated: Any, parameter: inspect.Parameter) -> tuple[str, str, str]
     return value, default, info.help or ""
 
 
-EXTEND = {
-    "parts": (
-        "Parts",
-        "what engines, loops, refiners, re-rankers, filters, generators, attributors and pages are made of",
-    ),
-    "experiments": ("Experiments", "what kinds of experiments are made of, their files, statistics, tables and pages"),
-    "measures": ("Measures", "what measures are made of, and the functions on arrays behind the shipped ones"),
-}
-"""The three pages on fairagent.extend: title, and what is on it."""
+def extend_page() -> Iterator[str]:
+    """The public names, each with its home and the first sentence of its documentation."""
+    yield "# fairagent.extend\n"
+    yield "What parts, measures and kinds of experiments of your own are made of: [Extending](../extending.md).\n"
+    rows = []
+    for node in ast.parse(Path(extend.__file__).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("fairagent"):
+            for name in (one.name for one in node.names):
+                known = constants(node.module).get(name) or inspect.getdoc(getattr(extend, name)) or ""
+                rows.append((f"`{name}`", f"`{node.module}`", known.partition("\n\n")[0].replace("\n", " ")))
+    yield from table(("name", "from", "what it is"), rows)
 
 
-def extend_page(section: str) -> Iterator[str]:
-    """The public names of a section, by module, each with the first sentence of its documentation."""
-    title, about = EXTEND[section]
-    yield f"# fairagent.extend: {title.lower()}\n"
-    yield f"{about[0].upper()}{about[1:]}. How to use them: [Extending](../extending.md).\n"
-    for module, names in extend.HOMES.items():
-        room = module.split(".")[0]
-        if section == ({"measures": "measures", "evaluate": "experiments", "report": "experiments"}.get(room, "parts")):
-            documented = documentation(Path(extend.__file__).parent / f"{module.replace('.', '/')}.py")
-            yield f"## {module}\n\n| name | what it is |\n|---|---|"
-            for name in sorted(names.split()):
-                known = documented.get(name) or inspect.getdoc(getattr(extend, name)) or ""
-                yield f"| `{name}` | {known.partition(chr(10) * 2)[0].replace(chr(10), ' ').replace('|', BAR)} |"
-            yield ""
-
-
-def documentation(path: Path) -> dict[str, str]:
-    """The docstrings of a module's classes, functions and constants, by name; of a package none."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
-    known: dict[str, str] = {}
-    for node, after in pairwise([*body, ast.Pass()]):
-        match node, after:
-            case ((ast.ClassDef() | ast.FunctionDef()), _):
-                known[node.name] = ast.get_docstring(node) or ""
-            case ast.Assign(targets=[target]) | ast.AnnAssign(target=target), ast.Expr(ast.Constant(str(text))):
-                known[ast.unparse(target)] = inspect.cleandoc(text)
-    return known
+def constants(module: str) -> dict[str, str]:
+    """The docstrings of a module's constants, by name."""
+    body = ast.parse(inspect.getsource(import_module(module))).body
+    return {
+        ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target): inspect.cleandoc(text)
+        for node, after in pairwise(body)
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+        and isinstance(text := after.value.value, str)
+    }
 
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
@@ -287,7 +273,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "prompts.md": prompts_page,
     "cases.md": cases_page,
     "commands.md": commands_page,
-    **{f"extend-{section}.md": partial(extend_page, section) for section in EXTEND},
+    "extend.md": extend_page,
 }
 
 
@@ -299,20 +285,10 @@ def pages() -> dict[str, str]:
     return {name: f"{MADE}\n\n{text.rstrip()}\n" for name, text in shown.items()}
 
 
-def stub() -> str:
-    """fairagent/extend.pyi: the names of fairagent.extend for type checkers, which do not follow its table."""
-    named = (
-        f"from fairagent.{module} import {name} as {name}"
-        for module, names in extend.HOMES.items()
-        for name in sorted(names.split())
-    )
-    return "\n".join(("# Made by docs/generate.py.", *sorted(named), "", "HOMES: dict[str, str]", ""))
-
-
 def main(check: bool) -> int:
-    """Write the pages and the stub, or name those that are not up to date."""
-    made = {REFERENCE / name: text for name, text in pages().items()} | {STUB: stub()}
-    there = {path: path.read_text(encoding="utf-8") for path in (*REFERENCE.glob("*.md"), STUB) if path.exists()}
+    """Write the pages, or name those that are not up to date."""
+    made = {REFERENCE / name: text for name, text in pages().items()}
+    there = {path: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")}
     stale = sorted(path for path in {*made, *there} if made.get(path) != there.get(path))
     if check:
         if stale:

@@ -52,10 +52,8 @@ def test_stale_missing_and_left_over_pages_are_found(
     generate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(generate, "REFERENCE", tmp_path / "reference")
-    monkeypatch.setattr(generate, "STUB", tmp_path / "extend.pyi")
-    pages, stub = generate.pages(), generate.stub()
+    pages = generate.pages()
     monkeypatch.setattr(generate, "pages", lambda: pages)
-    monkeypatch.setattr(generate, "stub", lambda: stub)
     assert generate.main(check=False) == 0
     made = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "reference").iterdir()}
     assert made == pages

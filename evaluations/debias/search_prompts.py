@@ -17,8 +17,10 @@ from typing import Protocol
 
 import numpy as np
 
-from fairagent.extend import DataError, FloatArray, LocalModel, UsageError, open_local
+from fairagent.errors import DataError, UsageError
+from fairagent.llm.likelihood import LocalModel, open_local
 from fairagent.papers.debias_rag.avoid import AvoidPassage, write_avoid
+from fairagent.types import FloatArray
 
 Groups = Sequence[Sequence[str]]
 """Words that differ in the group alone, e.g. [("he", "she"), ("father", "mother")]."""

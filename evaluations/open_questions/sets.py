@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import DataError, FloatArray
+from fairagent.errors import DataError
 from fairagent.papers.fair_rag.draws import TopicDraws
+from fairagent.types import FloatArray
 
 
 def worth_in_sets(rankings: NDArray[np.intp], utilities: FloatArray, n: int) -> FloatArray:

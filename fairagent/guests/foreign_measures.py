@@ -10,15 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.extend import (
-    BackendUnavailable,
-    DataError,
-    JudgedRanking,
-    Measure,
-    MeasureFamily,
-    UsageError,
-    expect_installed,
-)
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.measures import JudgedRanking, Measure
+from fairagent.measures.parse import MeasureFamily
+from fairagent.storage.packages import expect_installed
 
 TOPIC = "1"
 """The id of the one topic; one of its providers takes numbers only."""

@@ -12,17 +12,12 @@ BackendUnavailable where that is not installed.
 # ruff: noqa: E402
 from typing import Any
 
-from fairagent.extend import (
-    FairAgent,
-    FairHits,
-    HitGroups,
-    Unknown,
-    UsageError,
-    expect_installed,
-    fair_rerank,
-    fields_of,
-    open_agent,
-)
+from fairagent.errors import UsageError
+from fairagent.search.agent import FairAgent
+from fairagent.search.hits import FairHits, HitGroups, fair_rerank, fields_of
+from fairagent.search.pipeline import open_agent
+from fairagent.settings import Unknown
+from fairagent.storage.packages import expect_installed
 
 expect_installed("haystack-ai", "fairagent.guests.haystack")
 

@@ -28,23 +28,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fairagent.extend import AWRF as FairnessMeasure
-from fairagent.extend import NDCG as RelevanceMeasure
-from fairagent.extend import (
-    TARGET,
-    Collection,
-    JoinedGroups,
-    JudgedBy,
-    Measure,
-    Product,
-    UsageError,
-    expect_installed,
-    groups_alone,
-    judged_by,
-    judged_value,
-    no_such,
-    parse_discount,
-)
+from fairagent.collection import Collection
+from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.target_choice import judged_by
+from fairagent.collection.targets import TARGET
+from fairagent.errors import UsageError
+from fairagent.evaluate.judging import JudgedBy, judged_value
+from fairagent.measures import AWRF as FairnessMeasure
+from fairagent.measures import NDCG as RelevanceMeasure
+from fairagent.measures import Measure, Product, parse_discount
+from fairagent.search.hits import groups_alone
+from fairagent.settings.faults import no_such
+from fairagent.storage.packages import expect_installed
 
 expect_installed("ir-measures", "fairagent.guests.ir_measures")
 import ir_measures  # noqa: E402

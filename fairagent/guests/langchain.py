@@ -12,7 +12,9 @@ Importing this imports langchain_core; it raises BackendUnavailable where that i
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairagent.extend import FairHits, Unknown, expect_installed, fair_rerank, fields_of
+from fairagent.search.hits import FairHits, fair_rerank, fields_of
+from fairagent.settings import Unknown
+from fairagent.storage.packages import expect_installed
 
 expect_installed("langchain-core", "fairagent.guests.langchain")
 

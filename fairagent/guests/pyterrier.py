@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.extend import FairAgent, Query, as_query, expect_installed
+from fairagent.retrieve.base import as_query
+from fairagent.search.agent import FairAgent
+from fairagent.storage.packages import expect_installed
+from fairagent.types import Query
 
 
 def fair_transformer(agent: FairAgent) -> Any:

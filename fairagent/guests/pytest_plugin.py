@@ -38,7 +38,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _queries(config: pytest.Config, name: str) -> list[str]:
     """The lines of the file, from the folder of the configuration; those that are empty or begin with # are none."""
-    from fairagent.extend import FairAgentError, Malformed, file_text
+    from fairagent.errors import FairAgentError
+    from fairagent.storage.readers import Malformed, file_text
 
     path = (config.inipath.parent if config.inipath else config.rootpath) / name
     try:

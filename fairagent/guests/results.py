@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fairagent.extend import Document, FairAgent, Hit, PassageSource, SearchResult, TextSource, UsageError, texts_for
+from fairagent.errors import UsageError
+from fairagent.retrieve.base import PassageSource, TextSource, texts_for
+from fairagent.search.agent import FairAgent
+from fairagent.types import Document, Hit, SearchResult
 
 OnResult = Callable[[SearchResult], None]
 """What receives each search with its trace."""

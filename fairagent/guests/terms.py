@@ -11,7 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import FloatArray, Postings, Query, TextSource, plain_words
+from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.bm25.analysis import plain_words
+from fairagent.retrieve.relevance_model import Postings
+from fairagent.types import FloatArray, Query
 
 
 def local_bm25(query: Query, texts: Sequence[str], k1: float = 0.9, b: float = 0.4) -> FloatArray:

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from fairagent.extend import Faults, Record, json_records, shown
+from fairagent.collection.records import Faults, Record, json_records, shown
 
 T = TypeVar("T")
 Entry = tuple[Path, int | None, str, Callable[[], tuple[str, T]]]

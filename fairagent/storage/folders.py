@@ -197,7 +197,7 @@ def is_there(folder: Path, name: str) -> bool:
 
 
 def _own(path: Path) -> bool:
-    """Whether a workshop at `path` is fairagent's: there is none, it is marked so, or its maker died before it could."""
+    """Whether a workshop at `path` is fairagent's: none is there, it is marked so, or its maker died before that."""
     names = _files(path)
     return not path.is_symlink() and (names.get(MARKER, False) or names.keys() <= {LOCK})
 

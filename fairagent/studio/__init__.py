@@ -1,6 +1,5 @@
 """The studio: one process that searches, for people in a browser, for programs and for other agents.
 
 `desk` answers requests with one agent; `app` has the pages and the API, `tools` the same for the Model Context
-Protocol. A page is a template and a function, registered as one of another package would be. It is an add-on: it
-imports `fairagent.extend` and nothing else of fairagent.
+Protocol. A page is a template and a function, registered as one of another package would be.
 """

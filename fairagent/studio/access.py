@@ -20,9 +20,12 @@ from prometheus_client.registry import Collector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairagent.extend import FIELDS, UsageError, about_request, logger, no_such
+from fairagent.errors import UsageError
+from fairagent.settings.faults import no_such
+from fairagent.storage.log_lines import FIELDS, about_request
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
+from fairagent.types.clean import logger
 
 NO_ROUTE = "none"
 ID = "x-request-id"

@@ -29,17 +29,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from fairagent.extend import (
-    LONGEST_QUERY,
-    STYLES,
-    TEMPLATES,
-    FairAgentError,
-    PlainRecord,
-    SettingsError,
-    fault_lines,
-    load_plugins,
-    no_such,
-)
+from fairagent.errors import FairAgentError, SettingsError
+from fairagent.report.page import STYLES, TEMPLATES
+from fairagent.report.record import PlainRecord
+from fairagent.settings.faults import fault_lines, no_such
+from fairagent.settings.plugins import load_plugins
 from fairagent.studio.access import MEDIA, RequestLog, StudioMetrics, expect_known_arguments
 from fairagent.studio.calls import ExposureRequest, SearchRequest, TracedRequest
 from fairagent.studio.desk import Desk, NotFinished
@@ -67,6 +61,7 @@ from fairagent.studio.server import (
     unless_gone,
 )
 from fairagent.studio.spending import UserBudgetExceeded
+from fairagent.types.clean import LONGEST_QUERY
 
 DOCS = "/docs"
 PAGES = Path(__file__).parent / "pages"

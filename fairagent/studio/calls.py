@@ -7,7 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, SearchOptions, meanings
+from fairagent.llm.prompts.template import LARGEST_TEMPLATE
+from fairagent.settings import SearchOptions
+from fairagent.settings.section import meanings
+from fairagent.types.clean import LONGEST_QUERY
 
 MOST_IDS = 1000
 """Documents in a list whose exposure is measured."""

@@ -7,17 +7,14 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 
-from fairagent.extend import (
-    STOP_WORDS,
-    Collection,
-    Document,
-    FairAgentError,
-    Manifest,
-    PlainRecord,
-    logger,
-    plain_words,
-    tables_of,
-)
+from fairagent.collection import Collection
+from fairagent.collection.groups import tables_of
+from fairagent.errors import FairAgentError
+from fairagent.report.record import PlainRecord
+from fairagent.retrieve.bm25.analysis import STOP_WORDS, plain_words
+from fairagent.retrieve.manifest import Manifest
+from fairagent.types import Document
+from fairagent.types.clean import logger
 
 EXAMPLES = 3
 LOOKED_AT = 2_000

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import Settings, meanings, parse_json
+from fairagent.settings import Settings
+from fairagent.settings.section import meanings
+from fairagent.storage.readers import parse_json
 from fairagent.studio.calls import Choices
 
 WORDS: dict[str, dict[str, Any]] = parse_json((Path(__file__).parent / "pages" / "words.json").read_text("utf-8"))

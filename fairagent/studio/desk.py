@@ -14,45 +14,21 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from fairagent.extend import (
-    CitedSoFar,
-    Collection,
-    DataError,
-    ExposureMeter,
-    FairAgent,
-    Hit,
-    IndexMismatch,
-    PlainRecord,
-    Query,
-    Ranking,
-    SearchOptions,
-    SearchResult,
-    SearchRun,
-    Settings,
-    Site,
-    Step,
-    TextSource,
-    UsageError,
-    answer_record,
-    asks_model,
-    build,
-    compare_ids,
-    exposure_record,
-    hit_record,
-    hits_of,
-    ignore_step,
-    indexed_documents,
-    load_settings,
-    name_of,
-    no_such,
-    open_live,
-    printable,
-    result_record,
-    step_record,
-    texts_for,
-    total_gap,
-    with_settings,
-)
+from fairagent.answer.citing import CitedSoFar
+from fairagent.collection import Collection
+from fairagent.collection.exposure import ExposureMeter, total_gap
+from fairagent.collection.known import compare_ids
+from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.report.record import PlainRecord, answer_record, exposure_record, hit_record, result_record, step_record
+from fairagent.retrieve.base import TextSource, texts_for
+from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.base import ignore_step
+from fairagent.search.pipeline import asks_model, build, open_live, with_settings
+from fairagent.search.run import SearchRun, hits_of
+from fairagent.settings import SearchOptions, Settings, load_settings
+from fairagent.settings.faults import no_such
 from fairagent.studio.calls import (
     MOST_IDS,
     MOST_SERVED,
@@ -65,6 +41,8 @@ from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
 from fairagent.studio.frontier import frontier_record
 from fairagent.studio.lanes import Listener, NothingThere, ignore_event
+from fairagent.types import Hit, Query, Ranking, SearchResult, Step
+from fairagent.types.clean import name_of, printable
 
 P = ParamSpec("P")
 T = TypeVar("T")

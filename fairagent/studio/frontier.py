@@ -8,17 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairagent.extend import (
-    Frontier,
-    PlainRecord,
-    Ranking,
-    SearchResult,
-    SearchRun,
-    exposure_record,
-    hit_record,
-    hits_of,
-    total_gap,
-)
+from fairagent.collection.exposure import total_gap
+from fairagent.report.record import PlainRecord, exposure_record, hit_record
+from fairagent.search.rerank.frontier import Frontier
+from fairagent.search.run import SearchRun, hits_of
+from fairagent.types import Ranking, SearchResult
 
 OF_HITS = ("id", "name", "title", "snippet", "groups")
 

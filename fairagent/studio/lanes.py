@@ -13,21 +13,18 @@ from typing import Any, TypeVar
 
 import anyio
 
-from fairagent.extend import (
+from fairagent.errors import (
     BackendUnavailable,
     BudgetExceeded,
-    Cancellation,
     DataError,
     FairAgentError,
     ModelError,
     NotRegular,
-    PlainRecord,
     UsageError,
-    cancelled_by,
-    check_cancelled,
-    logger,
-    printable,
 )
+from fairagent.report.record import PlainRecord
+from fairagent.storage.cancellation import Cancellation, cancelled_by, check_cancelled
+from fairagent.types.clean import logger, printable
 
 T = TypeVar("T")
 

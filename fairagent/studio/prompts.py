@@ -15,48 +15,38 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from fairagent.extend import (
-    LARGEST_TEMPLATE,
-    LONGEST_QUERY,
-    NDCG,
-    REFINERS,
-    SPECIMENS,
+from fairagent.collection import Collection
+from fairagent.errors import (
     BackendUnavailable,
     BudgetExceeded,
-    Collection,
     DataError,
     FairAgentError,
     Fault,
-    Malformed,
     ModelError,
-    PlainRecord,
     PromptError,
-    Prompts,
-    Query,
-    Ranking,
     ReplyError,
-    Settings,
     UsageError,
-    as_text,
-    check_prompts,
-    counted,
-    estimate_tokens,
-    file_bytes,
-    folder_of,
-    judged_value,
-    meaning,
-    no_such,
-    shipped_folder,
-    usage_record,
-    variants,
-    visible,
-    write_whole,
 )
+from fairagent.evaluate.judging import judged_value
+from fairagent.llm.prompts import Prompts, check_prompts, folder_of, shipped_folder, variants
+from fairagent.llm.prompts.specimens import SPECIMENS, meaning
+from fairagent.llm.prompts.template import LARGEST_TEMPLATE
+from fairagent.llm.request import estimate_tokens
+from fairagent.measures import NDCG
+from fairagent.report.record import PlainRecord, usage_record
+from fairagent.search.refine.llm import REFINERS
+from fairagent.settings import Settings
+from fairagent.settings.faults import no_such
+from fairagent.storage.files import write_whole
+from fairagent.storage.readers import Malformed, as_text, file_bytes
 from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, ranked_hit
 from fairagent.studio.lanes import FileChanged, Listener, ignore_event
 from fairagent.studio.tryout import READERS, FilledTemplate, RecordingModel, tryout_of
+from fairagent.types import Query, Ranking
+from fairagent.types.clean import LONGEST_QUERY, visible
+from fairagent.types.common import counted
 
 CHECKS_WAITING = 50
 FOLDER = Path("my-prompts")

@@ -10,18 +10,13 @@ from pathlib import Path
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, Response
 
-from fairagent.extend import (
-    HEAD,
-    PAGE,
-    FairAgentError,
-    PlainRecord,
-    UsageError,
-    is_worked_in,
-    no_such,
-    open_to_read,
-    plan_in,
-    read_head,
-)
+from fairagent.errors import FairAgentError, UsageError
+from fairagent.evaluate.results import PAGE
+from fairagent.evaluate.run import HEAD, plan_in, read_head
+from fairagent.report.record import PlainRecord
+from fairagent.settings.faults import no_such
+from fairagent.storage.files import is_worked_in
+from fairagent.storage.regular import open_to_read
 from fairagent.studio.app import PAGES, Studio, StudioPage
 from fairagent.studio.server import POLICY
 

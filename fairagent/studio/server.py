@@ -21,7 +21,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairagent.extend import UsageError, limited_by
+from fairagent.errors import UsageError
+from fairagent.llm.budget import limited_by
 from fairagent.studio.lanes import asking
 from fairagent.studio.spending import SpendingBook, SpendingLimit
 from fairagent.studio.tokens import Admission, User, hash_of

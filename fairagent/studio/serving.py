@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import UsageError, expect_installed
+from fairagent.errors import UsageError
+from fairagent.storage.packages import expect_installed
 
 expect_installed("uvicorn", "fairagent serve")
 

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from fairagent.extend import BackendUnavailable, BudgetExceeded, logger, open_to_write
+from fairagent.errors import BackendUnavailable, BudgetExceeded
+from fairagent.storage.regular import open_to_write
 from fairagent.studio.tokens import User
+from fairagent.types.clean import logger
 
 TABLE = """
 create table if not exists sums (

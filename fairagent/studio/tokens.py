@@ -14,16 +14,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from fairagent.extend import (
-    BackendUnavailable,
-    DataError,
-    FairAgentError,
-    Fault,
-    UsageError,
-    fault_lines,
-    open_private,
-    parse_json,
-)
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, Fault, UsageError
+from fairagent.settings.faults import fault_lines
+from fairagent.storage.readers import parse_json
+from fairagent.storage.regular import open_private
 from fairagent.studio.calls import RequestModel
 
 LARGEST_FILE = 1_000_000

@@ -14,10 +14,14 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from pydantic import ValidationError, create_model
 
-from fairagent.extend import FIELDS, FairAgentError, PlainRecord, about_request, fault_lines, logger, no_such
+from fairagent.errors import FairAgentError
+from fairagent.report.record import PlainRecord
+from fairagent.settings.faults import fault_lines, no_such
+from fairagent.storage.log_lines import FIELDS, about_request
 from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import WITH_MODEL, Lanes, cleaned
+from fairagent.types.clean import logger
 
 log = logger(__name__)
 

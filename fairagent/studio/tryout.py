@@ -4,53 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fairagent.extend import (
-    REFINERS,
-    AskingRefiner,
-    BudgetExceeded,
-    Collection,
-    FairAgent,
-    FairQR,
-    GroundedConfig,
-    Group,
-    LlmConfig,
-    Message,
-    Model,
-    ModelError,
-    ModelReply,
-    ModelRequest,
-    Page,
-    Prompts,
-    Query,
-    Refinement,
-    RefineState,
-    ReplyError,
-    Retriever,
-    SearchResult,
-    Settings,
-    Site,
-    Usage,
-    UsageError,
-    Verdicts,
-    Vocabulary,
-    as_data,
-    ask_verdicts,
-    build,
-    call_ids,
-    check_groups,
-    dimensions_of,
-    engine_alone,
-    name_of,
-    no_such,
-    page_of,
-    query_shown,
-    reason_text,
-    refining_part,
-    resolve,
-    texts_for,
-    total_gap,
-    with_settings,
-)
+from fairagent.answer.filtering import Page, Verdicts, as_data, ask_verdicts, call_ids, page_of, reason_text
+from fairagent.collection import Collection
+from fairagent.collection.exposure import dimensions_of, total_gap
+from fairagent.errors import BudgetExceeded, ModelError, ReplyError, UsageError
+from fairagent.llm import Message, Model, ModelReply, ModelRequest
+from fairagent.llm.prompts import Prompts
+from fairagent.retrieve.base import Retriever, Vocabulary, texts_for
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.pipeline import build, check_groups, engine_alone, resolve, with_settings
+from fairagent.search.refine.asking import AskingRefiner
+from fairagent.search.refine.feedback import RefineState
+from fairagent.search.refine.llm import REFINERS, GroundedConfig, LlmConfig, refining_part
+from fairagent.settings import Settings
+from fairagent.settings.faults import no_such
+from fairagent.types import Group, Query, Refinement, SearchResult, Usage
+from fairagent.types.clean import name_of, query_shown
 
 READERS = ("answer", "ask", "attribute", "fairness_filter", "utility_filter")
 """Templates that are given what a search finds; the others are tried with examples."""
@@ -206,7 +177,7 @@ class FillingTryout:
         """The messages with these documents; with examples where no search gives the values."""
         if self.id not in READERS:
             # Here and not above: it reads a file.
-            from fairagent.extend import SPECIMENS
+            from fairagent.llm.prompts.specimens import SPECIMENS
 
             values = dict(SPECIMENS[self.id])
             if "query" in values:

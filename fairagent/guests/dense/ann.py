@@ -17,17 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    DEPTH,
-    AnnManifest,
-    DataError,
-    DenseRetriever,
-    Embeddings,
-    FloatArray,
-    floats,
-    installed,
-    one_blas_thread,
-)
+from fairagent.errors import DataError
+from fairagent.retrieve.ann import DEPTH, AnnManifest
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.encoded import floats
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage.packages import installed
+from fairagent.storage.threads import one_blas_thread
+from fairagent.types import FloatArray
 
 INDEX = "cells.faiss"
 SPARE = 1.5

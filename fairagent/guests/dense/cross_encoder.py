@@ -9,25 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.extend import (
-    BackendUnavailable,
-    FloatArray,
-    PairScorer,
-    Part,
-    Pool,
-    Ranking,
-    Retriever,
-    Site,
-    UsageError,
-    full_text,
-    installed,
-    load,
-    ordered,
-    pair_scorer,
-    pair_scores,
-    texts_for,
-    without_progress,
-)
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.retrieve.base import Retriever, full_text, texts_for
+from fairagent.retrieve.site import Site
+from fairagent.search.rerank.base import PairScorer, Pool, ordered, pair_scorer, pair_scores
+from fairagent.settings import Part
+from fairagent.storage.packages import installed, load, without_progress
+from fairagent.types import FloatArray, Ranking
 
 MONOT5 = "monot5:"
 PUBLISHED = "castorini/monot5"

@@ -19,20 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.extend import (
-    BUNDLED,
-    BackendUnavailable,
-    Crew,
-    Embeddings,
-    UsageError,
-    Work,
-    cores,
-    installed,
-    of_length_one,
-    one_torch_thread,
-    pick_device,
-    without_progress,
-)
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.retrieve.encoded import Work
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
+from fairagent.storage.packages import installed, pick_device, without_progress
+from fairagent.storage.processes import Crew, cores
+from fairagent.storage.threads import one_torch_thread
 
 MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
 PUBLISHED = ("facebook/contriever", "facebook/mcontriever")

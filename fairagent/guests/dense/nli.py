@@ -10,20 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.extend import (
-    Answer,
-    Attribution,
-    BackendUnavailable,
-    Document,
-    Part,
-    SettingsError,
-    Site,
-    load,
-    no_attribution,
-    page_of,
-    read_config,
-    statement,
-)
+from fairagent.answer.attribution import no_attribution, statement
+from fairagent.answer.filtering import page_of
+from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.retrieve.site import Site
+from fairagent.settings import Part
+from fairagent.storage.packages import load, read_config
+from fairagent.types import Answer, Attribution, Document
 
 WHAT = "classifier of text pairs"
 BATCH = 8

@@ -18,40 +18,22 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse import csc_array, csr_array, vstack
 
-from fairagent.extend import (
-    PROBE_TEXT,
-    BackendUnavailable,
-    Embeddings,
-    EncodedBuild,
-    EncodedManifest,
-    FloatArray,
-    IdTable,
-    Indexable,
-    IndexMismatch,
-    Memo,
-    Part,
-    PassageRetriever,
-    Progress,
-    Query,
-    Ranking,
-    Retriever,
-    Site,
-    Work,
-    check_index,
-    check_length,
-    earlier_of,
-    engine_time,
-    file_name,
-    ignore,
-    index_sibling,
-    installed,
-    lend_texts,
-    mapped,
-    open_index,
-    prepare_index,
-    without_progress,
-    write_array,
-)
+from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.retrieve.base import Retriever, check_length, engine_time, ignore, lend_texts
+from fairagent.retrieve.bm25.part import check_index, earlier_of, index_sibling, open_index, prepare_index
+from fairagent.retrieve.catalog import IdTable, mapped
+from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest, Work
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.manifest import Indexable
+from fairagent.retrieve.passages import PassageRetriever
+from fairagent.retrieve.site import Site
+from fairagent.settings import Part
+from fairagent.settings.parts import Progress
+from fairagent.storage.arrays import write_array
+from fairagent.storage.files import file_name
+from fairagent.storage.packages import installed, without_progress
+from fairagent.storage.threads import Memo
+from fairagent.types import FloatArray, Query, Ranking
 
 BATCH = 8
 """Texts that the model reads at a time: it gives every token of them a number for the whole vocabulary."""

@@ -12,7 +12,7 @@ Importing this imports llama_index.core; it raises BackendUnavailable where that
 """
 
 # ruff: noqa: E402
-from fairagent.extend import expect_installed
+from fairagent.storage.packages import expect_installed
 
 expect_installed("llama-index-core", "fairagent.guests.llama_index")
 

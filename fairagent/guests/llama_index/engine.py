@@ -13,40 +13,23 @@ import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 
-from fairagent.extend import (
-    BackendUnavailable,
-    Collection,
-    DataError,
-    Document,
-    FairAgent,
-    FairAgentError,
-    FloatArray,
-    GroupTable,
-    Hit,
-    HitGroups,
-    Models,
-    Query,
-    Ranking,
-    Settings,
-    SettingsError,
-    Shares,
-    Site,
-    TextSource,
-    UsageError,
-    at_path,
-    build,
-    engine_time,
-    fields_of,
-    groups_alone,
-    label_text,
-    listed,
-    meant,
-    resolve,
-    shown,
-    warn_once,
-)
+from fairagent.collection import Collection, GroupTable
+from fairagent.collection.known import warn_once
+from fairagent.collection.records import listed, shown
+from fairagent.collection.spellings import meant
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError, UsageError
 from fairagent.guests.results import metadata_of
 from fairagent.guests.terms import LocalTerms, local_bm25
+from fairagent.llm.models import Models
+from fairagent.retrieve.base import TextSource, engine_time
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.hit_shapes import at_path
+from fairagent.search.hits import HitGroups, Shares, fields_of, groups_alone
+from fairagent.search.pipeline import build, resolve
+from fairagent.settings import Settings
+from fairagent.types import Document, FloatArray, Hit, Query, Ranking
+from fairagent.types.clean import label_text
 
 SHOWN = ("title",)
 """The metadata that a model reads with the text; the groups of a document would only sway it."""

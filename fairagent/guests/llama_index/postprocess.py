@@ -16,23 +16,16 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import Field, SkipValidation
 
-from fairagent.extend import (
-    Debiased,
-    FairAgent,
-    FairHits,
-    Filter,
-    Filtered,
-    Query,
-    Unknown,
-    UsageError,
-    debias_with,
-    fair_rerank,
-    fields_of,
-    filter_with,
-)
+from fairagent.answer.answering import debias_with
+from fairagent.answer.filtering import Filter, filter_with
+from fairagent.errors import UsageError
 from fairagent.guests.llama_index.engine import document_id, document_of, made_node, node_of
 from fairagent.guests.results import OnResult, check_texts, documents_found
 from fairagent.papers.debias_rag.stage import DebiasRAG
+from fairagent.search.agent import FairAgent
+from fairagent.search.hits import FairHits, fair_rerank, fields_of
+from fairagent.settings import Unknown
+from fairagent.types import Debiased, Filtered, Query
 
 
 class _Postprocessor(BaseNodePostprocessor):

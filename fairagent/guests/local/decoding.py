@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.extend import FloatArray
+from fairagent.types import FloatArray
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[Any, Any]:

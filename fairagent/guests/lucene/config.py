@@ -8,10 +8,15 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from fairagent.extend import BUNDLED, Check, Part, Site, encoder, read_part
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.index import commit_file
 from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever
+from fairagent.retrieve.encoders import BUNDLED
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.vectors import encoder
+from fairagent.settings import Part
+from fairagent.settings.parts import read_part
+from fairagent.types.common import Check
 
 
 class AnseriniPart(Part):

@@ -19,21 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    MANIFEST,
-    MAX_TERMS,
-    BackendUnavailable,
-    Collection,
-    DataError,
-    FloatArray,
-    IndexMismatch,
-    KnownIds,
-    Ranking,
-    logger,
-    notes_of_groups,
-    warn_once,
-)
+from fairagent.collection import Collection
+from fairagent.collection.known import KnownIds, notes_of_groups, warn_once
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.guests.lucene.java import java_class, start_java, using_java
+from fairagent.retrieve.base import MAX_TERMS
+from fairagent.retrieve.manifest import MANIFEST
+from fairagent.types import FloatArray, Ranking
+from fairagent.types.clean import logger
 
 ID, CONTENTS, RAW, VECTOR = "id", "contents", "raw", "vector"
 """Anserini's fields: ids (as terms and in docvalues), what is searched, the document as it was, its embedding."""

@@ -21,7 +21,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import BackendUnavailable, engine_time, expect_installed, installed, progress
+from fairagent.errors import BackendUnavailable
+from fairagent.retrieve.base import engine_time
+from fairagent.storage.packages import expect_installed, installed
+from fairagent.storage.threads import progress
 
 MINIMUM = 21
 """The oldest Java that runs the Lucene of pyserini 1.6."""

@@ -15,24 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    Document,
-    Embeddings,
-    Encoder,
-    FloatArray,
-    IndexMismatch,
-    Query,
-    Ranking,
-    TextSource,
-    check_length,
-    engine_time,
-    full_text,
-    ranked,
-    term_weights,
-)
+from fairagent.errors import IndexMismatch
 from fairagent.guests.lucene.bm25 import AnseriniRetriever, borrowed, stored_document
 from fairagent.guests.lucene.index import CONTENTS, IMPACT, VECTOR, VECTORS, AnseriniEngine, AnseriniIndex
 from fairagent.guests.lucene.java import java_class
+from fairagent.retrieve.base import TextSource, check_length, engine_time, full_text, term_weights
+from fairagent.retrieve.catalog import ranked
+from fairagent.retrieve.encoders import Embeddings, Encoder
+from fairagent.types import Document, FloatArray, Query, Ranking
 
 if TYPE_CHECKING:
     from fairagent.guests.dense.splade import SpladeEncoder

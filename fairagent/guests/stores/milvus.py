@@ -11,8 +11,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from fairagent.extend import BackendUnavailable, DataError, Embeddings, expect_installed, installed
+from fairagent.errors import BackendUnavailable, DataError
 from fairagent.guests.stores.store import ROWS_AT_ONCE, Columns, Row, Store, StoreConfig, as_values, host_of, secret
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage.packages import expect_installed, installed
 
 MOST_ENTITIES = 16_384
 """The most that Milvus gives at once."""

@@ -11,8 +11,12 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field
 
-from fairagent.extend import BackendUnavailable, DataError, Embeddings, SettingsError, at_path, installed, visible
+from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.guests.stores.store import Columns, Row, Store, StoreConfig, as_values, host_of, secret
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.search.hit_shapes import at_path
+from fairagent.storage.packages import installed
+from fairagent.types.clean import visible
 
 T = TypeVar("T")
 WINDOW = 10_000

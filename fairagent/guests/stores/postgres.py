@@ -13,8 +13,11 @@ from typing import Any, Literal, LiteralString
 
 from pydantic import Field
 
-from fairagent.extend import BackendUnavailable, DataError, Embeddings, SettingsError, installed, parse_json
+from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.guests.stores.store import Columns, Row, Store, StoreConfig, as_values, secret
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage.packages import installed
+from fairagent.storage.readers import parse_json
 
 MOST_ROWS = 10_000
 """Of one list."""

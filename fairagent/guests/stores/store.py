@@ -14,34 +14,20 @@ from urllib.parse import urlsplit
 import numpy as np
 from pydantic import Field
 
-from fairagent.extend import (
-    BUNDLED,
-    BackendUnavailable,
-    Check,
-    DataError,
-    Document,
-    Embeddings,
-    Encoder,
-    FairAgentError,
-    FloatArray,
-    GroupTable,
-    JoinedGroups,
-    Part,
-    Progress,
-    Query,
-    Ranking,
-    Section,
-    SettingsError,
-    Site,
-    UsageError,
-    aligned,
-    check_length,
-    encoder,
-    engine_time,
-    label_text,
-    term_weights,
-)
+from fairagent.collection import GroupTable
+from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.load import aligned
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError, UsageError
 from fairagent.guests.terms import LocalTerms
+from fairagent.retrieve.base import check_length, engine_time, term_weights
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.vectors import encoder
+from fairagent.settings import Part, Section
+from fairagent.settings.parts import Progress
+from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.types.clean import label_text
+from fairagent.types.common import Check
 
 T = TypeVar("T")
 Row = Mapping[str, Any]

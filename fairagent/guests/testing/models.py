@@ -10,22 +10,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from fairagent.extend import (
-    DataError,
-    Fault,
-    Malformed,
-    Model,
-    ModelError,
-    ModelReply,
-    ModelRequest,
-    UsageError,
-    charged,
-    estimate_tokens,
-    file_text,
-    open_to_write,
-    parse_json,
-    schema_of,
-)
+from fairagent.errors import DataError, Fault, ModelError, UsageError
+from fairagent.llm import Model, ModelReply, ModelRequest
+from fairagent.llm.budget import charged
+from fairagent.llm.reply import schema_of
+from fairagent.llm.request import estimate_tokens
+from fairagent.storage.readers import Malformed, file_text, parse_json
+from fairagent.storage.regular import open_to_write
 
 LARGEST_FILE = 1 << 28
 

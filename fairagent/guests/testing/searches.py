@@ -8,21 +8,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairagent.extend import (
-    Bound,
-    Exposure,
-    FloatArray,
-    HitGroups,
-    Ranking,
-    Table,
-    UsageError,
-    are_shares,
-    exposure_rows,
-    exposures_of,
-    meant,
-    no_such,
-    total_gap,
-)
+from fairagent.collection.exposure import total_gap
+from fairagent.collection.spellings import meant
+from fairagent.errors import UsageError
+from fairagent.evaluate.tables import Table
+from fairagent.evaluate.thresholds import Bound
+from fairagent.search.hits import HitGroups, are_shares, exposures_of
+from fairagent.settings.faults import no_such
+from fairagent.types import Exposure, FloatArray, Ranking, exposure_rows
 
 Found: TypeAlias = Callable[[str], Any]
 """A search function: query -> hits of any shape, the best first (see `fair_rerank`), or the result of an agent."""

@@ -14,39 +14,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    BudgetExceeded,
-    DataError,
-    Document,
-    Embeddings,
-    Encoder,
-    Faults,
-    Model,
-    ModelError,
-    Page,
-    Prompts,
-    Record,
-    Reply,
-    ReplyError,
-    Usage,
-    as_data,
-    ask,
-    batches,
-    call_ids,
-    check_ids,
-    checked_id,
-    installed,
-    ledger,
-    no_such,
-    one_for_each,
-    one_of,
-    page_of,
-    read_text,
-    unless_failing,
-    write_whole,
-)
+from fairagent.answer.filtering import Page, as_data, batches, call_ids, check_ids, page_of
+from fairagent.collection.records import Faults, Record, checked_id, read_text
+from fairagent.errors import BudgetExceeded, DataError, ModelError, ReplyError
+from fairagent.llm import Model, Reply, ask
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.budget import ledger
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.reply import one_for_each, one_of
 from fairagent.papers.debias_rag.lexicon import Lexicon
 from fairagent.papers.records import gather, lines_of
+from fairagent.retrieve.encoders import Embeddings, Encoder
+from fairagent.settings.faults import no_such
+from fairagent.storage.files import write_whole
+from fairagent.storage.packages import installed
+from fairagent.types import Document, Usage
 
 KEYS = ("id", "text", "class")
 

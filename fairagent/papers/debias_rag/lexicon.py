@@ -14,7 +14,9 @@ from pathlib import Path
 
 import yaml
 
-from fairagent.extend import LARGEST_YAML, Faults, Malformed, compose_yaml, file_text, shown
+from fairagent.collection.records import Faults, shown
+from fairagent.storage.readers import Malformed, file_text
+from fairagent.storage.yaml_text import LARGEST_YAML, compose_yaml
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""

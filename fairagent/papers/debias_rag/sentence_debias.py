@@ -13,8 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.extend import DataError, FloatArray, UsageError, open_sentence_model
+from fairagent.errors import DataError, UsageError
 from fairagent.papers.debias_rag.lexicon import Lexicon
+from fairagent.retrieve.encoders import open_sentence_model
+from fairagent.types import FloatArray
 
 FLAT = 1e-6
 """A direction in which sentences differ by less, relative to the first, is rounding."""

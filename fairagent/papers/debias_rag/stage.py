@@ -11,25 +11,9 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field
 
-from fairagent.extend import (
-    BUNDLED,
-    LETTER,
-    Calls,
-    Case,
-    Debiased,
-    Document,
-    Encoder,
-    FloatArray,
-    Part,
-    SettingsError,
-    Site,
-    UsageError,
-    expect_installed,
-    full_text,
-    open_encoder,
-    open_local,
-    read_config,
-)
+from fairagent.errors import SettingsError, UsageError
+from fairagent.llm.likelihood import open_local
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
 from fairagent.papers.debias_rag.lexicon import Lexicon, lexicon_file, load_lexicon
 from fairagent.papers.debias_rag.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, synthesize
@@ -46,6 +30,12 @@ from fairagent.papers.debias_rag.theta import (
     to_avoided,
     to_query,
 )
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.encoders import BUNDLED, Encoder, open_encoder
+from fairagent.retrieve.site import Site
+from fairagent.settings import Part
+from fairagent.storage.packages import expect_installed, read_config
+from fairagent.types import Debiased, Document, FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

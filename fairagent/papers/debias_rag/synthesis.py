@@ -9,24 +9,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairagent.extend import (
-    BudgetExceeded,
-    Document,
-    Likelihood,
-    Model,
-    ModelError,
-    Prompts,
-    Reply,
-    ReplyInvalid,
-    Usage,
-    ask,
-    perplexity,
-    query_shown,
-    unless_failing,
-    visible,
-)
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
+from fairagent.llm import Model, Reply, ask
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.likelihood import Likelihood, perplexity
+from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import AvoidPassage
 from fairagent.papers.debias_rag.lexicon import Lexicon
+from fairagent.types import Document, Usage
+from fairagent.types.clean import query_shown, visible
 
 PROMPT = "rewrite_counterfactual"
 TEMPERATURE = 0.0

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from fairagent.extend import DataError, FloatArray, UsageError, min_max
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import min_max
+from fairagent.types import FloatArray
 
 Vectors = NDArray[np.float32]
 Places = NDArray[np.intp]

@@ -13,19 +13,19 @@ from statistics import median
 
 import numpy as np
 
-from fairagent.extend import (
+from fairagent.evaluate.comparison import paired_t
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import PlotPoint
+from fairagent.measures.curves import (
     EDGES,
     DisparityInterval,
-    FloatArray,
-    PlotPoint,
-    Run,
     area_under_curve,
     disparity_intervals,
     fitted_line,
     interval_name,
-    paired_t,
 )
 from fairagent.papers.fair_rag.draws import NORMALIZED, Draws
+from fairagent.types import FloatArray
 
 STAGES = ("gap retrieved", "gap re-ranked", "gap cited")
 CURVES = (("EE-D", "EE-R"), ("EE-R", NORMALIZED), ("EE-D", NORMALIZED), ("EE-D", "EAE-D"))

@@ -8,30 +8,14 @@ from dataclasses import replace
 from itertools import pairwise, product
 from typing import ClassVar, Literal
 
-from fairagent.extend import (
-    Checking,
-    Column,
-    ExperimentKind,
-    JsonObject,
-    LinePlot,
-    MeasureInfo,
-    Note,
-    Outcome,
-    PagePart,
-    PageSection,
-    Plan,
-    PlotLine,
-    PlotPoint,
-    Run,
-    SettingsError,
-    Subject,
-    SystemPlan,
-    Systems,
-    Table,
-    cloud,
-    no_such,
-    normalized_expected_utility,
-)
+from fairagent.errors import SettingsError
+from fairagent.evaluate.kind import Checking, ExperimentKind, JsonObject, MeasureInfo, Subject, Systems
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.plan import Plan, SystemPlan
+from fairagent.evaluate.query_groups import cloud
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
+from fairagent.measures import normalized_expected_utility
 from fairagent.papers.fair_rag.analysis import (
     AREA,
     CURVES,
@@ -46,6 +30,7 @@ from fairagent.papers.fair_rag.analysis import (
     stages,
 )
 from fairagent.papers.fair_rag.draws import HIGHEST, NORMALIZED, Drawing, Draws
+from fairagent.settings.faults import no_such
 
 FILE = "fair_rag.csv"
 MEASURED = (

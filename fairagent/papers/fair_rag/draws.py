@@ -10,25 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fairagent.extend import (
-    FileSection,
-    FloatArray,
-    Log2Plus1,
-    Name,
+from fairagent.evaluate.fields import FileSection, Name
+from fairagent.measures import Log2Plus1, expected_exposure, item_exposure, missing_judgments
+from fairagent.measures.answers import (
     Normalization,
-    Ranking,
-    Section,
     attributed_exposure,
-    checked_alpha,
     expected_attribution_rate,
-    expected_exposure,
-    item_exposure,
-    missing_judgments,
     normalized_attributed_disparity,
-    sample_rankings,
-    sampler_log_scores,
-    topic_rng,
 )
+from fairagent.retrieve.stochastic import checked_alpha, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.settings import Section
+from fairagent.types import FloatArray, Ranking
 
 
 def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:

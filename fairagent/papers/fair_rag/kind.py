@@ -11,47 +11,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from fairagent.extend import (
-    LETTER,
-    LONGEST_TITLE,
-    Calls,
-    Case,
-    Checking,
-    Chosen,
-    Collection,
-    EncoderPart,
-    FairAgentError,
-    JsonObject,
-    JudgedKind,
-    MeasureInfo,
-    Memo,
-    Models,
-    Opened,
-    Part,
-    Plan,
-    Prompts,
-    Run,
-    SettingsError,
-    Subject,
-    SystemPlan,
-    Systems,
-    Table,
-    Topic,
-    UsageError,
-    estimate_tokens,
-    file_hash,
-    file_name,
-    listed,
-    of_model,
-    open_encoder,
-    query_group_files,
-    query_group_tables,
-)
+from fairagent.answer.filtering import LONGEST_TITLE
+from fairagent.collection import Collection
+from fairagent.collection.records import listed
+from fairagent.errors import FairAgentError, SettingsError, UsageError
+from fairagent.evaluate.fingerprint import file_hash, of_model
+from fairagent.evaluate.judging import JudgedKind
+from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject, Systems
+from fairagent.evaluate.plan import Plan, SystemPlan
+from fairagent.evaluate.query_groups import query_group_files, query_group_tables
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Table
+from fairagent.llm.models import Models
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.request import estimate_tokens
 from fairagent.papers.fair_rag.drawn import DrawnKind, generator
 from fairagent.papers.fair_rag.draws import BOUNDED, CollectionDrawing, LampFiles
 from fairagent.papers.fair_rag.labels import FEWEST, Labeling, Labels
 from fairagent.papers.fair_rag.lamp import TOKENS, Lamp, LampQuestion, LampTask, load_lamp, parse_task
 from fairagent.papers.fair_rag.trial import FairRagTrial, LampTrial
+from fairagent.retrieve.encoders import EncoderPart, open_encoder
+from fairagent.settings import Part
+from fairagent.storage.files import file_name
+from fairagent.storage.threads import Memo
+from fairagent.types import Topic
 
 TOO_FEW = f"fewer than {FEWEST} useful items"
 SCORERS = ("okapi", "dense", "splade")

@@ -17,28 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    Calls,
-    DataError,
-    Fault,
-    FloatArray,
-    JsonObject,
-    LineFile,
-    Model,
-    ModelSettings,
-    Prompts,
-    StringUtility,
-    Workers,
-    changes,
-    estimate_tokens,
-    listed,
-    locked,
-    parse_json,
-    shown,
-    unsealed,
-    whole_lines,
-)
+from fairagent.collection.records import listed, shown
+from fairagent.errors import DataError, Fault
+from fairagent.evaluate.fingerprint import changes
+from fairagent.evaluate.kind import JsonObject
+from fairagent.evaluate.workers import Workers
+from fairagent.llm import Model
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import Calls
+from fairagent.llm.request import estimate_tokens
+from fairagent.measures.answers import StringUtility
 from fairagent.papers.fair_rag.lamp import NO_ANSWER, TOKENS, Item, Lamp, LampQuestion, answer_from, messages_for
+from fairagent.settings import ModelSettings
+from fairagent.storage.digests import unsealed
+from fairagent.storage.files import locked
+from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.readers import parse_json
+from fairagent.types import FloatArray
 
 Key = tuple[str, str | None]
 """What a label is of: a question and one of its items, or none."""

@@ -14,35 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fairagent.extend import (
-    Answer,
-    DataError,
-    Encoder,
-    Faults,
-    FloatArray,
-    Malformed,
-    Message,
-    Model,
-    Prompts,
-    Record,
-    ReplyError,
-    StringUtility,
-    UsageError,
-    answer_to,
-    as_text,
-    checked_id,
-    estimate_tokens,
-    file_bytes,
-    listed,
-    no_such,
-    parse_json,
-    parse_utility,
-    read_text,
-    shortened,
-    shown,
-    visible,
-)
+from fairagent.answer.context import shortened
+from fairagent.collection.records import Faults, Record, checked_id, listed, read_text, shown
+from fairagent.errors import DataError, ReplyError, UsageError
+from fairagent.evaluate.questions import answer_to
+from fairagent.llm import Message, Model
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.request import estimate_tokens
+from fairagent.measures.answers import StringUtility, parse_utility
 from fairagent.papers.fair_rag.okapi import okapi_scores
+from fairagent.retrieve.encoders import Encoder
+from fairagent.settings.faults import no_such
+from fairagent.storage.readers import Malformed, as_text, file_bytes, parse_json
+from fairagent.types import Answer, FloatArray
+from fairagent.types.clean import visible
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash

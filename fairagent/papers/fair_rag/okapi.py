@@ -9,7 +9,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from fairagent.extend import FloatArray, Part, Site, UsageError
+from fairagent.errors import UsageError
+from fairagent.retrieve.site import Site
+from fairagent.settings import Part
+from fairagent.types import FloatArray
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
 

@@ -15,41 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    Answerer,
-    Attributor,
-    Document,
-    EncoderPart,
-    Exposure,
-    ExposureMeter,
-    FloatArray,
-    HitRecord,
-    Judge,
-    Memo,
-    Model,
-    Opened,
-    Outcome,
-    Prompts,
-    Query,
-    Ranking,
-    SearchResult,
-    System,
-    Topic,
-    Uniform,
-    Usage,
-    answer_with,
-    as_query,
-    attribute_with,
-    build_answerer,
-    build_systems,
-    encoder,
-    filter_with,
-    fit,
-    hits_of,
-    jensen_shannon,
-    site_of,
-    texts_for,
-)
+from fairagent.answer.answering import Answerer
+from fairagent.answer.attribution import Attributor, attribute_with
+from fairagent.answer.context import fit
+from fairagent.answer.filtering import filter_with
+from fairagent.answer.generators import answer_with
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.evaluate.judging import Judge
+from fairagent.evaluate.kind import Opened
+from fairagent.evaluate.outcome import HitRecord, Outcome
+from fairagent.evaluate.plan import System, build_systems, site_of
+from fairagent.llm import Model
+from fairagent.llm.prompts import Prompts
+from fairagent.measures import Uniform, jensen_shannon
 from fairagent.papers.fair_rag.drawn import generator
 from fairagent.papers.fair_rag.draws import (
     CollectionDrawing,
@@ -61,6 +39,13 @@ from fairagent.papers.fair_rag.draws import (
     values,
 )
 from fairagent.papers.fair_rag.lamp import LampQuestion, answer_from, score_items
+from fairagent.retrieve.base import as_query, texts_for
+from fairagent.retrieve.encoders import EncoderPart
+from fairagent.retrieve.vectors import encoder
+from fairagent.search.pipeline import build_answerer
+from fairagent.search.run import hits_of
+from fairagent.storage.threads import Memo
+from fairagent.types import Document, Exposure, FloatArray, Query, Ranking, SearchResult, Topic, Usage
 
 CACHED_TERMS = 200_000
 """Sentences whose terms are cached: the same documents are read again and again."""

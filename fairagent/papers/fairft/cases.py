@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from fairagent.extend import Outcome, Run, Table
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Table
 
 WIDTH = 100
 FAILED = "failed"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import UsageError, read_yaml
+from fairagent.errors import UsageError
 from fairagent.papers.fairft.run import MODEL, CheckedTraining, check, place, run_folder
+from fairagent.settings import read_yaml
 
 KEY = "trainings"
 

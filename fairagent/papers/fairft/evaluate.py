@@ -13,19 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from fairagent.extend import (
-    Document,
-    Embeddings,
-    FloatArray,
-    UsageError,
-    full_text,
-    open_sentence_model,
-    pick_device,
-    workshop,
-)
+from fairagent.errors import UsageError
 from fairagent.papers.fairft.loss import kl_loss, log_target
 from fairagent.papers.fairft.settings import TrainingExample, TrainingSection
 from fairagent.papers.fairft.signals import Signals
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.encoders import Embeddings, open_sentence_model
+from fairagent.storage.folders import workshop
+from fairagent.storage.packages import pick_device
+from fairagent.types import Document, FloatArray
 
 if TYPE_CHECKING:
     import torch

@@ -12,66 +12,45 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from fairagent.extend import (
-    LETTER,
-    LONGEST_TITLE,
+from fairagent.answer.answering import Answerer
+from fairagent.answer.citations import OnText
+from fairagent.answer.context import Order, numbered
+from fairagent.answer.filtering import LONGEST_TITLE
+from fairagent.collection.records import Faults, Record, shown
+from fairagent.errors import SettingsError
+from fairagent.evaluate.fingerprint import of_model, price_of
+from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.outcome import AnswerRecord, Outcome
+from fairagent.evaluate.plan import Plan, System, SystemPlan, build_systems, site_of
+from fairagent.evaluate.questions import (
     TEMPERATURE,
-    Answer,
-    Answerer,
-    AnswerRecord,
-    Calls,
-    Case,
-    Checking,
-    Chosen,
-    Document,
-    FairAgent,
-    Faults,
-    JsonObject,
-    MeasureInfo,
-    Model,
-    ModelRequest,
-    Models,
-    ModelSettings,
-    OnText,
-    Opened,
-    Order,
-    Outcome,
-    PageSection,
-    Plan,
-    Prompts,
-    Query,
     Question,
     QuestionFile,
     QuestionsKind,
-    Record,
-    Run,
-    SettingsError,
-    Site,
-    Subject,
-    System,
-    SystemPlan,
-    Topic,
-    Usage,
     answer_to,
-    as_query,
-    build_contexts,
-    build_systems,
-    estimate_tokens,
     longest_context,
-    numbered,
-    of_model,
-    price_of,
-    query_shown,
     questions_of,
-    shown,
-    site_of,
     without_context,
     without_thoughts,
 )
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import PageSection
+from fairagent.llm import Model, ModelRequest
+from fairagent.llm.models import Models
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.request import estimate_tokens
 from fairagent.papers.fairft.cases import case_table, case_text
 from fairagent.papers.fairft.run import trained_model
 from fairagent.papers.fairft.settings import OPENING
 from fairagent.papers.records import gather, lines_of
+from fairagent.retrieve.base import as_query
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.pipeline import build_contexts
+from fairagent.settings import ModelSettings
+from fairagent.types import Answer, Document, Query, Topic, Usage
+from fairagent.types.clean import query_shown
 
 
 @dataclass(frozen=True, slots=True)

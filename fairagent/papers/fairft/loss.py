@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import log_softmax
 
-from fairagent.extend import DataError, FloatArray
+from fairagent.errors import DataError
+from fairagent.types import FloatArray
 
 if TYPE_CHECKING:
     import torch

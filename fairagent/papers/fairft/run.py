@@ -9,34 +9,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import (
-    LOCK,
-    BackendUnavailable,
-    Document,
-    Faults,
-    Likelihood,
-    Prompts,
-    UsageError,
-    expect_installed,
-    expect_replaceable,
-    file_text,
-    json_records,
-    load_collection,
-    locked,
-    open_local,
-    parse_json,
-    read_text,
-    read_yaml,
-    refuse_overlap,
-    remove_folder,
-    source_relative_to,
-    validate,
-    write_whole,
-)
+from fairagent.collection import load_collection
+from fairagent.collection.leakage import refuse_overlap
+from fairagent.collection.records import Faults, json_records, read_text
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.llm.likelihood import Likelihood, open_local
+from fairagent.llm.prompts import Prompts, source_relative_to
 from fairagent.papers.fairft.evaluate import Tower, TrainingEffect, compare
 from fairagent.papers.fairft.settings import OPENING, FairFTFile, TestSection, TrainingExample, read_examples, split
 from fairagent.papers.fairft.signals import Signals
 from fairagent.papers.fairft.train import CHECKPOINT, History, Progress, Training, forget_vectors
+from fairagent.settings import read_yaml, validate
+from fairagent.storage.files import LOCK, locked, remove_folder, write_whole
+from fairagent.storage.folders import expect_replaceable
+from fairagent.storage.packages import expect_installed
+from fairagent.storage.readers import file_text, parse_json
+from fairagent.types import Document
 
 MODEL = "model"
 """The trained retriever's folder in that of the run."""
@@ -227,7 +215,9 @@ def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
         name = place(checked.folder, chosen.model)
         yield open_local("causal", name, chosen.device, chosen.dtype, chosen.batch, chosen.chat)
         return
-    from fairagent.extend import Budget, EndpointModel, ReplyCache
+    from fairagent.llm.budget import Budget
+    from fairagent.llm.cache import ReplyCache
+    from fairagent.llm.likelihood import EndpointModel
 
     cache = ReplyCache(checked.file.cache) if checked.file.cache else None
     model = EndpointModel(chosen.endpoint, cache, Budget(checked.file.budget), chosen.chat)

@@ -10,21 +10,12 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from fairagent.extend import (
-    BudgetSettings,
-    Faults,
-    ModelSettings,
-    Record,
-    Section,
-    UsageError,
-    checked_id,
-    listed,
-    read_text,
-    shown,
-    text_key,
-)
+from fairagent.collection.leakage import text_key
+from fairagent.collection.records import Faults, Record, checked_id, listed, read_text, shown
+from fairagent.errors import UsageError
 from fairagent.papers.fairft.loss import Direction, Reduction
 from fairagent.papers.records import gather, lines_of
+from fairagent.settings import BudgetSettings, ModelSettings, Section
 
 Format = Literal["questions", "recognition"]
 

@@ -10,24 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import (
-    Document,
-    FloatArray,
-    IndexMismatch,
-    Likelihood,
-    Prompts,
-    explained,
-    fit,
-    force,
-    logger,
-    numbered,
-    open_to_write,
-    parse_json,
-    query_shown,
-    sealed,
-    unsealed,
-)
+from fairagent.answer.context import fit, numbered
+from fairagent.errors import IndexMismatch
+from fairagent.llm.likelihood import Likelihood
+from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.settings import TrainingExample
+from fairagent.storage.digests import sealed, unsealed
+from fairagent.storage.files import explained, force
+from fairagent.storage.readers import parse_json
+from fairagent.storage.regular import open_to_write
+from fairagent.types import Document, FloatArray
+from fairagent.types.clean import logger, query_shown
 
 log = logger(__name__)
 

@@ -16,11 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.extend import DataError, Document, Embeddings, UsageError, full_text, read_array, whole_file
+from fairagent.errors import DataError, UsageError
 from fairagent.papers.fairft.evaluate import Tower, held_out_kl, top
 from fairagent.papers.fairft.loss import kl_loss, log_target
 from fairagent.papers.fairft.settings import TrainingExample, TrainingSection
 from fairagent.papers.fairft.signals import Signals
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage.arrays import read_array
+from fairagent.storage.files import whole_file
+from fairagent.types import Document
 
 CHECKPOINT = "checkpoint.pt"
 

@@ -22,41 +22,20 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from fairagent.extend import (
-    LOG2_MAX2,
-    Collection,
-    Discount,
-    Embeddings,
-    Encoder,
-    FloatArray,
-    PairScorer,
-    Part,
-    Pool,
-    Progress,
-    Query,
-    Ranking,
-    Retriever,
-    Settings,
-    SettingsError,
-    Site,
-    UsageError,
-    check_vectors,
-    dimensions_of,
-    encoder,
-    engine_encoders,
-    full_text,
-    graph_of,
-    group_exposure,
-    known_part,
-    most_underexposed,
-    ordered,
-    pair_scorer,
-    pair_scores,
-    parse_discount,
-    prepare_graphs,
-    texts_for,
-)
+from fairagent.collection import Collection
+from fairagent.collection.exposure import dimensions_of
+from fairagent.errors import SettingsError, UsageError
+from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
 from fairagent.papers.rivals.representative import counting_one, with_unknown
+from fairagent.retrieve.base import Retriever, full_text, texts_for
+from fairagent.retrieve.encoders import Embeddings, Encoder
+from fairagent.retrieve.graph import engine_encoders, graph_of, prepare_graphs
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.vectors import check_vectors, encoder
+from fairagent.search.rerank.base import PairScorer, Pool, ordered, pair_scorer, pair_scores
+from fairagent.settings import Part, Settings
+from fairagent.settings.parts import Progress
+from fairagent.types import FloatArray, Query, Ranking
 
 DECIMALS = 12
 """What lies below this decimal of a share or a value is rounding."""

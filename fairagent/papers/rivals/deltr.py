@@ -20,24 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.extend import (
-    DataError,
-    FloatArray,
-    Pool,
-    Ranking,
-    Reranker,
-    Site,
-    UsageError,
-    min_max,
-    ordered,
-    parse_discount,
-)
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import min_max, parse_discount
 from fairagent.papers.rivals.training import (
     LearningPart,
     ProtectedGroup,
     ProtectedPart,
     most_lacking,
 )
+from fairagent.retrieve.site import Site
+from fairagent.search.rerank.base import Pool, Reranker, ordered
+from fairagent.types import FloatArray, Ranking
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,24 +12,16 @@ import numpy as np
 from pydantic import Field
 from scipy.special import rel_entr, softmax
 
-from fairagent.extend import (
-    BUNDLED,
-    DataError,
-    FloatArray,
-    Pool,
-    Progress,
-    Ranking,
-    Reranker,
-    Site,
-    UsageError,
-    check_vectors,
-    min_max,
-    open_vectors,
-    ordered,
-    prepare_index,
-    prepare_vectors,
-)
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import min_max
 from fairagent.papers.rivals.training import LearningPart
+from fairagent.retrieve.bm25.part import prepare_index
+from fairagent.retrieve.encoders import BUNDLED
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.vectors import check_vectors, open_vectors, prepare_vectors
+from fairagent.search.rerank.base import Pool, Reranker, ordered
+from fairagent.settings.parts import Progress
+from fairagent.types import FloatArray, Ranking
 
 Direction = Literal["kl", "kl-reverse"]
 """kl: KL(exposure || target); kl-reverse: KL(target || exposure), infinite where a group of the target gets nothing."""

@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import bdtr
 
-from fairagent.extend import LOG2_MAX2, Discount, FloatArray, Pool, Ranking, Site, UsageError, parse_discount, placed
+from fairagent.errors import UsageError
+from fairagent.measures import LOG2_MAX2, Discount, parse_discount
 from fairagent.papers.rivals.training import ProtectedGroup, ProtectedPart, most_lacking
+from fairagent.retrieve.base import placed
+from fairagent.retrieve.site import Site
+from fairagent.search.rerank.base import Pool
+from fairagent.types import FloatArray, Ranking
 
 Compat = Literal["library"] | None
 """None: all prefixes count, at the best level; "library": fairsearchcore's probability and search."""

@@ -22,19 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.extend import (
-    FloatArray,
-    Part,
-    Pool,
-    Ranking,
-    Site,
-    UsageError,
-    checked_alpha,
-    placed,
-    sample_rankings,
-    sampler_log_scores,
-    topic_rng,
-)
+from fairagent.errors import UsageError
+from fairagent.retrieve.base import placed
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.stochastic import checked_alpha, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.search.rerank.base import Pool
+from fairagent.settings import Part
+from fairagent.types import FloatArray, Ranking
 
 ROUNDS = 200
 """The most rounds of raking, over all dimensions each."""

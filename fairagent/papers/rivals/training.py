@@ -10,29 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.extend import (
-    Collection,
-    DataError,
-    Discount,
-    ExposureMeter,
-    Part,
-    Pool,
-    Ranking,
-    Reranker,
-    Site,
-    UsageError,
-    as_query,
-    dimensions_of,
-    group_exposure,
-    known_part,
-    listed,
-    load_collection,
-    most_underexposed,
-    no_such,
-    pool_of,
-    reranked,
-    searched,
-)
+from fairagent.collection import Collection, load_collection
+from fairagent.collection.exposure import ExposureMeter, dimensions_of
+from fairagent.collection.records import listed
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import Discount, group_exposure, known_part, most_underexposed
+from fairagent.retrieve.base import as_query, searched
+from fairagent.retrieve.site import Site
+from fairagent.search.rerank.base import Pool, Reranker, pool_of, reranked
+from fairagent.settings import Part
+from fairagent.settings.faults import no_such
+from fairagent.types import Ranking
 
 FOLDS = 5
 

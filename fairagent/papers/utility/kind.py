@@ -9,49 +9,30 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fairagent.extend import (
-    LETTER,
-    LONGEST_TITLE,
-    SIGNIFICANT,
-    Calls,
-    Case,
+from fairagent.answer.filtering import LONGEST_TITLE
+from fairagent.collection import Collection
+from fairagent.collection.records import listed
+from fairagent.errors import DataError, FairAgentError, SettingsError
+from fairagent.evaluate.comparison import SIGNIFICANT
+from fairagent.evaluate.kind import (
     Checking,
     Chosen,
-    Collection,
-    Column,
-    DataError,
-    Document,
     ExperimentKind,
-    FairAgentError,
     JsonObject,
-    Line,
-    LinePlot,
     MeasureInfo,
-    Note,
     Opened,
-    PagePart,
-    PageSection,
-    Plan,
-    PlotLine,
-    PlotPoint,
-    Prompts,
-    Run,
-    RunFile,
-    SettingsError,
     Subject,
-    SystemPlan,
     Systems,
-    Table,
     choose_topics,
-    cloud,
-    counted,
-    fitted_line,
-    label_of,
-    listed,
-    query_group_files,
-    query_group_tables,
-    read_run,
 )
+from fairagent.evaluate.plan import Plan, SystemPlan
+from fairagent.evaluate.query_groups import cloud, query_group_files, query_group_tables
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.measures.curves import Line, fitted_line
+from fairagent.measures.parse import label_of
 from fairagent.papers.utility.measures import PairedTest, paired_test, pearson
 from fairagent.papers.utility.prediction import PREDICTORS, choices
 from fairagent.papers.utility.section import (
@@ -74,6 +55,9 @@ from fairagent.papers.utility.trial import (
     ranked_ids,
     read_passages,
 )
+from fairagent.retrieve.run_file import RunFile, read_run
+from fairagent.types import Document
+from fairagent.types.common import counted
 
 FILE = "utility.csv"
 TO_BASELINE, TO_ORDER = "†", "‡"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairagent.extend import DataError, FloatArray
+from fairagent.errors import DataError
+from fairagent.types import FloatArray
 
 
 def mean_performance(of_runs: Sequence[float]) -> float:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import FloatArray
 from fairagent.papers.utility.measures import PairedTest, paired_test
+from fairagent.types import FloatArray
 
 HEAD, TOP = 100, 5
 """Documents that NQC and SMV look at, and that WIG does, as their papers recommend."""

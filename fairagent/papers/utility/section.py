@@ -12,20 +12,14 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from fairagent.extend import (
-    BUNDLED,
-    NDCG,
-    BackendUnavailable,
-    Embeddings,
-    FloatArray,
-    Gain,
-    Log2Plus1,
-    Section,
-    expect_installed,
-    open_encoder,
-    without_progress,
-)
+from fairagent.errors import BackendUnavailable
+from fairagent.measures import NDCG, Log2Plus1
+from fairagent.measures.ndcg import Gain
 from fairagent.papers.utility.measures import greedy_match
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
+from fairagent.settings import Section
+from fairagent.storage.packages import expect_installed, without_progress
+from fairagent.types import FloatArray
 
 Item = TypeVar("Item")
 

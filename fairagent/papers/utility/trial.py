@@ -7,43 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from fairagent.extend import (
-    Answer,
-    AnswerRecord,
-    Collection,
-    DataError,
-    Document,
-    ExtractiveGenerator,
-    HitRecord,
-    Memo,
-    Model,
-    Opened,
-    Outcome,
-    PassageSource,
-    Prompts,
-    Query,
-    RunFile,
-    SearchResult,
-    System,
-    SystemPlan,
-    TermSource,
-    TextSource,
-    Topic,
-    Usage,
-    answer_to,
-    as_query,
-    build_systems,
-    by_grade,
-    drawn,
-    fit,
-    graded_ndcg,
-    listed,
-    query_shown,
-    seeded,
-    site_of,
-    texts_for,
-    without_citations,
-)
+from fairagent.answer.citations import without_citations
+from fairagent.answer.context import fit
+from fairagent.answer.generators import ExtractiveGenerator
+from fairagent.collection import Collection
+from fairagent.collection.records import listed
+from fairagent.errors import DataError
+from fairagent.evaluate.kind import Opened
+from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome
+from fairagent.evaluate.plan import System, SystemPlan, build_systems, site_of
+from fairagent.evaluate.questions import answer_to
+from fairagent.llm import Model
+from fairagent.llm.prompts import Prompts
+from fairagent.measures.base import seeded
+from fairagent.measures.ndcg import graded_ndcg
 from fairagent.papers.utility.measures import best_of_references, mean_performance, utility
 from fairagent.papers.utility.prediction import predicted
 from fairagent.papers.utility.section import (
@@ -55,6 +32,12 @@ from fairagent.papers.utility.section import (
     arranged,
     open_similarity,
 )
+from fairagent.retrieve.base import PassageSource, TextSource, as_query, texts_for
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.retrieve.run_file import RunFile, by_grade, drawn
+from fairagent.storage.threads import Memo
+from fairagent.types import Answer, Document, Query, SearchResult, Topic, Usage
+from fairagent.types.clean import query_shown
 
 TEMPLATES: Mapping[Compat, str] = {"ours": "utility_answer", "authors": "paper_utility_answer"}
 STOP = "STOP"

@@ -17,55 +17,36 @@ from typing import Literal, Protocol, Self
 
 from pydantic import Field
 
-from fairagent.extend import (
-    LETTER,
-    LONGEST_TITLE,
-    Answer,
-    BackendUnavailable,
-    Calls,
-    Case,
-    Checking,
-    Column,
-    DataError,
-    Document,
-    Faults,
-    FileSection,
-    JsonObject,
-    MeasureInfo,
-    Model,
-    Note,
-    Opened,
-    Order,
-    Outcome,
-    PageSection,
-    Plan,
-    Prompts,
+from fairagent.answer.context import Order, numbered
+from fairagent.answer.filtering import LONGEST_TITLE
+from fairagent.collection.records import Faults, json_records, shown
+from fairagent.errors import BackendUnavailable, DataError, SettingsError
+from fairagent.evaluate.fields import FileSection
+from fairagent.evaluate.fingerprint import file_hash
+from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.plan import Plan, SystemPlan
+from fairagent.evaluate.questions import (
     Question,
     QuestionFile,
     QuestionsKind,
-    Run,
-    SettingsError,
-    Subject,
-    SystemPlan,
-    Table,
-    Topic,
     answer_to,
-    file_hash,
-    json_records,
-    load,
     longest_context,
-    longest_input,
-    numbered,
-    query_shown,
     questions_of,
-    read_config,
-    read_yaml,
-    shown,
     without_context,
 )
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Column, Note, PageSection, Table
+from fairagent.llm import Model
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.papers.debias_rag.benchmarks.items import whole_file
 from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardGap, RegardShares, regard_gap
 from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
+from fairagent.settings import read_yaml
+from fairagent.storage.packages import load, longest_input, read_config
+from fairagent.types import Answer, Document, Topic
+from fairagent.types.clean import query_shown
 
 ENDING = "_prompt"
 """What BOLD's file of a domain is called behind its name: gender_prompt.json."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from fairagent.extend import Faults, FloatArray, Malformed, Record, csv_records, file_text, lines, parse_json, shown
+from fairagent.collection.records import Faults, Record, csv_records, lines, shown
 from fairagent.papers.debias_rag.benchmarks.measures import (
     DECIMALS,
     crows_pairs_score,
@@ -21,6 +21,8 @@ from fairagent.papers.debias_rag.benchmarks.measures import (
     stereoset_score,
 )
 from fairagent.papers.records import Entry, gather, lines_of
+from fairagent.storage.readers import Malformed, file_text, parse_json
+from fairagent.types import FloatArray
 
 BLANK = "BLANK"
 Part = Literal["intrasentence", "intersentence"]

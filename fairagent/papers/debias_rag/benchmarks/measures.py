@@ -22,7 +22,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from fairagent.extend import DataError, FloatArray, UsageError
+from fairagent.errors import DataError, UsageError
+from fairagent.types import FloatArray
 
 DECIMALS = 3
 """CrowS-Pairs rounds the scores of masked models to so many places before it compares them."""

@@ -11,45 +11,18 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fairagent.extend import (
-    AnswerRecord,
-    Calls,
-    Case,
-    Checking,
-    Column,
-    Contexts,
-    DataError,
-    Debiased,
-    Document,
-    FairAgent,
-    Filtered,
-    JsonObject,
-    MeasureInfo,
-    Note,
-    Opened,
-    Outcome,
-    PageSection,
-    Plan,
-    QuestionFile,
-    QuestionsKind,
-    Run,
-    SearchResult,
-    Site,
-    Subject,
-    SystemPlan,
-    Table,
-    Topic,
-    Usage,
-    arrange,
-    build_contexts,
-    build_systems,
-    estimate_tokens,
-    filter_alarms,
-    longest_context,
-    questions_of,
-    site_of,
-    without_context,
-)
+from fairagent.answer.answering import Contexts
+from fairagent.answer.context import arrange
+from fairagent.answer.removals import filter_alarms
+from fairagent.errors import DataError
+from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.outcome import AnswerRecord, Outcome
+from fairagent.evaluate.plan import Plan, SystemPlan, build_systems, site_of
+from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Column, Note, PageSection, Table
+from fairagent.llm.prompts.calls import Calls, Case
+from fairagent.llm.request import estimate_tokens
 from fairagent.papers.debias_rag.benchmarks.items import (
     LM_SCORE,
     MORE,
@@ -73,6 +46,10 @@ from fairagent.papers.debias_rag.benchmarks.scorers import (
     Likelihoods,
     Scorer,
 )
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.pipeline import build_contexts
+from fairagent.types import Debiased, Document, Filtered, SearchResult, Topic, Usage
 
 FILE = "stereotypes.csv"
 PREFERRED = "preference"

@@ -16,23 +16,12 @@ from typing import Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from fairagent.extend import (
-    FloatArray,
-    Likelihood,
-    MaskedLikelihood,
-    Model,
-    ModelSettings,
-    Prompts,
-    Reply,
-    ReplyInvalid,
-    Section,
-    SelfDebiasSettings,
-    SettingsError,
-    Usage,
-    one_of,
-    open_local,
-    valid_reply,
-)
+from fairagent.errors import ReplyInvalid, SettingsError
+from fairagent.llm import Model, Reply
+from fairagent.llm.asking import valid_reply
+from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.reply import one_of
 from fairagent.papers.debias_rag.benchmarks.items import BLANK, Item, StereoSetExample, filled_word
 from fairagent.papers.debias_rag.benchmarks.measures import (
     DECIMALS,
@@ -41,6 +30,8 @@ from fairagent.papers.debias_rag.benchmarks.measures import (
     shared_tokens,
     typical_probability,
 )
+from fairagent.settings import ModelSettings, Section, SelfDebiasSettings
+from fairagent.types import FloatArray, Usage
 
 BETWEEN = "\n\n"
 """What stands between a context and a sentence."""
@@ -267,7 +258,7 @@ class Likelihoods(Section):
             raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
         scorer: Scorer
         if self.kind == "server":
-            from fairagent.extend import EndpointModel
+            from fairagent.llm.likelihood import EndpointModel
 
             scorer = CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))
         else:

@@ -14,41 +14,32 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.extend import (
+from fairagent.collection import Collection
+from fairagent.errors import DataError, SettingsError
+from fairagent.evaluate.fields import FileSection
+from fairagent.evaluate.fingerprint import file_hash
+from fairagent.evaluate.kind import (
     Checking,
     Chosen,
-    Collection,
-    Column,
-    DataError,
-    Embeddings,
-    Encoder,
     ExperimentKind,
-    FileSection,
-    FloatArray,
     JsonObject,
     MeasureInfo,
-    Memo,
-    Note,
     Opened,
-    Outcome,
-    PageSection,
-    Plan,
-    Run,
-    SettingsError,
     Subject,
-    Table,
-    Topic,
-    Usage,
-    check_debiasing,
     choose_topics,
-    file_hash,
-    no_such,
-    open_encoder,
-    site_of,
 )
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.plan import Plan, site_of
+from fairagent.evaluate.questions import check_debiasing
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import SAMPLES, Association, association_test
 from fairagent.papers.debias_rag.stage import DebiasRAG
+from fairagent.retrieve.encoders import Embeddings, Encoder, open_encoder
+from fairagent.settings.faults import no_such
+from fairagent.storage.threads import Memo
+from fairagent.types import FloatArray, Topic, Usage
 
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
