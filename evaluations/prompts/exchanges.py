@@ -15,10 +15,8 @@ from typing import Any
 
 from fairagent.errors import ModelError, ReplyError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.llm.calls import CachingModel
-from fairagent.llm.capabilities import json_schema
-from fairagent.llm.models import Models
-from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.models import CachingModel, Models
+from fairagent.llm.openai import OpenAIModel, json_schema
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.specimens import SPECIMENS
 from fairagent.llm.request import read_reply

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fairagent.llm import ModelRequest, Reply
-from fairagent.llm.capabilities import FORMS, OVERRUN, Capabilities, json_schema
+from fairagent.llm.openai import FORMS, OVERRUN, Capabilities, json_schema
 from fairagent.llm.reply import list_within, one_for_each, one_of, text_like, text_within
 
 WANTED = {"model": "tiny", "messages": [], "temperature": 0.3, "max_tokens": 400, "seed": 1}
