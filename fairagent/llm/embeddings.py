@@ -201,8 +201,8 @@ class EmbeddingModel(ServerModel):
         vectors = _vectors(answer.data, len(texts))
         if not isinstance(vectors, str) and not self._has_dimension(vectors.shape[1]):
             vectors = (
-                f"vectors of {vectors.shape[1]} numbers; {self._dimension} were expected, as before. Has the model been "
-                "replaced there? Then build what it made again, and clear the cache (`fairagent cache clear`)"
+                f"vectors of {vectors.shape[1]} numbers; {self._dimension} were expected, as before. Has the model "
+                "been replaced there? Then build what it made again, and clear the cache (`fairagent cache clear`)"
             )
         if isinstance(vectors, str):
             error = ReplyInvalid(

@@ -25,7 +25,7 @@ from fairagent.errors import (
 )
 from fairagent.llm.endpoint import Body, Endpoint, TokenCount, body_error, broken_off, read_body
 from fairagent.llm.exchange import attempt
-from fairagent.llm.reply import longest_reply, schema_of, with_bounds, without_bounds
+from fairagent.llm.reply import schema_of, with_bounds, without_bounds
 from fairagent.llm.request import ModelReply, ModelRequest, check_room, estimate_tokens
 from fairagent.llm.server import Call, Refused, ServerModel
 from fairagent.llm.transport import lines
@@ -57,7 +57,6 @@ _OPTIONAL = {
 }
 """Parameters that can be done without, with those that are refused as well then."""
 RENAMED = "max_completion_tokens in place of max_tokens"
-OVERRUN = "no max_tokens from the bounds of a reply"
 # A parameter is given up where the server does not know it. A value out of range is the user's to mend, and must not be
 # dropped in silence; a form of replies has no values to mend.
 _UNKNOWN = (
@@ -82,16 +81,10 @@ class Capabilities:
         self._form = 0
         self._dropped: set[str] = set()
         self._renamed = False
-        self._overrun = False
 
     def shape(self, payload: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
-        """`payload` as this server takes it, with the request's reply in the strictest form that it knows.
-
-        A reply of bounds may have no more tokens than characters: of most languages a token has several.
-        """
+        """`payload` as this server takes it, with the request's reply in the strictest form that it knows."""
         shaped = {name: value for name, value in payload.items() if name not in self._dropped}
-        if most := self._longest(request):
-            shaped["max_tokens"] = min(shaped["max_tokens"], most)
         if self._renamed:
             shaped["max_completion_tokens"] = shaped.pop("max_tokens")
         form = FORMS[self._form]
@@ -100,22 +93,6 @@ class Capabilities:
             if form != "json_object":
                 shaped["response_format"]["json_schema"] = json_schema(request, bounds=form == FORMS[0])
         return shaped
-
-    def _longest(self, request: ModelRequest) -> int | None:
-        """The tokens that a reply can have by the bounds of its form; None where they are not known, or not held."""
-        if request.reply is None or self._form > 0 or self._overrun:
-            return None
-        return longest_reply(schema_of(request.reply, request.narrowed))
-
-    def overrun(self, payload: Mapping[str, Any], request: ModelRequest) -> bool:
-        """Whether the reply to `payload` was cut off by its bounds: these then cut off no other.
-
-        So it is where a model thinks aloud first, a server heeds no bounds, or a character takes several tokens.
-        """
-        if payload.get("max_tokens", payload.get("max_completion_tokens")) != self._longest(request):
-            return False
-        self._overrun = True
-        return True
 
     def learn(self, payload: Mapping[str, Any], refusal: str) -> str | None:
         """What is given up because the server refused `payload` with these words; None where they name nothing."""
@@ -141,15 +118,13 @@ class Capabilities:
 
     def lacks(self, request: ModelRequest) -> tuple[str, ...]:
         """What of `request` was given up so far, in words."""
-        structured = request.reply is not None
         # A server without schemas has none with bounds either.
-        refused = FORMS[min(self._form - 1, 1) : self._form] if self._form and structured else ()
+        refused = FORMS[min(self._form - 1, 1) : self._form] if self._form and request.reply is not None else ()
         optional = {"temperature": True, "seed": request.seed is not None, "logprobs": bool(request.choices)}
         return (
             *(f"no response_format {form}" for form in refused),
             *([RENAMED] if self._renamed else ()),
             *(f"no {name}" for name in sorted(self._dropped) if optional.get(name)),
-            *([OVERRUN] if self._overrun and structured else ()),
         )
 
 
@@ -424,11 +399,8 @@ class OpenAIModel(ServerModel):
                 error, note = refused.error, self.capabilities.learn(payload, refused.body)
             except ReplyTruncated as truncated:
                 error = truncated
-                if not call.streamed and self.capabilities.overrun(payload, call.request):
-                    note = OVERRUN
-                elif not call.streamed and call.longer == 1:
+                if not call.streamed and call.longer == 1:
                     call.longer, note = LONGER, CUT_OFF
-                if note:
                     call.cut_off, call.before, call.spent = truncated, call.spent, call.spent + truncated.usage
             except BudgetExceeded:
                 if call.cut_off is None:
