@@ -39,7 +39,8 @@ class Row:
 
 LAMP = "not run: needs LaMP, the generators, and the weights of SPLADE and Contriever"
 OWN_BOUNDS = (
-    "our labels and prompts; what the paper leaves open is in [differences](../docs/reference/differences.md#towards-fair-rag)"
+    "our labels and prompts; what the paper leaves open is in "
+    "[differences](../docs/reference/differences.md#towards-fair-rag)"
 )
 WEB = "not run: needs the models and pages of the web"
 WIKIPEDIA = "not run: needs the models, and Wikipedia in passages"
