@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,18 +10,17 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
-from fairagent.errors import UsageError
+from fairagent.collection.records import listed
+from fairagent.errors import DataError, UsageError
+from fairagent.settings import read_yaml
 from fairagent.storage.packages import expect_installed
 from fairagent.types.common import counted
 
 if TYPE_CHECKING:
-    from fairagent.labeling.evidence import Evidence
-    from fairagent.labeling.examples import Examples
-    from fairagent.labeling.made import MadeLabels
+    from fairagent.labeling.labeler import MadeLabels
     from fairagent.measures import Interval
-    from fairagent.retrieve.site import Site
 
-By = Literal["classifier", "model", "words"]
+By = Literal["classifier", "words"]
 LISTED = 20
 """The cut-off of the AWRF that is reported."""
 
@@ -42,10 +42,6 @@ def label(
     words: Annotated[
         Path | None, typer.Option("--words", metavar="FILE", help="Word lists (YAML): label -> words; for --by words.")
     ] = None,
-    batch: Annotated[
-        int,
-        typer.Option("--batch", metavar="N", min=1, help="Documents per call of a model; 1: as sure as it says it is."),
-    ] = 10,
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="P", min=0, max=1, help="Abstain below this chance.")
     ] = 0.0,
@@ -57,9 +53,6 @@ def label(
     ] = False,
     count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="How many --ask asks for.")] = 20,
     force: Annotated[bool, typer.Option("--force", help="Replace labels that were made before.")] = False,
-    write: Annotated[
-        bool, typer.Option("--write", help="Put the lines that use the labels into the collection's file.")
-    ] = False,
     of: options.SiteOptions,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
@@ -68,24 +61,22 @@ def label(
     they are right, which experiments make an interval of. Given labels stay as they are. People's own attributes are
     theirs to say: docs/labels.md.
     """
-    from fairagent.cli.label_ask import ask as asked
-    from fairagent.cli.telling import of_calls
-    from fairagent.labeling.asked import Asked
+    from fairagent.cli.label_ask import ask as ask_people
     from fairagent.labeling.examples import examples_of
     from fairagent.labeling.labeler import (
+        Embedded,
+        Evidence,
+        WordLists,
         awrf_of_lists,
         engine_lists,
         known_documents_of,
         labels_file,
         make_labels,
+        read_word_lists,
         unlabeled_ids,
+        write_labels,
     )
-    from fairagent.labeling.made import write_labels
-    from fairagent.labeling.section import dumped, section_of, with_section
-    from fairagent.llm.exchange import transcript as transcript_in
-    from fairagent.llm.prompts.calls import Case
     from fairagent.search.pipeline import open_site
-    from fairagent.storage.files import write_whole
 
     chosen = of.chosen()
     expect_installed("scikit-learn", "fairagent label", "labels")
@@ -99,56 +90,37 @@ def label(
             raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(names) or 'none yet'}")
         name = dimension or names[0]
     if ask:
-        asked(site, name, examples or labels_file(site, name, "examples"), count, log_prompts=of.log_prompts)
+        ask_people(site, name, examples or labels_file(site, name, "examples"), count, log_prompts=of.log_prompts)
         return
     with status(hidden=of.log_prompts):
         path = out or labels_file(site, name)
         errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
         if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
-        found = examples_of(there, name, known_documents_of(site), examples)
-        ids = unlabeled_ids(there, name, found.given)
-        typed = name in there.groups.dimensions and there.groups.of_type(name, ids[:1]) is not None
-        section = section_of(site, path, errors, name, typed)
-        if write:  # what cannot be written is told before anything is made
-            with_section(site, section)
-        evidence = evidence_of(site, found, by, words, batch)
-    if isinstance(evidence, Asked):
-        calls = evidence.calls(Case(site.settings, site.prompts, ()), [*found.ids, *ids])
-        options.announce_calls(of_calls([calls], site.settings.prices))
-    with status(hidden=of.log_prompts), transcript_in(of.transcript):
-        made = make_labels(found, evidence, ids, confidence)
+        given = examples_of(there, name, known_documents_of(site), examples)
+        ids = unlabeled_ids(there, name, given.given)
+        evidence: Evidence
+        if words is None:
+            evidence = Embedded(site)
+        else:
+            lists = read_word_lists(words)
+            if strange := [one for one in lists if one not in given.labels]:
+                raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(given.labels)}")
+            evidence = WordLists(lists, {document.id: document for document in there.source})
+        made = make_labels(given, evidence, ids, confidence)
         write_labels(path, there, made)
         made.errors.write(errors)
-        lists = engine_lists(site, LISTED) if there.topics else {}
-        awrf = awrf_of_lists(there, made, lists, LISTED)
+        lists_of_topics = engine_lists(site, LISTED) if there.topics else {}
+        awrf = awrf_of_lists(there, made, lists_of_topics, LISTED)
     report(made, awrf)
+    typed = name in there.groups.dimensions and there.groups.of_type(name, ids[:1]) is not None
+    # Paths in the collection's file are relative to its `root`.
+    root = there.origin.file.parent / (read_yaml(there.origin.file).get("root") or "") if there.origin else Path()
+    labels_path, errors_path = (os.path.relpath(one, root) for one in (path, errors))
+    column = f"predicted: true, errors: {errors_path}{', applies_to: all' if typed else ''}"
     echo(f"\n{path}, {errors}")
-    if write:
-        write_whole(*with_section(site, section))
-        echo(f"{there.origin and there.origin.file} names them now")
-    else:
-        echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
-        echo(dumped({"groups": section}))
-
-
-def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batch: int) -> Evidence:
-    """What tells the groups apart; DataError for word lists of labels that no example has."""
-    from fairagent.collection.records import listed
-    from fairagent.errors import DataError
-    from fairagent.labeling.asked import Asked
-    from fairagent.labeling.evidence import Embedded, WordLists, read_word_lists
-
-    if by == "classifier":
-        return Embedded(site)
-    texts = {document.id: document for document in site.collection.source}
-    if words is None:
-        model = site.settings.model.name
-        return Asked(site.model, site.prompts, examples.dimension, examples.labels, texts, model, batch)
-    lists = read_word_lists(words)
-    if strange := [one for one in lists if one not in examples.labels]:
-        raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(examples.labels)}")
-    return WordLists(lists, texts)
+    echo(f"To use them, put this into `groups` of the collection's file, in the place of the column of {name!r}:\n")
+    echo(f"- {{path: {labels_path}, dimensions: {{{name}: {{{column}}}}}}}")
 
 
 def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:

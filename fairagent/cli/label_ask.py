@@ -40,21 +40,20 @@ def ask(
         echo(f"no document lacks a label of {dimension!r}")
         return
     with going_on(f"every answer is in {file}"):
-        for number, one in enumerate(wanted, start=1):
-            document = one.document
-            about = f"{document.id}  ({one.helpful.why})\n{document.title}\n{document.text[:SHOWN]}"
+        for number, (document, helpful) in enumerate(wanted, start=1):
+            about = f"{document.id}  ({helpful.why})\n{document.title}\n{document.text[:SHOWN]}"
             echo(f"\n{number} of {len(wanted)}  {about}")
             choices = ", ".join(f"{place} {label}" for place, label in enumerate(labels, start=1))
             echo(f"{dimension}: {choices + ', ' if choices else ''}another label, Enter to skip, {END} to end")
             try:
-                said = answer("> ").strip()
+                reply = answer("> ").strip()
             except EOFError:
                 break
-            if said == END:
+            if reply == END:
                 break
-            if said == SKIP:
+            if reply == SKIP:
                 continue
-            label = labels[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(labels) else said
+            label = labels[int(reply) - 1] if reply.isdecimal() and 0 < int(reply) <= len(labels) else reply
             try:
                 asking.answer(document, label)
             except UsageError as error:

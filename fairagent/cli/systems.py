@@ -8,7 +8,7 @@ import numpy as np
 
 from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
-from fairagent.collection.target_choice import judged_by
+from fairagent.collection.targets import judged_by
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
 from fairagent.evaluate.findings import paired
 from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, judged_value, standard_measures

@@ -1,7 +1,6 @@
-"""What rows, cells and iterables of strangers may come to before that is an error, and how an error shows them.
+"""What rows, cells and iterables of a program may come to before that is an error, and how an error shows them.
 
-A generator has no end that can be seen, a few bytes of a packed file can stand for terabytes, and what an object says
-of itself is code of its own, which may raise whatever it likes.
+A generator has no end that can be seen, and what an object says of itself is code of its own, which may raise.
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ VALUE = 50
 """What a value takes, however short it is."""
 STORED = (str, int, float, bool, type(None), list, dict)
 """Values of cells that an index keeps beside a document; others, such as the bytes of a picture, are left out."""
-
-_SHORT = (int, bool, type(None))
+TOO_DEEP = f"more than {DEEPEST} lists and mappings within each other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +52,27 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
     Raises DataError beyond the bounds, and where `given` itself raises.
     """
     of = given if of is None else of
-    with_end = isinstance(of, Sized)
+    started, number = bounds.clock(), 0
     try:
-        most = max(bounds.rows, len(of)) if isinstance(of, Sized) else bounds.rows
-        given = iter(given)
+        length = len(of) if isinstance(of, Sized) else None
+        rest = iter(given)
     except Exception as error:
         raise DataError(f"the {what}s cannot be read: {error_text(error)}") from None
-    started, number = bounds.clock(), 0
     while True:
+        number += 1
         try:
-            one = next(given)
+            one = next(rest)
         except StopIteration:
             return
         except FairAgentError:
             raise
         except Malformed as error:
-            raise DataError(f"{what} {number + 1}: {error}") from None
+            raise DataError(f"{what} {number}: {error}") from None
         except Exception as error:
-            raise DataError(f"{what} {number + 1} cannot be read: {error_text(error)}") from None
-        number += 1
-        if number > most:
-            raise DataError(f"more than {most:,} {what}s (bound `rows`), and no end of them is in sight")
-        if not with_end and (passed := bounds.clock() - started) > bounds.seconds:
+            raise DataError(f"{what} {number} cannot be read: {error_text(error)}") from None
+        if number > max(bounds.rows, length or 0):
+            raise DataError(f"more than {bounds.rows:,} {what}s (bound `rows`), and no end of them is in sight")
+        if length is None and (passed := bounds.clock() - started) > bounds.seconds:
             raise DataError(
                 f"{what} {number:,} came {passed:,.0f} s after the first was asked for (bound `seconds`: "
                 f"{bounds.seconds:g}), and no end of them is in sight"
@@ -119,68 +116,60 @@ def plain(value: Any) -> Any:
     >>> plain([date(2024, 5, 1), np.int64(3), float("nan"), ("a", b"b")])
     ['2024-05-01', 3, None, ['a', None]]
     """
-    kind = type(value)
-    if kind in _SHORT or (kind is str and len(value) <= LONGEST_CELL):
+    if type(value) in (int, bool, type(None)) or (type(value) is str and len(value) <= LONGEST_CELL):
         return value
     try:
-        return _Cell().plain(value)
+        return _plain(value, [LONGEST_CELL], 0)
     except Malformed:
         raise
     except RecursionError:
-        raise Malformed(f"more than {DEEPEST} lists and mappings within each other") from None
+        raise Malformed(TOO_DEEP) from None
     except Exception as error:
         raise Malformed(
             f"the cell, of type {shown(type(value).__name__)}, cannot be read: {error_text(error)}"
         ) from None
 
 
-class _Cell:
-    """Makes one cell plain and counts what is in it: lists may hold the same list many times."""
+def _plain(value: Any, left: list[int], depth: int) -> Any:
+    """See `plain`; `left` has the characters that the cell may still hold: lists may hold the same list many times."""
 
-    def __init__(self) -> None:
-        self._left, self._depth = LONGEST_CELL, 0
-
-    def plain(self, value: Any) -> Any:
-        """See the function."""
-        # Of a subclass the value alone: its methods are somebody's.
-        if isinstance(value, str):
-            self._count(str.__len__(value))
-            return str.__str__(value)
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, int):
-            return int.__int__(value)
-        if isinstance(value, np.generic | np.ndarray):
-            self._count(VALUE * value.size)
-            return self.plain(value.tolist())
-        if isinstance(value, float):
-            number = float.__float__(value)
-            return number if math.isfinite(number) else None
-        if isinstance(value, Mapping):
-            return {_key(self.plain(name)): self._inside(one) for name, one in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._inside(one) for one in value]
-        if isinstance(value, set | frozenset):
-            return sorted((self._inside(one) for one in value), key=str)
-        if isinstance(value, Decimal | UUID):
-            return str(value)
-        return str(value.isoformat()) if hasattr(value, "isoformat") else value
-
-    def _inside(self, value: Any) -> Any:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise Malformed(f"more than {DEEPEST} lists and mappings within each other")
-        self._count(VALUE)
-        value = self.plain(value)
-        self._depth -= 1
-        return value if isinstance(value, STORED) else None
-
-    def _count(self, count: int) -> None:
-        self._left -= count
-        if self._left < 0:
+    def count(characters: int) -> None:
+        left[0] -= characters
+        if left[0] < 0:
             raise Malformed(
                 f"holds more than {LONGEST_CELL:,} characters, or {LONGEST_CELL // VALUE:,} values (bound on a cell)"
             )
+
+    def inside(one: Any) -> Any:
+        if depth == DEEPEST:
+            raise Malformed(TOO_DEEP)
+        count(VALUE)
+        one = _plain(one, left, depth + 1)
+        return one if isinstance(one, STORED) else None
+
+    # Of a subclass the value alone: its methods are somebody's.
+    if isinstance(value, str):
+        count(str.__len__(value))
+        return str.__str__(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, np.generic | np.ndarray):
+        count(VALUE * value.size)
+        return _plain(value.tolist(), left, depth)
+    if isinstance(value, float):
+        number = float.__float__(value)
+        return number if math.isfinite(number) else None
+    if isinstance(value, Mapping):
+        return {_key(_plain(name, left, depth)): inside(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [inside(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(inside, value), key=str)
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    return str(value.isoformat()) if hasattr(value, "isoformat") else value
 
 
 def _key(name: Any) -> str:

@@ -1,18 +1,19 @@
-"""`Collection`: documents, topics, judgments and groups; and `Source`, where the documents come from."""
+"""`Collection`: documents, topics, judgments and groups; and what it was loaded from."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.config import Chunks, passages
+from fairagent.collection.documents import Source
+from fairagent.collection.forms import files_of
 from fairagent.collection.groups import Groups
 from fairagent.collection.label_errors import LabelErrors
-
-# Not only for type checkers: pydantic reads the fields of a model that has a collection.
-from fairagent.collection.origin import Origin
 from fairagent.errors import UsageError
 from fairagent.settings import Part
 from fairagent.types import Document, Topic
@@ -23,22 +24,47 @@ if TYPE_CHECKING:
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
 
+State = tuple[int, int, int]
+"""Size, time of the last change (ns) and inode of a file; -1, 0, -1 where it is gone."""
 
-class Source(Protocol):
-    """Where the documents of a collection come from."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was odd in the last complete pass, though no error."""
+def states_of(paths: Iterable[Path]) -> dict[Path, State]:
+    """The state of each of these files, and of those in the folders of datasets."""
+    states = {}
+    for path in (file for place in paths for file in files_of(place)):
+        try:
+            stat = os.stat(path)
+            states[path] = stat.st_size, stat.st_mtime_ns, stat.st_ino
+        except OSError:
+            states[path] = -1, 0, -1
+    return states
 
-    def __iter__(self) -> Iterator[Document]:
-        """Read the documents."""
 
-    def count(self) -> int:
-        """About how many documents there are, for a progress bar."""
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The settings file of a collection, and the files of its documents and groups with their states when it was read.
 
-    def fingerprint(self) -> str:
-        """A hash that changes whenever the documents do."""
+    A look at the states costs a moment; that they are the same says that the files are. `made` is what was read: the
+    source of the documents, the groups and the chunks.
+    """
+
+    file: Path
+    states: Mapping[Path, State]
+    documents: tuple[Path, ...] = ()
+    made: tuple[object, ...] = ()
+
+    def changed(self) -> bool:
+        """Whether a file is not as it was."""
+        return states_of(self.states) != self.states
+
+    def documents_changed(self) -> bool:
+        """Whether one of the documents' is not."""
+        return any(self.states.get(path) != state for path, state in states_of(self.documents).items())
+
+    def is_of(self, collection: Collection) -> bool:
+        """Whether the collection has the documents and groups that were read, and no others in their place."""
+        its = collection.source, collection.groups, collection.chunks
+        return all(mine is other for mine, other in zip(self.made, its, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -94,8 +120,8 @@ class Collection(Summarized):
 
         `records` is a table of pandas, polars, pyarrow or `datasets`, an iterable of dicts, named tuples or
         dataclasses, or the path of a file in any form that collections are read from. `text` names the column with the
-        text, or several; `id` that with the ids, by default `id` where the first row has one, else the number of the
-        row, from 1; `title` that with the title. `groups` names the columns with the groups, or maps dimensions to
+        text, or several; `id` that with the ids, by default `id` where the first row has one, else the content of the
+        row; `title` that with the title. `groups` names the columns with the groups, or maps dimensions to
         them; a cell may be a list, a mapping to weights, or several labels with a `separator` between them; empty ones
         are unknown. `population` is the world's share of each label, for each dimension, and as it is the target, where
         a search says nothing else. `labels` cleans them: "join" joins the spellings of each label (F, Female; N/A for

@@ -75,15 +75,17 @@ def table_rows(table: Any, unpacked: Unpacked | None = None) -> Iterator[Row]:
     # Nobody looks at them who reads it.
     table.validate(full=True)
     for batch in table.to_batches(max_chunksize=BATCH) if hasattr(table, "to_batches") else [table]:
-        yield from _within(batch, unpacked)
+        yield from _batch_rows(batch, unpacked)
 
 
-def _within(batch: Any, unpacked: Unpacked | None) -> Iterator[Row]:
+def _batch_rows(batch: Any, unpacked: Unpacked | None) -> Iterator[Row]:
+    from pyarrow import types
+
     sizes = [decoded(column) for column in batch.columns]
     names, rows, largest = batch.schema.names, batch.num_rows, max(sizes, default=0)
     if sum(sizes) > DECODED and rows > 1:
-        yield from _within(batch.slice(0, rows // 2), unpacked)
-        yield from _within(batch.slice(rows // 2), unpacked)
+        yield from _batch_rows(batch.slice(0, rows // 2), unpacked)
+        yield from _batch_rows(batch.slice(rows // 2), unpacked)
         return
     try:
         if sum(sizes) > DECODED:
@@ -92,84 +94,71 @@ def _within(batch: Any, unpacked: Unpacked | None) -> Iterator[Row]:
             unpacked.add(sum(sizes))
     except Malformed as error:
         raise Malformed(f"column {names[sizes.index(largest)]!r}: {error}") from None
-    plain = (column.dictionary_decode() if _is_texts(column.type) else column for column in batch.columns)
-    columns, same = [column.to_pylist() for column in plain], dict[str, str]()
+    columns, same = list[Any](), dict[str, str]()
+    for column in batch.columns:
+        is_texts = types.is_dictionary(column.type) and _is_text(column.type.value_type)
+        columns.append((column.dictionary_decode() if is_texts else column).to_pylist())
     for cells in zip(*columns, strict=True):
         # Of equal texts one is kept.
         shared = (same.setdefault(cell, cell) if isinstance(cell, str) else cell for cell in cells)
         yield plain_record(dict(zip(names, shared, strict=True)))
 
 
-def _is_texts(kind: Any) -> bool:
-    from pyarrow import types
-
-    return types.is_dictionary(kind) and _is_text(kind.value_type)
-
-
 def decoded(array: Any) -> int:
     """How many bytes the texts of an array of Arrow will take, and the numbers within its lists."""
     import pyarrow
-    from pyarrow import compute
+    from pyarrow import compute, types
 
-    kind, types = array.type, pyarrow.types
+    def total(numbers: Any) -> int:
+        return int(compute.sum(numbers.cast(pyarrow.int64())).as_py() or 0)
+
+    kind = array.type
     if isinstance(array, pyarrow.ExtensionArray):
         return decoded(array.storage)
     if types.is_dictionary(kind):
-        if not _texts_within(kind.value_type):
+        if not _has_texts(kind.value_type):
             return 0
         counts = array.indices.drop_null().value_counts()
         values = array.dictionary.take(counts.field("values"))
-        if not _is_text(values.type):
-            sizes = (decoded(values.slice(place, 1)) for place in range(len(values)))
-            return sum(count * size for count, size in zip(counts.field("counts").to_pylist(), sizes, strict=True))
-        lengths = compute.binary_length(values).cast(pyarrow.int64())
-        return compute.sum(compute.multiply(lengths, counts.field("counts"))).as_py() or 0
+        if _is_text(values.type):
+            return total(compute.multiply(compute.binary_length(values).cast(pyarrow.int64()), counts.field("counts")))
+        sizes = (decoded(values.slice(place, 1)) for place in range(len(values)))
+        return sum(count * size for count, size in zip(counts.field("counts").to_pylist(), sizes, strict=True))
     if types.is_run_end_encoded(kind):
         start, count = array.find_physical_offset(), array.find_physical_length()
         parts = (array.values.slice(place, 1) for place in range(start, start + count))
         return len(array) * max(map(decoded, parts), default=0)
     if types.is_string_view(kind) or types.is_binary_view(kind):
-        return sum(cell.as_buffer().size for cell in array if cell.is_valid)
+        return sum(int(cell.as_buffer().size) for cell in array if cell.is_valid)
     if _is_text(kind):
-        return compute.sum(compute.binary_length(array).cast(pyarrow.int64())).as_py() or 0
+        return total(compute.binary_length(array))
     if types.is_struct(kind):
         return sum(map(decoded, array.flatten()))
     if types.is_map(kind):
         first, count = array.offsets[0].as_py(), array.offsets[-1].as_py() - array.offsets[0].as_py()
         keys, values = array.keys.slice(first, count), array.items.slice(first, count)
-        return int(2 * WIDTH * count + decoded(keys) + decoded(values))
-    if _is_list(kind):
-        counts = compute.sum(compute.list_value_length(array)).as_py() or 0
+        return 2 * WIDTH * count + decoded(keys) + decoded(values)
+    views = types.is_list_view(kind) or types.is_large_list_view(kind)
+    if views or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         # A view may name the same values many times, which flattening would write out.
-        views = types.is_list_view(kind) or types.is_large_list_view(kind)
         inner = array.values if views else array.flatten()
         size = WIDTH * len(inner) + decoded(inner)
-        return int(size * counts / len(inner)) if views and len(inner) else size
+        return int(size * total(compute.list_value_length(array)) / len(inner)) if views and len(inner) else size
     return 0
-
-
-def _is_list(kind: Any) -> bool:
-    from pyarrow import types
-
-    views = types.is_list_view(kind) or types.is_large_list_view(kind)
-    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return lists or views  # type: ignore[no-any-return]
 
 
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return texts or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)  # type: ignore[no-any-return]
+    views = types.is_string_view(kind) or types.is_binary_view(kind)
+    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    return bool(views or texts)
 
 
-def _texts_within(kind: Any) -> bool:
+def _has_texts(kind: Any) -> bool:
     """Whether a type is of texts, or has some inside."""
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        return _texts_within(kind.value_type)
-    return _is_text(kind) or any(_texts_within(kind.field(place).type) for place in range(kind.num_fields))
+    inner = [kind.field(place).type for place in range(kind.num_fields)]
+    return _is_text(kind) or any(map(_has_texts, [*inner, *([kind.value_type] if hasattr(kind, "index_type") else [])]))
 
 
 def check_dataset(files: Iterable[Path]) -> None:
@@ -192,12 +181,9 @@ def check_dataset(files: Iterable[Path]) -> None:
 
 def _is_plain(kind: Any) -> bool:
     """Whether values of a type of Arrow, and all within them, take the place that they have."""
-    from pyarrow import types
-
-    shared = (types.is_dictionary, types.is_run_end_encoded, types.is_string_view, types.is_binary_view)
-    if any(is_one(kind) for is_one in (*shared, types.is_list_view, types.is_large_list_view)):
-        return False
-    return all(_is_plain(kind.field(place).type) for place in range(kind.num_fields))
+    views = ("string_view", "binary_view", "list_view", "large_list_view")
+    shared = str(kind).startswith(("dictionary", "run_end_encoded", *views))
+    return not shared and all(_is_plain(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def dataset_rows(dataset: Any) -> Iterator[Row]:

@@ -8,40 +8,55 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from fairagent.collection.bounds import STORED
-from fairagent.collection.config import DocumentsFile
-from fairagent.collection.forms import count_records, files_of, records
+from fairagent.collection.config import ROW, DocumentsFile
+from fairagent.collection.forms import ROW_WARNING, count_records, files_of, mended_note, records
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, read_text, shown, template_fields
-from fairagent.collection.row_ids import ROW, ROW_WARNING, mended_note
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.digests import file_digest
 from fairagent.types import Document
 from fairagent.types.common import counted
 
-if TYPE_CHECKING:
-    from fairagent.collection.collection import Source
+
+class Source(Protocol):
+    """Where the documents of a collection come from."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was odd in the last complete pass, though no error."""
+
+    def __iter__(self) -> Iterator[Document]:
+        """Read the documents."""
+
+    def count(self) -> int:
+        """About how many documents there are, for a progress bar."""
+
+    def fingerprint(self) -> str:
+        """A hash that changes whenever the documents do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
     """The document files of one collection and what their fields mean; iterating reads them.
 
-    A pass that meets an error yields nothing from there on, reads to the end and raises one DataError
-    with all of them. A pass needs 8 bytes a document (to notice ids that occur twice).
+    With a `share` below 1 they are those whose id has a hash below it, whatever else there is. A pass that meets an
+    error yields nothing from there on, reads to the end and raises one DataError with all of them. A pass needs 8 bytes
+    a document (to notice ids that occur twice).
     """
 
     name: str
     paths: tuple[Path, ...]
     fields: DocumentsFile
+    share: float = 1.0
     _mended: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _blank: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Document]:
-        faults, blank = Faults(), 0
+        faults, blank, empty = Faults(), 0, True
         self._mended.clear()
         hashes = array("q")
         titled = self.fields.title is None
@@ -56,7 +71,8 @@ class Documents:
                     continue
                 hashes.append(hash(document.id))
                 blank += not document.text.strip()
-                if not faults:
+                if not faults and self._is_drawn(document.id):
+                    empty = False
                     yield document
             if faults.mended:
                 self._mended[path.name] = mended_note(faults.mended, path.name)
@@ -68,6 +84,14 @@ class Documents:
         self._find_duplicates(hashes, faults)
         faults.check(f"the documents of collection {self.name!r}")
         self._blank[:] = blank_note(blank, len(hashes))
+        if empty:
+            raise UsageError(f"`share: {self.share}` of the documents leaves none; use more of them")
+
+    def _is_drawn(self, id: str) -> bool:
+        if self.share == 1:
+            return True
+        digest = hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:8]) < self.share * 2**64
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -75,8 +99,8 @@ class Documents:
         return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._mended.values(), *self._blank)
 
     def count(self) -> int:
-        """How many documents the files seem to hold; errors show up when the documents are read."""
-        return sum(count_records(path, self.fields) for path in self.paths)
+        """About how many documents the files seem to hold; errors show up when the documents are read."""
+        return round(self.share * sum(count_records(path, self.fields) for path in self.paths))
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over the bytes of the files, in order, and the fields; not over their names."""
@@ -90,17 +114,16 @@ class Documents:
                 digest.update(bytes.fromhex(file_digest(path)))
             except FileNotFoundError:
                 raise DataError(f"{path}: the document file is gone") from None
-        return digest.hexdigest()
+        whole = digest.hexdigest()
+        return whole if self.share == 1 else hashlib.sha256(f"{whole} {self.share}".encode()).hexdigest()
 
     def _find_duplicates(self, hashes: array[int], faults: Faults) -> None:
         """Add an error for each id that came before; reads the files again only if hashes are equal."""
         ordered = np.sort(np.frombuffer(hashes, np.int64)) if hashes else np.empty(0, np.int64)
         suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
-        if not suspects:
-            return
         first: dict[str, str] = {}
         read_id = field_reader(self.fields.id)
-        for path in self.paths:
+        for path in self.paths if suspects else ():
             for number, record in records(path, self.fields, Faults()):
                 try:
                     id = read_id(record)
@@ -176,39 +199,3 @@ class NoDocuments:
     def fingerprint(self) -> str:
         """The same for all."""
         return ""
-
-
-def drawn(source: Source, share: float) -> Source:
-    """A `share` (0 to 1) of the documents of a source, by a hash of their ids; all of them are the source itself."""
-    return source if share == 1 else Drawn(source, share)
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A `share` of the documents of a source: those whose id has a hash below it, whatever else there is."""
-
-    source: Source
-    share: float
-
-    def __iter__(self) -> Iterator[Document]:
-        empty = True
-        for document in self.source:
-            digest = hashlib.sha256(document.id.encode("utf-8", "surrogatepass")).digest()
-            if int.from_bytes(digest[:8]) < self.share * 2**64:
-                empty = False
-                yield document
-        if empty:
-            raise UsageError(f"`share: {self.share}` of the documents leaves none; use more of them")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Those of the source."""
-        return self.source.notes
-
-    def count(self) -> int:
-        """About how many there are."""
-        return round(self.share * self.source.count())
-
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) over that of the source and the share."""
-        return hashlib.sha256(f"{self.source.fingerprint()} {self.share}".encode()).hexdigest()

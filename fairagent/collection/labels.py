@@ -13,8 +13,7 @@ from fairagent.collection.forms import records
 from fairagent.collection.groups import Groups, JoinedGroups
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.spellings import join_spellings
-from fairagent.collection.table import GroupTable
-from fairagent.collection.table_buffer import Labels, TableBuffer
+from fairagent.collection.table import GroupTable, Labels, TableBuffer
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.settings.faults import no_such
@@ -47,10 +46,11 @@ class LabelReader:
 
     def buffer(self) -> TableBuffer:
         """An empty buffer for these dimensions."""
+        columns = self.dimensions.items()
         return TableBuffer(
-            {name: column.all_labels for name, column in self.dimensions.items()},
-            [name for name, column in self.dimensions.items() if not column.normalize],
-            [name for name, column in self.dimensions.items() if column.predicted],
+            {name: column.all_labels for name, column in columns},
+            [name for name, column in columns if not column.normalize],
+            [name for name, column in columns if column.predicted],
             [*self.types, *self.of_all],
         )
 
@@ -72,25 +72,21 @@ class LabelReader:
                     del self.unmapped[name]
                 elif value not in (None, "", []):
                     self.unmapped[name][str(value).strip()] += 1
-            if not column.labels:
-                self._note_types(name, value, number)
+            types = self.value_types[name]
+            for part in () if column.labels else value if isinstance(value, list) else (value,):
+                # The first value of each type; a text that is a number may stand among texts as among numbers.
+                if isinstance(part, str) and "text" not in types:
+                    text = part.strip()
+                    if text and not text.lstrip("-").isdecimal() and text not in column.map:
+                        types["text"] = part, number
+                elif isinstance(part, int | float) and label_text(part) not in column.map:
+                    types.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
         return labels
-
-    def _note_types(self, name: str, value: object, number: int) -> None:
-        """Note the first value of each type; a text that is a number may stand among texts as among numbers."""
-        types, map = self.value_types[name], self.dimensions[name].map
-        for part in value if isinstance(value, list) else (value,):
-            if isinstance(part, str) and "text" not in types:
-                text = part.strip()
-                if text and not text.lstrip("-").isdecimal() and text not in map:
-                    types["text"] = part, number
-            elif isinstance(part, int | float) and label_text(part) not in map:
-                types.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
 
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
         self.missing_types -= {name for name in self.missing_types if self.types[name].column in record}
-        own = []
+        of_type = []
         for name, type in self.types.items():
             value = record.get(type.column)
             # What a JSON file denies is no value like any other.
@@ -98,9 +94,9 @@ class LabelReader:
                 continue
             texts = [label_text(part).strip() for part in (value if isinstance(value, list) else [value])]
             if any(text in type.values if type.values else text for text in texts):
-                own.append(name)
-        self.unused_types.difference_update(own)
-        return [*own, *self.of_all]
+                of_type.append(name)
+        self.unused_types.difference_update(of_type)
+        return [*of_type, *self.of_all]
 
     def check(self, path: Path, faults: Faults) -> None:
         """Add an error for each column that no record had (one may lack it), and each type that no record is of."""
@@ -126,10 +122,8 @@ class LabelReader:
 
 def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | None:
     """The table of one groups file; None where it has faults, which are added to `faults`."""
-    reader = LabelReader(block.dimensions)
+    reader, read_id, before = LabelReader(block.dimensions), field_reader(block.id), faults.count
     buffer = reader.buffer()
-    read_id = field_reader(block.id)
-    before = faults.count
     for number, record in records(path, block, faults):
         try:
             labels, types = reader.read(record, number), reader.read_types(record)
@@ -144,31 +138,26 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
 
 def labels_of(value: object, column: DimensionColumn) -> Labels:
     """The labels in one cell; ValueError where it holds no text, whole number, list or mapping."""
-    labels, known, rest = _labels_of(value, column), column.labels or (), column.rest
-    if rest is None or not labels:
-        return labels
-    if isinstance(labels, Mapping):
-        others = {label: (rest,) for label in labels if label not in (*known, UNKNOWN)}
-        return _mapped_weights(labels, column.model_copy(update={"map": others}))
-    if isinstance(labels, str):
-        return labels if labels in known else rest
-    return list(dict.fromkeys(label if label in known else rest for label in labels if label))
-
-
-def _labels_of(value: object, column: DimensionColumn) -> Labels:
-    """As they are in the cell, or as its `map` says."""
     if value is None or (isinstance(value, str) and not value):
         return None
+    known, rest = column.labels or (), column.rest
     if isinstance(value, Mapping):
-        return _mapped_weights(value, column) if column.map else value
+        labels = _mapped_weights(value, column) if column.map else value
+        if rest is None:
+            return labels
+        others = {label: (rest,) for label in labels if label not in (*known, UNKNOWN)}
+        return _mapped_weights(labels, column.model_copy(update={"map": others}))
     if isinstance(value, str) and column.separator is None and not column.map:
-        return value.strip()
+        label = value.strip()
+        return label if rest is None or not label or label in known else rest
     if isinstance(value, str):
         parts = value.split(column.separator) if column.separator else [value]
     else:
         parts = [label_text(part) for part in (value if isinstance(value, list) else [value])]
-    labels = [part.strip() for part in parts]
-    return [label for part in labels for label in column.map.get(part, (part,))]
+    mapped = [label for part in parts for label in column.map.get(part.strip(), (part.strip(),))]
+    if rest is None:
+        return mapped
+    return list(dict.fromkeys(label if label in known else rest for label in mapped if label))
 
 
 def _mapped_weights(weights: Mapping[str, float], column: DimensionColumn) -> dict[str, float]:
@@ -201,10 +190,10 @@ def labeled(
     if (isinstance(labels, str) and labels != JOIN) or not isinstance(labels, str | Mapping | None):
         raise UsageError(f"labels={shown(labels)}: expected {JOIN!r}, or dimension -> {JOIN!r} or value -> label")
     wanted = dict.fromkeys(columns, JOIN) if isinstance(labels, str) else dict[str, Any](labels or {})
-    if strange := [name for name in wanted if name not in columns]:
-        raise UsageError(f"labels: {no_such('dimension', strange[0], columns)}")
     made, doubts = dict(columns), list[str]()
     for name, how in wanted.items():
+        if name not in columns:
+            raise UsageError(f"labels: {no_such('dimension', name, columns)}")
         column = columns[name]
         if isinstance(how, Mapping):
             if column.map:
@@ -214,15 +203,14 @@ def labeled(
         elif how != JOIN:
             raise UsageError(f"labels: {name!r} is {shown(how)}, expected {JOIN!r} or value -> label")
         elif not column.map:
-            spelled = (*(column.labels or ()), *known.get(name, ()))
             counts: Counter[str] = Counter()
             for cell in cells(name):
                 # What is no label is an error when the rows are read.
                 with suppress(ValueError):
-                    own = labels_of(cell, column)
-                    counts.update([own] if isinstance(own, str) else list(own or ()))
+                    found = labels_of(cell, column)
+                    counts.update([found] if isinstance(found, str) else list(found or ()))
             del counts[""]
-            spellings = join_spellings(counts, spelled)
+            spellings = join_spellings(counts, (*(column.labels or ()), *known.get(name, ())))
             made[name] = column.model_copy(update={"map": spellings.map})
             doubts += [f"{name!r}: {doubt}" for doubt in spellings.doubts]
     return made, doubts
@@ -235,9 +223,9 @@ def label_notes(groups: Groups, remedy: str) -> list[str]:
     `group_notes` says. Intersections have notes of their own.
     """
     notes = []
-    parts = groups.parts if isinstance(groups, JoinedGroups) else (groups,)
-    for part in [one for one in parts if isinstance(one, GroupTable)]:
-        for dimension in part.dimensions:
+    for part in groups.parts if isinstance(groups, JoinedGroups) else (groups,):
+        for dimension in part.dimensions if isinstance(part, GroupTable) else ():
+            assert isinstance(part, GroupTable)
             unknown, *known = part.shares(dimension).tolist()
             shares = {label: share for label, share in zip(part.labels(dimension), known, strict=True) if share}
             if joined := join_spellings(shares).map:

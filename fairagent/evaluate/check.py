@@ -14,7 +14,7 @@ from fairagent.collection import Collection, load_collection
 from fairagent.collection.documents import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
-from fairagent.collection.target_choice import target_choice
+from fairagent.collection.targets import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems

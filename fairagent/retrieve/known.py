@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.collection import Collection
+from fairagent.collection.collection import states_of
 from fairagent.collection.known import NAMED, KnownIds, known_documents
-from fairagent.collection.origin import states_of
 from fairagent.errors import FairAgentError, IndexMismatch
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.manifest import MANIFEST, Manifest, chunks_of

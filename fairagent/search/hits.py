@@ -29,9 +29,8 @@ from fairagent.collection.labels import Labeling, label_notes, labeled, labels_o
 from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.collection.spellings import meant
-from fairagent.collection.table_buffer import Labels, TableBuffer
-from fairagent.collection.target_choice import following
-from fairagent.collection.targets import GivenTarget, share_faults
+from fairagent.collection.table import Labels, TableBuffer
+from fairagent.collection.targets import GivenTarget, following, share_faults
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
 from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in, read_hit

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from fairagent.collection.exposure import ExposureMeter, total_gap
-from fairagent.collection.target_choice import below_corpus, following
+from fairagent.collection.targets import below_corpus, following
 from fairagent.retrieve.base import Retriever, TextSource, engine_seconds, shown
 from fairagent.search.loop.base import LoopResult, relevance_in
 from fairagent.settings import Settings

@@ -70,9 +70,9 @@ def test_41_no_index(tmp_path: Path) -> None:
 
 
 def test_42_without_a_package_what_to_install_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for missing in ("sentence_transformers", "distributed", "ir_datasets"):
+    for missing in ("sentence_transformers", "distributed"):
         monkeypatch.setitem(sys.modules, missing, None)
-    from fairagent.collection.named_datasets import write_dataset
+
     from fairagent.evaluate.workers import dask
     from fairagent.guests.dense.encoders import SentenceEncoder
 
@@ -80,8 +80,6 @@ def test_42_without_a_package_what_to_install_is_named(tmp_path: Path, monkeypat
         SentenceEncoder("all-MiniLM-L6-v2").encode(["a"])
     with pytest.raises(BackendUnavailable, match=r"fairagent\[dask\]"), dask("local"):
         pass
-    with pytest.raises(BackendUnavailable, match=r"fairagent\[trec\]"):
-        write_dataset("vaswani", tmp_path)
 
 
 def test_43_the_key_is_in_nothing_that_is_written(

@@ -1,4 +1,9 @@
-"""The track's topics (a title, the relevant pages, and in some files keywords, scope and homepage), and its files."""
+"""The TREC Fair Ranking track as a collection, from its official files.
+
+    load_track("trec-fair", year=2022, split="eval", dimensions=["sub-geo", "gender"])
+
+Articles are streamed; judgments and groups are compact arrays.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +12,44 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fairagent.collection.collection import Collection
 from fairagent.collection.records import Faults, json_records, listed, read_text, shown
+from fairagent.collection.targets import TARGET, TrecEstimatedTarget
+from fairagent.collection.trec_fair.corpus import Corpus
+from fairagent.collection.trec_fair.metadata import population, read_relevant_pages, track_groups
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import IntArray, Year
 from fairagent.storage.readers import SUFFIXES
 from fairagent.types import Topic
 
 QueryField = Literal["title", "keywords"]
+Split = Literal["train", "eval"]
 EXTRA = ("keywords", "scope", "homepage", "url")
 """Fields that stay with a topic beside its title."""
+DEFAULT_DIMENSIONS: dict[Year, tuple[str, ...]] = {2021: ("geo", "gender"), 2022: ("sub-geo", "gender")}
+"""The two that 2021 measured, and 2022 again as its subset "2021"."""
+CORPUS: dict[Year, tuple[str, ...]] = {
+    2021: ("trec_corpus.json",),
+    2022: tuple(f"trec_corpus_20220301_{form}.json" for form in ("plain", "text")),
+}
+METADATA: dict[Year, tuple[str, ...]] = {
+    2021: ("trec_metadata_eval.json", "trec_metadata.json"),
+    2022: ("trec_2022_articles_discrete_assessed.json", "trec_2022_articles_discrete.json"),
+}
+"""2022: the official evaluation used the `assessed` file. 2021: gender came with the evaluation."""
+TOPICS: dict[tuple[Year, Split], tuple[str, ...]] = {
+    (2021, "train"): ("trec_topics.json",),
+    (2021, "eval"): ("2021-eval-topics-with-qrels.json", "eval-topics-with-qrels.json"),
+    (2022, "train"): ("trec_2022_train_reldocs.jsonl",),
+    (2022, "eval"): ("trec_2022_eval_reldocs.jsonl",),
+}
+KEYWORDS: dict[tuple[Year, Split], tuple[str, ...]] = {
+    (2021, "train"): (),
+    (2021, "eval"): ("eval-topics.json",),
+    (2022, "train"): ("train_topics_meta.jsonl", "topics_keywords.jsonl"),
+    (2022, "eval"): ("eval_topics_meta.jsonl", "topics_keywords.jsonl"),
+}
+"""Files with more about the topics; they may be missing."""
 
 
 class PageGrades(Mapping[str, int]):
@@ -44,17 +78,54 @@ class PageGrades(Mapping[str, int]):
         return int(self._pages.size)
 
 
-def read_track_topics(path: Path, query: QueryField, keywords: Path | None = None) -> dict[str, Topic]:
+def load_track(
+    folder: Path | str,
+    year: Year = 2022,
+    split: Split = "eval",
+    dimensions: Sequence[str] | None = None,
+    query: QueryField = "title",
+    keywords: Path | str | None = None,
+    name: str = "",
+) -> Collection:
+    """The collection of a year and split from the official files in `folder` (this module's lists).
+
+    `dimensions` are names of the track's (default: geography of the subject, and gender); memberships are its page
+    alignments, not normalized. A topic's query is its title, or its `keywords` joined, which come from the file of that
+    name where the topics have none. The groups are cached beside the metadata, so that only the first load reads it.
+    Raises DataError with file and line, UsageError for another year, split or dimension.
+    """
+    files = find_track_files(folder, year, split)
+    chosen = tuple(dimensions or DEFAULT_DIMENSIONS[year])
+    world = population(year, chosen)
+    topics = _read_topics(files.topics, query, Path(keywords) if keywords else files.keywords)
+    judged = read_relevant_pages(files.topics)
+    groups, notes = track_groups(files.metadata, year, chosen)
+    name = name or f"trec-fair-{year}-{split}"
+    assert files.corpus is not None
+    return Collection(
+        name=name,
+        topics=topics,
+        qrels={topic: PageGrades(judged.qrels[topic]) for topic in topics},
+        groups=groups,
+        population=world,
+        notes=(*judged.notes, *notes),
+        source=Corpus(name, files.corpus),
+        target=TrecEstimatedTarget(),
+        judged=TARGET,
+    )
+
+
+def _read_topics(path: Path, query: QueryField, keywords: Path | None) -> dict[str, Topic]:
     """Topic id -> Topic from a file of topics, in its order; `keywords` is a file with more fields of the same topics.
 
-    The title is searched, or with `query="keywords"` the keywords. Raises one DataError with every error by file and
-    line: fields of another form, topics that occur twice, no keywords where they are searched.
+    Raises one DataError with every error by file and line: fields of another form, topics that occur twice, no keywords
+    where they are searched.
     """
     faults = Faults()
     more = dict(_fields(keywords, faults)) if keywords else {}
     topics, without = dict[str, Topic](), list[str]()
-    for id, own in _fields(path, faults):
-        fields = {**more.get(id, {}), **own}
+    for id, of_topic in _fields(path, faults):
+        fields = {**more.get(id, {}), **of_topic}
         if words := fields.pop(query, None):
             topics[id] = Topic(id, words if isinstance(words, str) else " ".join(words), fields)
         else:
@@ -88,32 +159,6 @@ def _fields(path: Path, faults: Faults) -> Iterator[tuple[str, dict[str, Any]]]:
             faults.add(path, number, str(error))
 
 
-Split = Literal["train", "eval"]
-
-CORPUS: dict[Year, tuple[str, ...]] = {
-    2021: ("trec_corpus.json",),
-    2022: tuple(f"trec_corpus_20220301_{form}.json" for form in ("plain", "text")),
-}
-METADATA: dict[Year, tuple[str, ...]] = {
-    2021: ("trec_metadata_eval.json", "trec_metadata.json"),
-    2022: ("trec_2022_articles_discrete_assessed.json", "trec_2022_articles_discrete.json"),
-}
-"""2022: the official evaluation used the `assessed` file. 2021: gender came with the evaluation."""
-TOPICS: dict[tuple[Year, Split], tuple[str, ...]] = {
-    (2021, "train"): ("trec_topics.json",),
-    (2021, "eval"): ("2021-eval-topics-with-qrels.json", "eval-topics-with-qrels.json"),
-    (2022, "train"): ("trec_2022_train_reldocs.jsonl",),
-    (2022, "eval"): ("trec_2022_eval_reldocs.jsonl",),
-}
-KEYWORDS: dict[tuple[Year, Split], tuple[str, ...]] = {
-    (2021, "train"): (),
-    (2021, "eval"): ("eval-topics.json",),
-    (2022, "train"): ("train_topics_meta.jsonl", "topics_keywords.jsonl"),
-    (2022, "eval"): ("eval_topics_meta.jsonl", "topics_keywords.jsonl"),
-}
-"""Files with more about the topics; they may be missing."""
-
-
 @dataclass(frozen=True, slots=True)
 class TrackFiles:
     """Where the files of a year and split are; `corpus` is None where it is not needed, `keywords` where absent."""
@@ -133,21 +178,16 @@ def find_track_files(folder: Path | str, year: Year = 2022, split: Split = "eval
         raise UsageError(f"year {year!r}, split {split!r}: there are the years 2021 and 2022, and train and eval")
     folder, faults = Path(folder), Faults()
 
-    def there(names: Sequence[str]) -> Path | None:
+    def there(names: Sequence[str], what: str = "") -> Path | None:
         places = (folder / f"{name}{end}" for name in names for end in (*SUFFIXES, ""))
-        return next((path for path in places if path.is_file()), None)
-
-    def needed(names: Sequence[str], what: str) -> Path:
-        path = there(names)
-        if path is None:
+        path = next((path for path in places if path.is_file()), None)
+        if what and path is None:
             faults.add(folder, None, f"no {what}: {' or '.join(names)} (or with .gz) is expected here")
-        return path or folder / names[0]
+        return path
 
-    files = TrackFiles(
-        needed(CORPUS[year], "corpus") if corpus else None,
-        needed(METADATA[year], "metadata"),
-        needed(TOPICS[year, split], "topics with relevant pages"),
-        there(KEYWORDS[year, split]),
-    )
+    articles = there(CORPUS[year], "corpus") if corpus else None
+    metadata, topics = there(METADATA[year], "metadata"), there(TOPICS[year, split], "topics with relevant pages")
     faults.check(f"the files of TREC Fair {year}, {split}")
-    return files
+    assert metadata
+    assert topics
+    return TrackFiles(articles, metadata, topics, there(KEYWORDS[year, split]))
