@@ -33,7 +33,7 @@ from fairagent.measures import Interval, calibration_error, confusion_matrix, re
 from fairagent.measures.label_error import Bin, mean_under_error
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import plain_words
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import open_vectors
 from fairagent.search.pipeline import engine_alone

@@ -8,19 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guests.dense.test_ann import DOCUMENTS as MANY
-from guests.dense.test_ann import ENCODER, QUERIES
+from retrieve.test_ann import DOCUMENTS as MANY
+from retrieve.test_ann import ENCODER, QUERIES
 from retrieve.test_dense import MADE, Made, Words
 from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.guests.dense import ann as ann_build
-from fairagent.guests.dense.ann import INDEX
+from fairagent.retrieve import ann as ann_build
 from fairagent.retrieve import manifest
-from fairagent.retrieve.ann import AnnManifest, build_ann, open_ann
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.ann import INDEX, AnnManifest, build_ann, open_ann
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.storage import digests
 from fairagent.storage.digests import record_files
 
@@ -88,7 +86,7 @@ def test_109_what_cannot_be_is_found_when_it_is_used(copy: Path, monkeypatch: py
     path.write_bytes(whole[:-8] + (10**6).to_bytes(8, "little"))
     found = open_ann(copy / "ann", copy / "dense")
     with pytest.raises(IndexMismatch, match="names documents that are not there"):
-        found.looked_at(ENCODER.queries(["1"])[0], 4_000, found.manifest.cells)
+        found.in_cells(ENCODER.queries(["1"])[0], 4_000, found.manifest.cells)
     cells = AnnManifest.read(copy / "ann").cells
     # How many documents each cell has, as 64-bit numbers in one piece.
     sizes = whole.index(b"full") + 4 + 8
@@ -162,7 +160,7 @@ def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
     def killed(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    for place, name in ((ann_build, "_trained"), (ann_build, "_measured"), (manifest, "write_whole")):
+    for place, name in ((ann_build, "cells_for"), (ann_build, "_measured"), (manifest, "write_whole")):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, killed)
             with pytest.raises(KeyboardInterrupt):

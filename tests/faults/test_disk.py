@@ -19,11 +19,10 @@ from retrieve.test_dense import Words
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.run import read_outcomes
 from fairagent.guests.dense.splade import SpladeRetriever, build_splade_index
-from fairagent.retrieve import encoded
+from fairagent.retrieve import dense as dense_engine
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.storage.folders import MARKER
 from fairagent.types import Document, Query
 
@@ -174,7 +173,7 @@ def _splade(folder: Path) -> tuple[str, ...]:
 def test_76_and_175_a_power_cut_while_an_index_is_replaced_leaves_the_old_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, answer: Answer, old: Made, new: Made
 ) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", 10)
+    monkeypatch.setattr(dense_engine, "CHUNK", 10)
     build(new, tmp_path / "whole")
     after = answer(tmp_path / "whole")
     (tmp_path / "work").mkdir()

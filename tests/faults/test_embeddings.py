@@ -16,9 +16,8 @@ from fairagent.cli import app
 from fairagent.errors import BudgetExceeded, IndexMismatch, ReplyInvalid
 from fairagent.guests.testing import LoopbackServer, ServerReply, embeddings
 from fairagent.llm.models import Models
-from fairagent.retrieve import encoded
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve import dense as dense_engine
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import EndpointEncoder, open_encoder
 from fairagent.settings import BudgetSettings, ModelSettings
 from fairagent.types import Document, Query
@@ -32,7 +31,7 @@ PROBE = 1
 
 @pytest.fixture(autouse=True)
 def _blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", 64)
+    monkeypatch.setattr(dense_engine, "CHUNK", 64)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
@@ -84,7 +83,7 @@ def test_187_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackSer
         return embeddings(request["input"], length["now"])
 
     server.script = replaced
-    with pytest.raises(ReplyInvalid, match="vectors of 8 numbers for 'small'; 16 were expected, as before"):
+    with pytest.raises(ReplyInvalid, match="vectors of 8 numbers; 16 were expected, as before"):
         build_dense_index(MADE, index, opened(server, cache))
     assert not index.exists()
     server.script = lambda request: embeddings(request["input"], 8)

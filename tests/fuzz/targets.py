@@ -339,7 +339,7 @@ def index_seed() -> Path:
     """An index of the tiny collection, and light vectors of it."""
     from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.light.build import build_light
+    from fairagent.retrieve.light import build_light
 
     place = ROOT / "indexes"
     if not place.is_dir():
@@ -369,8 +369,7 @@ def indexes(random: Random, folder: Path) -> None:
     from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.retrieve.dense import DenseRetriever
-    from fairagent.retrieve.light.build import build_light
-    from fairagent.retrieve.light.encoder import LightEncoder
+    from fairagent.retrieve.light import LightEncoder, build_light
     from fairagent.storage.digests import RECORD
 
     shutil.copytree(index_seed(), folder, dirs_exist_ok=True)
@@ -402,10 +401,8 @@ def indexes(random: Random, folder: Path) -> None:
 
 @target(3)
 def template(random: Random, folder: Path) -> None:
-    from fairagent.llm.prompts import Prompts
-    from fairagent.llm.prompts.folder import shipped_folder
-    from fairagent.llm.prompts.specimens import SPECIMENS
-    from fairagent.llm.prompts.template import read_prompt
+    from fairagent.llm.prompts import Prompts, shipped_folder
+    from fairagent.llm.prompts.template import read_prompt, specimens
 
     path = random.choice(sorted(shipped_folder().glob("*.j2")))
     write(random, folder, {path.name: path.read_bytes()})
@@ -413,8 +410,8 @@ def template(random: Random, folder: Path) -> None:
     read = read_prompt(folder / path.name, faults)
     if random.random() < 0.05:  # all templates are compiled then, which takes a while
         Prompts(folder)
-    elif read and path.stem in SPECIMENS:
-        read.render(SPECIMENS[path.stem])
+    elif read and path.stem in specimens():
+        read.render(specimens()[path.stem])
 
 
 @target(6)
