@@ -137,7 +137,7 @@ def decoded(array: Any) -> int:
     if types.is_map(kind):
         first, count = array.offsets[0].as_py(), array.offsets[-1].as_py() - array.offsets[0].as_py()
         keys, values = array.keys.slice(first, count), array.items.slice(first, count)
-        return 2 * WIDTH * count + decoded(keys) + decoded(values)
+        return int(2 * WIDTH * count + decoded(keys) + decoded(values))
     views = types.is_list_view(kind) or types.is_large_list_view(kind)
     if views or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         # A view may name the same values many times, which flattening would write out.
