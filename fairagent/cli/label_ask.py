@@ -31,7 +31,7 @@ def ask(
     Ctrl-C, the end of the input and "q" end it; what was answered stays. A number is one of the labels that there are,
     other text a new one.
     """
-    from fairagent.labeling.asking import LabelAsking
+    from fairagent.labeling.labeler import LabelAsking
 
     asking, done = LabelAsking(site, dimension, file), 0
     with status(hidden=log_prompts):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fairagent import measures
 from fairagent.collection import Collection, Target
-from fairagent.collection.label_errors import under_error
+from fairagent.collection.labels import under_error
 from fairagent.collection.targets import ESTIMATE_FROM, make_targets
 from fairagent.errors import UsageError
 from fairagent.measures import Discount, group_exposure, parse_discount

@@ -7,16 +7,12 @@ but of one that had to make way for it.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from fairagent.collection.bounds import Bounds, bounded, error_text, plain_record
-from fairagent.collection.columns import BATCH, check_dataset, dataset_rows, parquet_rows, table_rows
 from fairagent.collection.config import CONTENT, ROW, RecordsFile
 from fairagent.collection.records import (
     LONGEST_ID,
@@ -30,9 +26,9 @@ from fairagent.collection.records import (
     shown,
     tsv_records,
 )
-from fairagent.errors import DataError, FairAgentError, UsageError
+from fairagent.collection.rows import check_dataset, dataset_rows, parquet_rows
 from fairagent.storage.packages import expect_installed
-from fairagent.storage.readers import MOST_COLUMNS, Malformed, file_text, parse_json, too_many_columns
+from fairagent.storage.readers import Malformed, file_text, parse_json
 from fairagent.types.common import counted
 
 DATASET, SPLITS, ABOUT = "state.json", "dataset_dict.json", "dataset_info.json"
@@ -109,64 +105,6 @@ def _dataset(path: Path) -> Iterator[Record]:
 
     check_dataset(file for file in files_of(path) if file.suffix == ".arrow" and file.is_file())
     return dataset_rows(load_from_disk(str(path)))
-
-
-def rows_of(source: Any, bounds: Bounds) -> Iterator[tuple[int, Record]]:
-    """The numbered rows of a table of pandas, polars, pyarrow or `datasets`, or of an iterable.
-
-    The tables' own methods are called, so none of these packages is imported. Rows of an iterable are mappings,
-    named tuples or dataclasses. Raises UsageError, with the number of the row, for anything else; DataError, with row
-    and column, for what is beyond the bounds, and for objects that raise when they are looked at.
-    """
-    for number, row in bounded(_table_rows(source), "row", bounds, source):
-        try:
-            if hasattr(row, "_asdict"):
-                row = row._asdict()
-            elif dataclasses.is_dataclass(row):
-                row = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
-            if not isinstance(row, Mapping):
-                kind = type(row).__name__
-                raise UsageError(
-                    f"row {number} is a {kind} ({shown(row)}); expected a dict, a named tuple or a dataclass"
-                )
-            record = plain_record(row)
-        except FairAgentError:
-            raise
-        except Malformed as error:
-            raise DataError(f"row {number}: {error}") from None
-        except Exception as error:
-            raise DataError(f"row {number} cannot be read: {error_text(error)}") from None
-        yield number, record
-
-
-def _table_rows(source: Any) -> Iterable[Any]:
-    """The rows of a table of any kind, or the iterable itself; each kind is known by a method."""
-    try:
-        if hasattr(source, "to_pylist"):
-            return table_rows(source)
-        if hasattr(source, "iter_rows"):
-            return source.iter_rows(named=True)  # type: ignore[no-any-return]
-        if hasattr(source, "convert_dtypes"):
-            return _frame_rows(source)
-        if hasattr(source, "with_format") and hasattr(source, "features"):
-            return dataset_rows(source)
-        if isinstance(source, Iterable):
-            return source
-    except Exception as error:
-        raise DataError(f"a {type(source).__name__} cannot be read: {error_text(error)}") from None
-    name = type(source).__name__
-    raise UsageError(f"a {name} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
-
-
-def _frame_rows(source: Any) -> Iterator[Mapping[Any, Any]]:
-    """The rows of a DataFrame of pandas, whose categories are written out a batch at a time."""
-    if len(source.columns) > MOST_COLUMNS:
-        raise Malformed(too_many_columns(len(source.columns)))
-    # Whole numbers beside empty cells are no fractions, and an empty cell is None.
-    frame = source.convert_dtypes()
-    for start in range(0, len(frame), BATCH):
-        part = frame.iloc[start : start + BATCH].astype(object)
-        yield from part.where(part.notna(), None).to_dict("records")
 
 
 def count_records(path: Path, fields: RecordsFile) -> int:

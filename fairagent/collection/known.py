@@ -12,8 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from fairagent.collection.collection import Collection
-from fairagent.collection.documents import Documents, DocumentsInMemory
+from fairagent.collection.collection import Collection, Documents, DocumentsInMemory
 from fairagent.collection.forms import files_of
 from fairagent.collection.groups import Groups, tables_of
 from fairagent.collection.records import shown

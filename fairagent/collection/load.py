@@ -9,8 +9,18 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from fairagent.collection.bounds import Bounds, weight
-from fairagent.collection.collection import Collection, Origin, State, states_of
+from fairagent.collection.collection import (
+    Collection,
+    Documents,
+    DocumentsInMemory,
+    NoDocuments,
+    Origin,
+    Source,
+    State,
+    blank_note,
+    document_of,
+    states_of,
+)
 from fairagent.collection.config import (
     CONTENT,
     ROW,
@@ -21,29 +31,28 @@ from fairagent.collection.config import (
     RecordsFile,
     check_splitter,
 )
-from fairagent.collection.documents import (
-    Documents,
-    DocumentsInMemory,
-    NoDocuments,
-    Source,
-    blank_note,
-    document_of,
-)
 from fairagent.collection.forms import (
     ROW_WARNING,
     check_form,
     form_of,
     is_dataset,
     records,
-    rows_of,
     splits_of,
     with_ids,
 )
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
-from fairagent.collection.label_errors import LabelErrors, read_label_errors
-from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
+from fairagent.collection.labels import (
+    LabelErrors,
+    Labeling,
+    LabelReader,
+    label_notes,
+    labeled,
+    read_groups,
+    read_label_errors,
+)
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown, template_fields
+from fairagent.collection.rows import Bounds, rows_of, weight
 from fairagent.collection.spellings import meant
 from fairagent.collection.table import GroupTable, Made, cached_table
 from fairagent.collection.targets import GivenTarget, TargetKind, by_label, checked_population, read_population

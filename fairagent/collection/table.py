@@ -20,8 +20,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.bounds import Bounds, bounded, error_text
 from fairagent.collection.records import Faults, checked_id, listed, shown
+from fairagent.collection.rows import Bounds, bounded, error_text
 from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.settings.faults import no_such
 from fairagent.storage.arrays import read_array, write_array

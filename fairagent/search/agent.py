@@ -40,9 +40,9 @@ from fairagent.types.common import Summarized
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
     from fairagent.answer.citing import OnCited
-    from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
+    from fairagent.collection.rows import Bounds
     from fairagent.search.live import LiveSite
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import pytest
 from fairagent.cli.label_ask import ask
 from fairagent.collection import load_collection
 from fairagent.errors import UsageError
-from fairagent.labeling.asking import LabelAsking
+from fairagent.labeling.labeler import LabelAsking
 from fairagent.search.pipeline import open_site
 
 from .conftest import Call, Small, write_collection

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fairagent.collection import Collection
+from fairagent.collection.collection import Documents
 from fairagent.collection.config import DocumentsFile
-from fairagent.collection.documents import Documents
 from fairagent.errors import DataError, UsageError
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairagent.collection.collection import Documents
 from fairagent.collection.config import CONTENT, DocumentsFile, RecordsFile
-from fairagent.collection.documents import Documents
 from fairagent.collection.forms import mended, records, whole_ids, with_ids
 from fairagent.collection.records import Faults
 from fairagent.errors import SettingsError

@@ -13,7 +13,7 @@ import pytest
 
 from fairagent import Collection
 from fairagent.collection.known import KnownIds
-from fairagent.collection.label_errors import LabelErrors, read_label_errors
+from fairagent.collection.labels import LabelErrors, read_label_errors
 from fairagent.errors import DataError, SettingsError
 from fairagent.labeling.examples import Examples, examples_of, read_examples
 from fairagent.labeling.labeler import WordLists, read_word_lists
