@@ -10,11 +10,9 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
-from fairagent.collection.records import listed
 from fairagent.errors import DataError, UsageError
-from fairagent.settings import read_yaml
 from fairagent.storage.packages import expect_installed
-from fairagent.types.common import counted
+from fairagent.types.common import counted, listed
 
 if TYPE_CHECKING:
     from fairagent.labeling.labeler import MadeLabels
@@ -77,6 +75,7 @@ def label(
         write_labels,
     )
     from fairagent.search.pipeline import open_site
+    from fairagent.settings import read_yaml
 
     chosen = of.chosen()
     expect_installed("scikit-learn", "fairagent label", "labels")

@@ -123,8 +123,10 @@ def by_score(entries: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
 def order_note(path: Path, contradicting: Sequence[str]) -> str:
     """What to know of a run in which the scores of these topics rise where their ranks do."""
     topics = f"{counted(len(contradicting), 'topic')} ({listed(contradicting, 5)})"
-    how = "documents stand by falling score, as trec_eval orders them"
-    return f"{path}: in {topics} a lower rank has a higher score; {how}: if scores are distances, turn their signs"
+    return (
+        f"{path}: in {topics} a lower rank has a higher score; documents stand by falling score, as trec_eval orders "
+        "them: if scores are distances, turn their signs"
+    )
 
 
 def _separator(line: str) -> str | None:
