@@ -425,7 +425,7 @@ def test_207_what_was_removed_is_not_served_a_second_later(file: Path, index: Pa
         # The parts of the latest agent are those of the moment.
         for made in (agent, drawn):
             with pytest.raises(DataError, match="d000"):
-                made.latest().retriever.document("d000")  # type: ignore[attr-defined]
+                made.live.agent().retriever.document("d000")  # type: ignore[attr-defined]
 
 
 def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path) -> None:

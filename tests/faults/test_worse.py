@@ -9,7 +9,8 @@ from pathlib import Path
 from evaluate.made_runs import outcome, run_of
 from judges import judge, says
 
-from fairagent.answer.answering import Answerer, Contexts
+from fairagent.answer.answering import Answerer
+from fairagent.answer.context import Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.evaluate.outcome import from_value, to_line
