@@ -22,7 +22,7 @@ from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searche
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
-from fairagent.search.loop.base import Loop, LoopResult, OnStep, Reranked, Search, ignore_step, run_with
+from fairagent.search.loop.base import FinalList, Loop, LoopResult, OnStep, Search, ignore_step, run_with
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.relevance import Weighed, Weighing
 from fairagent.search.rerank.base import Pool, Reranker, account_notes, pool_of, with_dial
@@ -338,10 +338,10 @@ class FairAgent(Summarized):
                 ids = self.restriction.allowed(self.retriever, ids, query)
             return weighed.joined(candidates, ids)
 
-        def rerank(candidates: Ranking, others: Sequence[Ranking]) -> Reranked:
+        def rerank(candidates: Ranking, others: Sequence[Ranking]) -> FinalList:
             pool = pool_of(query, candidates, weighed.meter, n, weighed.engine_list)
             with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}):
-                return Reranked.of(pool, weighed.meter, self.reranker, self.settings.rerank, others)
+                return FinalList.of(pool, weighed.meter, self.reranker, self.settings.rerank, others)
 
         return Search(
             query=query,
@@ -363,7 +363,7 @@ class FairAgent(Summarized):
         if reranked is None or length > self.settings.n:
             if pool is None or pool.n != length:
                 pool = pool_of(run.query, result.candidates, meter, length, result.engine_list)
-            reranked = Reranked.of(pool, meter, self.reranker, self.settings.rerank)
+            reranked = FinalList.of(pool, meter, self.reranker, self.settings.rerank)
         notes = [
             *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
             *notes_of(reranked, result, run.first_meter, meter),

@@ -12,7 +12,7 @@ from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimens
 from fairagent.collection.target_choice import below_corpus, following
 from fairagent.measures.objective import estimated_relevance, objective
 from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, Vocabulary, engine_seconds, shown
-from fairagent.search.loop.base import LoopResult, Reranked, lacking, relevance_in, without
+from fairagent.search.loop.base import FinalList, LoopResult, lacking, relevance_in, without
 from fairagent.search.rerank.frontier import PRICES
 from fairagent.settings import Settings
 from fairagent.types import Document, Draw, Exposure, Hit, Query, Ranking, SearchResult, Trace, Usage, common
@@ -144,7 +144,7 @@ def hits_of(
     return tuple(hits)
 
 
-def notes_of(reranked: Reranked, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
+def notes_of(reranked: FinalList, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
     """Where the list is less fair than the engine's own, what would be fairer, and what types of documents changed.
 
     `first` measured before documents were weighed by their types.
@@ -173,7 +173,7 @@ def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> list[str]:
     ]
 
 
-def fairer(reranked: Reranked, meter: ExposureMeter) -> list[str]:
+def fairer(reranked: FinalList, meter: ExposureMeter) -> list[str]:
     """What keeps the group that lacks most from its target: the price of the gap, or what is among the candidates.
 
     A higher price is the least that gives it about all there is for it. Nothing where no group lacks five percentage
@@ -229,7 +229,7 @@ def unlabeled_off(exposures: Sequence[Exposure]) -> tuple[Alarm, ...]:
     )
 
 
-def alarms_of(reranked: Reranked, result: LoopResult, engine_list: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
+def alarms_of(reranked: FinalList, result: LoopResult, engine_list: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
     """That documents without a label get too much or too little, and that a list is worse than the engine's own.
 
     That is so where its relevance, by the engine, less the price of its gap is smaller: only a loop whose re-ranker

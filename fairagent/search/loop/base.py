@@ -28,7 +28,7 @@ def ignore_step(step: Step) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reranked:
+class FinalList:
     """What the user would get of the candidates of `pool`: a `ranking` with its `relevance` R and its `gap` G.
 
     It was chosen by the `dial` among the lists of `frontier` (None: the re-ranker has none). `estimates` are the
@@ -52,7 +52,7 @@ class Reranked:
         reranker: Reranker | None,
         part: Part | None = None,
         others: Sequence[Ranking] = (),
-    ) -> Reranked:
+    ) -> FinalList:
         """What the `reranker` makes of the pool (None: its first `n`); the `others` are more lists to choose among."""
         choosing, frontier = dialed(reranker) if len(pool.ranking) else None, None
         relevance = relevance_of(pool) if len(pool.ranking) else np.zeros(0)
@@ -100,7 +100,7 @@ class Search:
     candidates: Ranking
     retrieve: Callable[[Query], Ranking]
     joined: Callable[[Ranking, Sequence[str]], Ranking]
-    rerank: Callable[[Ranking, Sequence[Ranking]], Reranked]
+    rerank: Callable[[Ranking, Sequence[Ranking]], FinalList]
     on_step: OnStep = ignore_step
 
     @property
@@ -123,7 +123,7 @@ class LoopResult:
     stopped: str
     engine_list: Ranking | None = None
     removed: frozenset[str] = frozenset()
-    reranked: Reranked | None = None
+    reranked: FinalList | None = None
     entered: frozenset[str] = frozenset()
 
 

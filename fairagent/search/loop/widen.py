@@ -25,7 +25,7 @@ from fairagent.retrieve.graph import Graph
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.retrieve.where import Conditions, Restrictable, RestrictableParts, restricted
 from fairagent.search.loop.asking import RelevanceJudge, Sources
-from fairagent.search.loop.base import Lack, LoopResult, Reranked, Search, lacking, relevance_in, without
+from fairagent.search.loop.base import FinalList, Lack, LoopResult, Search, lacking, relevance_in, without
 from fairagent.search.rerank.base import ordered
 from fairagent.search.rerank.frontier import worth
 from fairagent.storage.threads import Memo
@@ -50,7 +50,7 @@ class State:
     """
 
     candidates: Ranking
-    reranked: Reranked
+    reranked: FinalList
     removed: frozenset[str] = frozenset()
     entered: frozenset[str] = frozenset()
 
