@@ -18,9 +18,8 @@ import pytest
 from fairagent.errors import FatalModelError, ModelError, ReplyInvalid, TransientModelError
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import Budget
-from fairagent.llm.completion import NO_COUNT
-from fairagent.llm.faults import MOST_TOKENS
-from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.endpoint import MOST_TOKENS
+from fairagent.llm.openai import NO_COUNT, OpenAIModel
 from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
 from fairagent.llm.server import Breaker
 from fairagent.settings import BudgetSettings, ModelSettings, Price

@@ -9,7 +9,16 @@ from itertools import pairwise, product
 from typing import ClassVar, Literal
 
 from fairagent.errors import SettingsError
-from fairagent.evaluate.kind import Checking, ExperimentKind, JsonObject, MeasureInfo, Subject, Systems
+from fairagent.evaluate.kind import (
+    SEARCH,
+    Checking,
+    ExperimentKind,
+    JsonObject,
+    KindResults,
+    MeasureInfo,
+    Subject,
+    Systems,
+)
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.query_groups import cloud
@@ -69,12 +78,10 @@ OF_STAGES = (
 class DrawnKind(ExperimentKind, ABC):
     """A kind whose systems stand in their own order and drawn at each alpha."""
 
-    draws_rankings: ClassVar[bool] = True
+    uses: ClassVar[frozenset[str]] = SEARCH | {"sampling", "attribute"}
 
     fair_rag: Drawing = Drawing()
     """What rankings are drawn and how they are measured."""
-
-    attributes: ClassVar[bool] = True
 
     @property
     def n(self) -> int:
@@ -126,7 +133,7 @@ class DrawnKind(ExperimentKind, ABC):
         return MEASURES
 
     @property
-    def rows_together(self) -> tuple[str, ...]:
+    def other_names(self) -> tuple[str, ...]:
         """The medians."""
         return tuple(self.fair_rag.medians)
 
@@ -160,6 +167,10 @@ class DrawnKind(ExperimentKind, ABC):
         return completed
 
     # --- what came out -------------------------------------------------------------------------------------------
+
+    def results(self, run: Run) -> KindResults:
+        """The curves over alpha."""
+        return KindResults(self.tables(run), self.files(run), page=self.page(run), together=self.values_together(run))
 
     def tables(self, run: Run) -> list[Table]:
         """The curves, the intervals of disparity, the stages of each dimension."""
