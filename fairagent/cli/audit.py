@@ -42,7 +42,7 @@ def audit(
     from fairagent.collection import load_collection
     from fairagent.evaluate.audit import audit_account, audit_requests, is_account, read_log
     from fairagent.report.record import to_json
-    from fairagent.retrieve.known import indexed_documents
+    from fairagent.retrieve.manifest import indexed_documents
     from fairagent.search.account import Account
     from fairagent.search.live import index_folder
     from fairagent.storage.threads import progress

@@ -233,7 +233,7 @@ def check_proxies(environ: Mapping[str, str]) -> Check:
 
 def check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index fit, where they are named; with what was measured of its ANN indexes."""
-    from fairagent.collection import load_collection
+    from fairagent.collection import Collection, load_collection
     from fairagent.llm.models import Models
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
@@ -241,8 +241,8 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.search.live import index_folder
     from fairagent.search.pipeline import resolved
 
-    def whole(manifest: Manifest, folder: Path) -> Check:
-        manifest.expect_whole(folder)
+    def whole(folder: Path, of: Collection | None = None, **made_by: object) -> Check:
+        manifest = Manifest.read_checked(folder, of, **made_by)
         return Check("index", "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
 
     name = "collection"
@@ -251,7 +251,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             yield Check(name, "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
             name = "index"
             if settings.index:
-                yield whole(Manifest.read(Path(settings.index)), Path(settings.index))
+                yield whole(Path(settings.index))
             return
         collection = load_collection(Path(settings.collection), settings.index)
         dimensions = ", ".join(collection.groups.dimensions) or "no groups"
@@ -261,9 +261,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
         if others := list(settings.engine.diagnose(site)):
             yield from others
             return
-        manifest = Manifest.read(folder)
-        manifest.check(collection, folder, analyzer=settings.analyzer)
-        yield whole(manifest, folder)
+        yield whole(folder, collection, analyzer=settings.analyzer)
         name = "ANN index"
         yield from (Check(name, "ok", f"{place}: {report}") for place, report in ann_reports(resolved(site)))
     except FairAgentError as error:

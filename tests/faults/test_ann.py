@@ -8,18 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guests.dense.test_ann import DOCUMENTS as MANY
-from guests.dense.test_ann import ENCODER, QUERIES
+from retrieve.test_ann import DOCUMENTS as MANY
+from retrieve.test_ann import ENCODER, QUERIES
 from retrieve.test_dense import MADE, Made, Words
 from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.guests.dense import ann as ann_build
+from fairagent.retrieve import ann as ann_build
 from fairagent.retrieve import manifest
 from fairagent.retrieve.ann import AnnManifest, build_ann, open_ann
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.storage.digests import record_files
 
 from .damage import harm, trials

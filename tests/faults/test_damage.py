@@ -40,11 +40,9 @@ from fairagent.llm.request import ModelReply
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import mapped
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.graph import Graph, build_graph
-from fairagent.retrieve.light.build import build_light
-from fairagent.retrieve.light.encoder import LightEncoder
+from fairagent.retrieve.light import LightEncoder, build_light
 from fairagent.storage import digests
 from fairagent.storage.digests import RECORD, differences, expect_whole, file_digest, record_files
 from fairagent.types import Query

@@ -32,8 +32,7 @@ from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.cache import ReplyCache
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.manifest import Manifest
 from fairagent.types import Document, Query
 from fairagent.types.clean import printable

@@ -24,12 +24,11 @@ from fairagent.cli import app
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.encoded import build_dense_index
-from fairagent.retrieve.manifest import Manifest, remove_older
+from fairagent.retrieve.dense import build_dense_index
+from fairagent.retrieve.manifest import Manifest
 from fairagent.search.live import LOOK
 from fairagent.search.pipeline import build, open_live, open_site
 from fairagent.storage import processes
-from fairagent.storage.digests import record_files
 from fairagent.storage.folders import workshop
 from fairagent.storage.processes import Crew
 from fairagent.types import Document, SearchResult
@@ -102,21 +101,6 @@ def test_209_a_process_that_is_stopped_is_named_and_ended(monkeypatch: pytest.Mo
     monkeypatch.setattr(processes, "LOOK", 0.01)
     with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"\(pid \d+\) is stopped"):
         crew.submit(signal.raise_signal, signal.SIGSTOP).result()
-
-
-def test_124_what_versions_before_had_beside_an_index_goes_but_not_what_is_beside_another(tmp_path: Path) -> None:
-    dense = ("demo-light", "demo-2-light", "demo-thesis", "demos-light")
-    for name, manifest in {
-        **{"demo": "", "demo-2": "", "demo.earlier": "", "demo-collection": "-collection", "demo-groups-1": "-groups"},
-        **dict.fromkeys(dense, "-dense"),
-    }.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"fairagent{manifest}.json").write_text("{}")
-        if name != "demo-thesis":
-            record_files(tmp_path / name)
-    remove_older(tmp_path / "demo")
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"demo", "demo-2", "demo-2-light", "demo-groups-1", "demo-thesis", "demos-light"}
 
 
 SWAPPING = """

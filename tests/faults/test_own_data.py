@@ -34,7 +34,7 @@ from fairagent.errors import FairAgentError
 from fairagent.evaluate.ranking.kind import check_runs
 from fairagent.guests.stores.milvus import MilvusConfig
 from fairagent.guests.stores.postgres import PostgresConfig
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 
 from .tiny import write
 

@@ -26,8 +26,7 @@ from fairagent.guests.stores.opensearch import OpenSearchConfig
 from fairagent.guests.stores.store import StoreWords
 from fairagent.guests.testing import LoopbackServer, embeddings
 from fairagent.llm.models import Models
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import EndpointEncoder, open_encoder
 from fairagent.retrieve.site import Site
 from fairagent.settings import BudgetSettings, ModelSettings, load_settings
