@@ -415,7 +415,7 @@ def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: Lo
     assert [place for place, one in enumerate(found) if one is None] == [1]
     told = {check.name: check for check in verified(tmp_path / "run")}
     assert told["transcript"].status == "problem"
-    assert told["transcript"].detail == f"1 of {len(found)} lines are damaged: 2"
+    assert "line 2" in told["transcript"].detail
     assert told["tables"].status == "ok"
     assert len(found) > len(kept)
     assert life.files(tmp_path / "run") == expected
