@@ -21,7 +21,7 @@ from fairagent.collection.known import compare_ids
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.report.record import PlainRecord, answer_record, exposure_record, hit_record, result_record, step_record
 from fairagent.retrieve.base import TextSource, texts_for
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import ignore_step
