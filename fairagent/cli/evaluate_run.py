@@ -106,7 +106,7 @@ def evaluate_run(
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        from fairagent.evaluate.ranking.kind import check_runs
+        from fairagent.evaluate.ranking import check_runs
 
         checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", target_of(target))
         _compare(checked, run, as_json, details)

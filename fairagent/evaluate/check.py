@@ -26,9 +26,16 @@ from fairagent.evaluate.kind import (
     place_in,
     sample_of,
 )
-from fairagent.evaluate.loop import without_loops
-from fairagent.evaluate.plan import Plan, check_machine, check_systems, overridden, read_systems, read_values
-from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
+from fairagent.evaluate.plan import (
+    Plan,
+    SystemPlan,
+    check_machine,
+    check_systems,
+    overridden,
+    read_systems,
+    read_values,
+)
+from fairagent.evaluate.thresholds import Threshold, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.retrieve.known import indexed_documents
@@ -154,8 +161,8 @@ def examine(
     expected = _expected(kind, judged, (*measures, *kind.measured_together), problems)
     thresholds: tuple[Threshold, ...] = ()
     if collection is not None:
-        names = ThresholdNames(kind, collection.groups, dimensions, measured)
-        thresholds = read_thresholds(kind.thresholds, tuple(known), baseline, names, problems)
+        groups = collection.groups
+        thresholds = read_thresholds(kind, groups, dimensions, measured, tuple(known), baseline, problems)
     if subject is None or baseline not in rows:
         return kind, None
     plan = Plan(
@@ -165,7 +172,7 @@ def examine(
         measures=measures,
         n=max(system.settings.n for system in rows.values()),
         systems={baseline: rows[baseline], **rows},
-        without_loops=without_loops(rows) if kind.ranks else {},
+        without_loops=_without_loops(rows) if kind.ranks else {},
         prices=common.prices,
         budget=common.budget,
         cache=common.cache and str(Path(common.cache).absolute()),
@@ -175,6 +182,19 @@ def examine(
         unjudged={} if limit else _unjudged(chosen.unjudged, rows, collection),
     )
     return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded, unknown)
+
+
+def _without_loops(systems: Systems) -> Systems:
+    """What runs beside `systems`: those with a loop without it, but for what is one of them or asks a model itself."""
+    beside: dict[str, SystemPlan] = {}
+    for name, system in systems.items():
+        plain = system.without_loop()
+        if plain and not plain.asks and not plain.name_among({**systems, **beside}):
+            plain_name = f"{name}, no loop"
+            while plain_name in systems:
+                plain_name += ", again"
+            beside[plain_name] = plain
+    return beside
 
 
 def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection | None) -> dict[str, tuple[str, ...]]:

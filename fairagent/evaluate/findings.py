@@ -30,13 +30,7 @@ def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison
 
 def main_measure(run: Run, dimension: str) -> str | None:
     """The `leading_measure` of a dimension, of those that it was measured by."""
-    measured = {measure for _, measure in comparisons_of(run, dimension)}
-    return leading_measure([measure for measure in run.measures if measure in measured])
-
-
-def worth(run: Run, row: Comparison) -> float:
-    """The mean, or where lower ones are better, its negative."""
-    return run.gain(row.measure, row.mean)
+    return leading_measure([measure for measure in run.measures if (dimension, measure) in run.columns])
 
 
 def best_mean(run: Run, rows: Sequence[Comparison]) -> float | None:
@@ -44,7 +38,7 @@ def best_mean(run: Run, rows: Sequence[Comparison]) -> float | None:
     honest = [row for row in rows if row.system not in run.oracle_systems]
     if len(honest) < 2 or honest[0].measure in run.neutral:
         return None
-    return max(honest, key=lambda row: worth(run, row)).mean
+    return max(honest, key=lambda row: run.gain(row.measure, row.mean)).mean
 
 
 def mark(run: Run, row: Comparison) -> str:
@@ -77,11 +71,11 @@ class Tested:
     corrected: bool = True
 
     def __str__(self) -> str:
-        found = f"{self.label} {self.difference:+.4f}"
+        difference = f"{self.label} {self.difference:+.4f}"
         if self.p is None:
-            return f"{found}, {counted(self.topics, 'topic')}: not tested"
+            return f"{difference}, {counted(self.topics, 'topic')}: not tested"
         p = f"{p_phrase(self.p, self.least)}{' after Holm' * self.corrected}"
-        return f"{found}, 95 % interval {self.low:+.4f} to {self.high:+.4f}, {p}"
+        return f"{difference}, 95 % interval {self.low:+.4f} to {self.high:+.4f}, {p}"
 
     @property
     def fairness(self) -> Verdict:
@@ -92,23 +86,32 @@ class Tested:
 
 def tested_difference(run: Run, row: Comparison) -> Tested:
     """The paired test of a system, not the baseline, by one measure."""
-    of_topic = run.by_topic
     differences = [
-        of_topic[topic][row.system].values[row.dimension][row.measure] - base[row.measure]
+        run.by_topic[topic][row.system].values[row.dimension][row.measure] - base[row.measure]
         for topic in run.counted_topics
-        if row.measure in (base := of_topic[topic][run.baseline].values.get(row.dimension, {}))
+        if row.measure in (base := run.by_topic[topic][run.baseline].values.get(row.dimension, {}))
     ]
-    ends = _interval(np.array(differences), run.kind.seed, row.dimension, row.measure)
-    about = row.measure, short_labels(run.measures)[row.measure], float(row.difference or 0.0), *ends, row.topics
-    return Tested(*about, row.randomization_holm, _tested(run, row), smallest_p(row.topics) * (len(run.systems) - 1))
+    low, high = _interval(np.array(differences), run.kind.seed, row.dimension, row.measure)
+    return Tested(
+        row.measure,
+        short_labels(run.measures)[row.measure],
+        float(row.difference or 0.0),
+        low,
+        high,
+        row.topics,
+        row.randomization_holm,
+        _tested(run, row),
+        smallest_p(row.topics) * (len(run.systems) - 1),
+    )
 
 
 def paired(measure: str, differences: FloatArray, dimension: str) -> Tested:
     """The paired test of topics' differences (n,), n >= 2, where nothing else is tested beside it; higher is better."""
     (p,) = paired_randomization(differences[None], seeded(0, "randomization", dimension, measure))
     mean, topics = float(differences.mean()), len(differences)
-    about = measure, measure, mean, *_interval(differences, 0, dimension, measure), topics
-    return Tested(*about, p, tested(p, mean), smallest_p(topics), corrected=False)
+    low, high = _interval(differences, 0, dimension, measure)
+    says, least = tested(p, mean), smallest_p(topics)
+    return Tested(measure, measure, mean, low, high, topics, p, says, least, corrected=False)
 
 
 def _interval(differences: FloatArray, seed: int, *names: str) -> tuple[float, float]:
@@ -142,42 +145,44 @@ class Finding:
 
 def findings(run: Run) -> tuple[Finding, ...]:
     """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
-    every: tuple[Finding, ...] = run.memo.get(
-        "findings", lambda: tuple(finding for dimension in run.compared_in if (finding := _finding(run, dimension)))
-    )
+    every: tuple[Finding, ...] = run.memo.get("findings", lambda: tuple(_findings(run)))
     return every
 
 
-def _finding(run: Run, dimension: str) -> Finding | None:
-    compared = comparisons_of(run, dimension)
-    measure = main_measure(run, dimension)
-    others = [s for s in run.systems if s != run.baseline and s not in run.oracle_systems and (s, measure) in compared]
-    if measure is None or not others or (run.baseline, measure) not in compared:
-        return None
-    best = max((compared[system, measure] for system in others), key=lambda row: worth(run, row))
-    pairs = [
-        (rows[best.system, m], rows[run.baseline, m])
-        for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
-        for m in run.measures
-        if m != measure and {(best.system, m), (run.baseline, m)} <= rows.keys()
-    ]
-    exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
-    both = {run.baseline, best.system} <= exposures.keys()
-    of_groups = [
-        row
-        for row in (best, *(own for own, _ in pairs))
-        if dimension and row.dimension == dimension and row.measure not in run.neutral and "*" not in row.measure
-    ]
-    fairness = next((row for row in of_groups if is_measure(row.measure, "AWRF")), next(iter(of_groups), None))
-    return Finding(
-        dimension,
-        best,
-        compared[run.baseline, measure],
-        tested_difference(run, best),
-        tested_difference(run, fairness) if fairness else None,
-        tuple(pairs),
-        (exposures[run.baseline], exposures[best.system]) if both else None,
-    )
+def _findings(run: Run) -> Iterator[Finding]:
+    for dimension in run.compared_in:
+        compared, measure = comparisons_of(run, dimension), main_measure(run, dimension)
+        others = [
+            compared[system, measure]
+            for system in run.systems
+            if measure and system != run.baseline and system not in run.oracle_systems and (system, measure) in compared
+        ]
+        if measure is None or not others or (run.baseline, measure) not in compared:
+            continue
+        best = max(others, key=lambda row: run.gain(row.measure, row.mean))
+        pairs = [
+            (rows[best.system, other], rows[run.baseline, other])
+            for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
+            for other in run.measures
+            if other != measure and {(best.system, other), (run.baseline, other)} <= rows.keys()
+        ]
+        exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
+        both = {run.baseline, best.system} <= exposures.keys()
+        of_groups = [
+            row
+            for row in (best, *(row for row, _ in pairs))
+            if dimension and row.dimension == dimension and row.measure not in run.neutral and "*" not in row.measure
+        ]
+        fairness = next((row for row in of_groups if is_measure(row.measure, "AWRF")), next(iter(of_groups), None))
+        yield Finding(
+            dimension,
+            best,
+            compared[run.baseline, measure],
+            tested_difference(run, best),
+            tested_difference(run, fairness) if fairness else None,
+            tuple(pairs),
+            (exposures[run.baseline], exposures[best.system]) if both else None,
+        )
 
 
 def change_of(run: Run, finding: Finding) -> ExposureChange | None:
@@ -203,10 +208,10 @@ def under_label_error(run: Run, dimension: str) -> dict[str, tuple[float, float,
         for one in outcome.exposures if outcome.failed is None else ():
             if one.dimension == dimension:
                 of_system[outcome.system][outcome.topic] = one.likely
-    topics = [topic for topic in of_system[run.baseline] if all(topic in own for own in of_system.values())]
+    topics = [topic for topic in of_system[run.baseline] if all(topic in of for of in of_system.values())]
     intervals = {}
-    for system, own in of_system.items():
-        likely = [ends for topic in topics if (ends := own[topic]) is not None]
+    for system, of_topic in of_system.items():
+        likely = [ends for topic in topics if (ends := of_topic[topic]) is not None]
         # A mean over other topics than those of its neighbors would mislead.
         if likely and len(likely) == len(topics):
             intervals[system] = astuple(mean_under_error(np.array(likely)))

@@ -24,7 +24,18 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.live import index_folder
 from fairagent.search.pipeline import build, parts_of, resolved, searching_parts
-from fairagent.settings import BudgetSettings, Part, Price, Section, Settings, lay, load_settings, plugins, validate
+from fairagent.settings import (
+    BudgetSettings,
+    Part,
+    Price,
+    Section,
+    Settings,
+    Without,
+    lay,
+    load_settings,
+    plugins,
+    validate,
+)
 from fairagent.settings.faults import keys_of, nearest, no_such
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.files import file_name
@@ -32,8 +43,8 @@ from fairagent.storage.threads import Memo
 from fairagent.types import Ranking
 
 SHIPPED = {
-    "ranking": "fairagent.evaluate.ranking.kind:RankingKind",
-    "answers": "fairagent.evaluate.answers:AnswersKind",
+    "ranking": "fairagent.evaluate.ranking:RankingKind",
+    "answers": "fairagent.evaluate.questions:AnswersKind",
 }
 """The kinds that need no add-on -> `module:Class`, as text: nothing is imported before it is named."""
 GROUP = "fairagent.kinds"
@@ -131,6 +142,19 @@ class SystemPlan(Section):
     def searching_with(self) -> tuple[str, ...]:
         """The ids of the templates that a search uses."""
         return tuple(id for part in self.searching for id in part.asks_with(self.settings))
+
+    def without_loop(self) -> SystemPlan | None:
+        """The same system without its loop; None where it has none."""
+        if not self.settings.loops:
+            return None
+        plain = self.model_copy(update={"settings": self.settings.model_copy(update={"loop": Without()})})
+        return plain.model_copy(update={"asks": plain.searching_with})
+
+    def name_among(self, systems: Mapping[str, SystemPlan]) -> str:
+        """The name of the one with the same settings, by whichever profile; "" where there is none."""
+        settings = self.settings.model_dump(exclude={"profile"})
+        same = (name for name, one in systems.items() if one.settings.model_dump(exclude={"profile"}) == settings)
+        return next(same, "")
 
 
 class Plan(Section):

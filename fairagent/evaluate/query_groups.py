@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.results import columns
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table
 from fairagent.measures.curves import fitted_line
 from fairagent.measures.parse import labels_of
 from fairagent.types.common import counted
 
-FILE = "query_groups.csv"
 DIFFERENCE = "largest difference"
 """Stands in the place of a group."""
 FEW = 10
@@ -43,17 +41,16 @@ class OfGroup:
 
 def by_query_group(run: Run) -> list[OfGroup]:
     """Every system and group of topics, over the topics that all systems have answered; none where no topic has one."""
-    outcomes = run.by_topic
     groups: dict[str, list[str]] = {}
     for topic in run.counted_topics:
-        if group := outcomes[topic][run.baseline].group:
+        if group := run.by_topic[topic][run.baseline].group:
             groups.setdefault(group, []).append(topic)
     rows = []
     for system in run.systems:
         for group in sorted(groups):
             values: dict[Place, list[float]] = {}
             for topic in groups[group]:
-                for place, value in _values(run, outcomes[topic][system]):
+                for place, value in _values(run, run.by_topic[topic][system]):
                     values.setdefault(place, []).append(value)
             means = {place: float(np.mean(of_topic)) for place, of_topic in values.items()}
             rows.append(OfGroup(system, group, means, {place: len(of_topic) for place, of_topic in values.items()}))
@@ -86,16 +83,33 @@ def query_group_tables(run: Run) -> list[Table]:
     rows = by_query_group(run)
     if not rows:
         return []
-    pairs = [("measure", *pair) for pair in columns(run)]
-    labels = labels_of(list(dict.fromkeys(measure for *_, measure in pairs)))
-    heads = [Column(labels[measure], above=dimension or run.kind.overall) for _, dimension, measure in pairs]
-    tables = [_table(rows, pairs, heads, "by group of the query", list(_notes(run, rows)))]
+    apart = differences(rows)
+
+    def table(places: Sequence[Place], heads: Sequence[Column], title: str, notes: Sequence[str] = ()) -> Table:
+        lines: list[tuple[object, ...]] = []
+        for system, of_system in apart.items():
+            for row in (one for one in rows if one.system == system):
+                topics = max((row.topics[place] for place in places if place in row.topics), default=0)
+                lines.append((system, row.group, topics, *map(row.means.get, places)))
+            if any(place in of_system for place in places):
+                lines.append((system, DIFFERENCE, None, *map(of_system.get, places)))
+        return Table.of(["system", "query group", Column("topics", none=""), *heads], lines, title, notes)
+
+    labels = labels_of(list(dict.fromkeys(measure for _, measure in run.columns)))
+    heads = [Column(labels[measure], above=dimension or run.kind.overall) for dimension, measure in run.columns]
+    notes = [f"{DIFFERENCE}: the highest mean of a group minus the lowest; groups differ in their topics as well"]
+    sizes = {row.group: max(row.topics.values(), default=0) for row in rows}
+    if few := [f"{group} ({size})" for group, size in sizes.items() if size < FEW]:
+        notes.append(f"fewer than {FEW} topics, so that chance decides: {', '.join(few)}")
+    if without := {one.topic for one in run.answered if not one.group and one.failed is None}:
+        notes.append(f"{counted(len(without), 'topic')} without a group")
+    tables = [table([("measure", *pair) for pair in run.columns], heads, "by group of the query", notes)]
     for what, title in (("exposure", "exposure"), ("attribution", "what answers rest on")):
         for dimension in run.dimensions:
             there = list(dict.fromkeys(place for row in rows for place in row.means if place[:2] == (what, dimension)))
             if there:
                 heads = [Column(label) for *_, label in there]
-                tables.append(_table(rows, there, heads, f"{dimension}, {title} by group of the query"))
+                tables.append(table(there, heads, f"{dimension}, {title} by group of the query"))
     return tables
 
 
@@ -108,30 +122,7 @@ def query_group_files(run: Run) -> dict[str, Table]:
     for system, of_system in differences(rows).items():
         lines += [(system, None, *place, None, value) for place, value in of_system.items()]
     names = ("system", "query_group", "quantity", "dimension", "name", "topics", "value")
-    return {FILE: Table.of(names, lines)} if lines else {}
-
-
-def _table(
-    rows: Sequence[OfGroup], places: Sequence[Place], heads: Sequence[Column], title: str, notes: Sequence[str] = ()
-) -> Table:
-    apart = differences(rows)
-    lines: list[tuple[object, ...]] = []
-    for system in dict.fromkeys(row.system for row in rows):
-        for row in (one for one in rows if one.system == system):
-            topics = max((row.topics[place] for place in places if place in row.topics), default=0)
-            lines.append((system, row.group, topics, *map(row.means.get, places)))
-        if any(place in apart[system] for place in places):
-            lines.append((system, DIFFERENCE, None, *map(apart[system].get, places)))
-    return Table.of(["system", "query group", Column("topics", none=""), *heads], lines, title, notes)
-
-
-def _notes(run: Run, rows: Sequence[OfGroup]) -> Iterator[str]:
-    yield f"{DIFFERENCE}: the highest mean of a group minus the lowest; groups differ in their topics as well"
-    sizes = {row.group: max(row.topics.values(), default=0) for row in rows}
-    if few := [f"{group} ({size})" for group, size in sizes.items() if size < FEW]:
-        yield f"fewer than {FEW} topics, so that chance decides: {', '.join(few)}"
-    if without := {one.topic for one in run.answered if not one.group and one.failed is None}:
-        yield f"{counted(len(without), 'topic')} without a group"
+    return {"query_groups.csv": Table.of(names, lines)} if lines else {}
 
 
 def cloud(name: str, color: int, points: Sequence[PlotPoint]) -> PlotLine:

@@ -16,10 +16,9 @@ from fairagent.errors import UsageError
 from fairagent.evaluate.comparison import SIGNIFICANT, Comparison
 from fairagent.evaluate.findings import best_mean, mark
 from fairagent.evaluate.fingerprint import changes
-from fairagent.evaluate.layout import WIDTH
-from fairagent.evaluate.results import columns, results_table
+from fairagent.evaluate.results import results_table
 from fairagent.evaluate.run import Run, load_run, read_head
-from fairagent.evaluate.tables import ORACLE, Cell, Column, Table
+from fairagent.evaluate.tables import ORACLE, WIDTH, Cell, Column, Table
 from fairagent.measures.parse import labels_of
 from fairagent.storage.files import write_whole
 from fairagent.types.common import counted
@@ -59,7 +58,7 @@ class JoinedRun:
             for dimension, of_measure in of_system.items()
             for measure in of_measure
         }
-        return [place for place in columns(run) if not expected or place in expected]
+        return [place for place in run.columns if not expected or place in expected]
 
     def rows(self, systems: Sequence[str]) -> dict[str, list[Comparison | None]]:
         """What came out for each system in each of `places`; None where it was not measured."""

@@ -28,7 +28,6 @@ from fairagent.evaluate.fingerprint import leaves
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.results import (
     alarms_of,
-    columns,
     cost_table,
     marked,
     means_table,
@@ -65,7 +64,7 @@ def page(run: Run) -> str:
     colors, views = topics.palette(run), topics.topic_views(run)
     best = findings(run)
     own = run.of_kind.page
-    shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
+    shown = [column for column in run.columns if not run.kind.classes or column[0] in run.compared_in]
     name: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
     names = {one: name(run, place) for place, own in enumerate(run.systems) for one in (own, marked(run, own))}
     style, script = "".join(map(template, STYLES)), template("topics.js") + template("page.js")
@@ -90,11 +89,11 @@ def page(run: Run) -> str:
             finding_bars={
                 one.dimension: [_mean_bar(one.dimension, m, colors) for m in one.exposures or ()] for one in best
             },
-            means=means_table(run) if columns(run) else None,
+            means=means_table(run) if run.columns else None,
             measure_tables=measure_tables(run),
             costs=cost_table(run),
             notes=list(notes(run, details=True)),
-            definitions=run.definitions,
+            definitions={name: one.definition for name, one in run.measured.items() if one.definition},
             answered=sum(outcome.failed is None for outcome in run.outcomes),
             about=[" ".join(lines.split()) for lines in about if lines],
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],

@@ -10,9 +10,8 @@ import pytest
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.findings import change_of, findings, main_measure, mark, verdict_lines
 from fairagent.evaluate.outcome import GroupShares, Outcome
-from fairagent.evaluate.ranking.kind import RankingKind
+from fairagent.evaluate.ranking import RankingKind
 from fairagent.evaluate.results import means_table, not_judged
-from fairagent.evaluate.run import lower_is_better
 from fairagent.report.page import page
 from fairagent.report.topics import gains
 
@@ -98,7 +97,7 @@ def judged(differences: list[float], measure: str = AWRF, women: float = 0.45):
     kind = RankingKind(name="made", systems={"-": {}}, measures=(NDCG, measure))
     topics = [str(number) for number in range(len(differences))]
     columns = [("", NDCG), ("gender", measure)]
-    lower = lower_is_better(kind, ("gender",))
+    lower = {one.name for one in kind.measured(("gender",)) if one.lower_is_better}
     changed = {"measures": (NDCG, measure), "outcomes": tuple(outcomes), "kind": kind}
     return replace(run, **changed, comparisons=compare(answers, topics, ("A", "B"), columns, 1, lower))
 
