@@ -27,9 +27,8 @@ def demo(
     from fairagent.cli.systems import better_rows, compare, systems_table, verdicts
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.judging import LEGEND, judged_topics, standard_measures
-    from fairagent.report.answer import answer_body, sources_table
     from fairagent.report.record import to_json
-    from fairagent.report.story import story
+    from fairagent.report.story import answer_body, sources_table, story
     from fairagent.report.text import TARGETS, targets_text, verdict_text
     from fairagent.search.pipeline import build, open_site
 

@@ -127,7 +127,7 @@ class Displayable(Summarized):
 
     def _repr_html_(self) -> str:
         # Loaded when a notebook calls this, since it knows all values.
-        html: str = import_module("fairagent.report.notebook").html_of(self)
+        html: str = import_module("fairagent.report.page").html_of(self)
         return html
 
 

@@ -105,7 +105,6 @@ def test_no_table_where_everything_is_known() -> None:
     run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0)]), outcome("T2", "a", {}, [shares(0.7, 0.4, 0.0)])])
     assert unawareness(run, math.e, {}) == []
     assert list(tables(run, [], math.e)) == []
-    assert files(run, math.e, {}) == {}
 
 
 def test_a_target_that_labels_are_missing_for() -> None:
@@ -151,7 +150,7 @@ def test_the_text_and_the_file() -> None:
         "system  missing  labeled  lowest  highest",
         "a        0.5000   0.7842  0.7842   1.0000",
     ]
-    assert files(run, math.e, {})["unawareness.csv"].csv().splitlines()[0] == (
+    assert run.of_kind.files["unawareness.csv"].csv().splitlines()[0] == (
         "system,dimension,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted,likely,likely_low,"
         "likely_high"
     )
