@@ -125,8 +125,8 @@ def examine(
     opening = collection or (None if kind.needs_collection else NO_COLLECTION)
     subject = problems.attempt("", kind.open, opening) if opening else None
     # Budget, prices and cache of all systems together; also what is set to nothing: `cache: ''` is no cache.
-    own = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
-    common = problems.attempt("", load_settings, None, own, environ) or Settings()
+    common_keys = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
+    common = problems.attempt("", load_settings, None, common_keys, environ) or Settings()
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
     checking.systems = read_systems(kind, folder, checking)
@@ -337,17 +337,17 @@ def readiness(
     """The readiness of the experiment in `file`, with the keys `given`; nothing is built or fetched."""
     problems = Problems()
     kind, checked = examine({**read_yaml(file), **given}, file, file.parent, problems, limit, environ, labeled=True)
-    own = problems.by_system(kind.systems)
-    everybodys = [error for error in problems.errors if not any(error in errors for errors in own.values())]
-    messages = tuple(dict.fromkeys(_message(error, own) for error in problems.errors))
+    of_system = problems.by_system(kind.systems)
+    of_all = [error for error in problems.errors if not any(error in errors for errors in of_system.values())]
+    messages = tuple(dict.fromkeys(_message(error, of_system) for error in problems.errors))
     return Readiness(
         kind.name,
         kind.about.strip(),
         len(checked.plan.topics) if checked else 0,
         messages,
         {
-            name: tuple(sorted({messages.index(_message(error, own)) for error in (*everybodys, *errors)}))
-            for name, errors in own.items()
+            name: tuple(sorted({messages.index(_message(error, of_system)) for error in (*of_all, *errors)}))
+            for name, errors in of_system.items()
         },
         tuple(estimate(checked)) if checked and checked.plan.topics else None,
         problems.errors[0].exit_code if problems.errors else 0,

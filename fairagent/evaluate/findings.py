@@ -1,19 +1,21 @@
-"""What a run has found: in each dimension the best system beside the baseline, and the verdict in a sentence."""
+"""What a run has found: in each dimension the best system beside the baseline, the verdict, results by query group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, paired_randomization, smallest_p, tested
+from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import MeanExposure, Run
-from fairagent.evaluate.tables import p_phrase
+from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
 from fairagent.measures.base import seeded
+from fairagent.measures.curves import fitted_line
 from fairagent.measures.label_error import mean_under_error
-from fairagent.measures.parse import is_measure, leading_measure, short_labels
+from fairagent.measures.parse import is_measure, labels_of, leading_measure, short_labels
 from fairagent.types import FloatArray, exposure_rows
 from fairagent.types.change import ExposureChange, Verdict, as_verdict, exposure_change, seen_change
 from fairagent.types.clean import in_line
@@ -248,3 +250,122 @@ def verdict_lines(run: Run) -> Iterator[str]:
         best = f"the best of {tried} beside " if tried > 1 else "instead of "
         yield "  " + in_line(f"{one.best.system}, {best}{run.baseline}: {numbers}{sure}")
     yield from (in_line(str(one)) for one in run.loops)
+
+
+# --- by group of the query ------------------------------------------------------------------------------------------
+
+# Do topics of one group (by subject, say) get worse rankings or answers than others? Each group's utility (the kind's
+# measures), exposure of the documents' groups and attribution (the exposure in what answers rest on). Source: Dehghan &
+# McDonald, 2026 (arXiv 2603.24218), who call these query group fairness, group exposure and group attribution.
+
+DIFFERENCE = "largest difference"
+"""Stands in the place of a group."""
+FEW = 10
+"""A group with fewer topics is named in a note."""
+
+Place = tuple[str, str, str]
+"""What a number is of: `measure`, `exposure` or `attribution`; dimension; measure or label."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfGroup:
+    """One system's means over the topics of one group; `topics` is how many each mean is over."""
+
+    system: str
+    group: str
+    means: Mapping[Place, float]
+    topics: Mapping[Place, int]
+
+
+def by_query_group(run: Run) -> list[OfGroup]:
+    """Every system and group of topics, over the topics that all systems have answered; none where no topic has one."""
+    groups: dict[str, list[str]] = {}
+    for topic in run.counted_topics:
+        if group := run.by_topic[topic][run.baseline].group:
+            groups.setdefault(group, []).append(topic)
+    rows = []
+    for system in run.systems:
+        for group in sorted(groups):
+            values: dict[Place, list[float]] = {}
+            for topic in groups[group]:
+                for place, value in _values(run, run.by_topic[topic][system]):
+                    values.setdefault(place, []).append(value)
+            means = {place: float(np.mean(of_topic)) for place, of_topic in values.items()}
+            rows.append(OfGroup(system, group, means, {place: len(of_topic) for place, of_topic in values.items()}))
+    return rows
+
+
+def _values(run: Run, outcome: Outcome) -> Iterator[tuple[Place, float]]:
+    for dimension, of_measure in outcome.values.items():
+        yield from ((("measure", dimension, name), of_measure[name]) for name in run.measures if name in of_measure)
+    for what, exposures in (("exposure", outcome.exposures), ("attribution", outcome.cited)):
+        for one in exposures:
+            # Each group's share of the labeled exposure, and the share without a label of all of it.
+            shares = zip((*one.labels, "no label"), (*one.shares, one.unknown), strict=True)
+            yield from (((what, one.dimension, label), share) for label, share in shares)
+
+
+def differences(rows: Sequence[OfGroup]) -> dict[str, dict[Place, float]]:
+    """System -> what -> the largest difference between two groups; for what at least two groups have."""
+    apart: dict[str, dict[Place, float]] = {}
+    for row in rows:
+        of_system = [one.means for one in rows if one.system == row.system]
+        values = {place: [means[place] for means in of_system if place in means] for place in row.means}
+        spread = {place: max(of) - min(of) for place, of in values.items() if len(of) > 1}
+        apart.setdefault(row.system, {}).update(spread)
+    return apart
+
+
+def query_group_tables(run: Run) -> list[Table]:
+    """The measures by group of the query, then exposure and attribution in each dimension."""
+    rows = by_query_group(run)
+    if not rows:
+        return []
+    apart = differences(rows)
+
+    def table(places: Sequence[Place], heads: Sequence[Column], title: str, notes: Sequence[str] = ()) -> Table:
+        lines: list[tuple[object, ...]] = []
+        for system, of_system in apart.items():
+            for row in (one for one in rows if one.system == system):
+                topics = max((row.topics[place] for place in places if place in row.topics), default=0)
+                lines.append((system, row.group, topics, *map(row.means.get, places)))
+            if any(place in of_system for place in places):
+                lines.append((system, DIFFERENCE, None, *map(of_system.get, places)))
+        return Table.of(["system", "query group", Column("topics", none=""), *heads], lines, title, notes)
+
+    labels = labels_of(list(dict.fromkeys(measure for _, measure in run.columns)))
+    heads = [Column(labels[measure], above=dimension or run.kind.overall) for dimension, measure in run.columns]
+    notes = [f"{DIFFERENCE}: the highest mean of a group minus the lowest; groups differ in their topics as well"]
+    sizes = {row.group: max(row.topics.values(), default=0) for row in rows}
+    if few := [f"{group} ({size})" for group, size in sizes.items() if size < FEW]:
+        notes.append(f"fewer than {FEW} topics, so that chance decides: {', '.join(few)}")
+    if without := {one.topic for one in run.answered if not one.group and one.failed is None}:
+        notes.append(f"{counted(len(without), 'topic')} without a group")
+    tables = [table([("measure", *pair) for pair in run.columns], heads, "by group of the query", notes)]
+    for what, title in (("exposure", "exposure"), ("attribution", "what answers rest on")):
+        for dimension in run.dimensions:
+            there = list(dict.fromkeys(place for row in rows for place in row.means if place[:2] == (what, dimension)))
+            if there:
+                heads = [Column(label) for *_, label in there]
+                tables.append(table(there, heads, f"{dimension}, {title} by group of the query"))
+    return tables
+
+
+def query_group_files(run: Run) -> dict[str, Table]:
+    """A file with one line a number, where topics have groups; `query_group` is empty for the largest difference."""
+    rows = by_query_group(run)
+    lines: list[tuple[object, ...]] = [
+        (row.system, row.group, *place, row.topics[place], value) for row in rows for place, value in row.means.items()
+    ]
+    for system, of_system in differences(rows).items():
+        lines += [(system, None, *place, None, value) for place, value in of_system.items()]
+    names = ("system", "query_group", "quantity", "dimension", "name", "topics", "value")
+    return {"query_groups.csv": Table.of(names, lines)} if lines else {}
+
+
+def cloud(name: str, color: int, points: Sequence[PlotPoint]) -> PlotLine:
+    """Points of a plot, each alone, and the two ends of the line of least squares through them, where it is defined."""
+    line = fitted_line([point.x for point in points], [point.y for point in points]) if points else None
+    ends = sorted({point.x for point in points}) if line else []
+    fit = [PlotPoint("fit", x, line.at(x)) for x in (ends[0], ends[-1])] if line else []
+    return PlotLine(name, color, tuple(fit), tuple(points))

@@ -89,11 +89,14 @@ def changes(before: JsonObject, now: JsonObject) -> list[str]:
     old, new = (
         dict(leaves({**side, "systems": {name: side["systems"][name] for name in both}})) for side in (before, now)
     )
-    return [
-        f"{place}: was {_shown(old, place)}, is {_shown(new, place)}"
-        for place in sorted(old.keys() | new.keys())
-        if old.get(place) != new.get(place)
-    ]
+    changed = [place for place in sorted(old.keys() | new.keys()) if old.get(place) != new.get(place)]
+
+    def value(side: Mapping[str, object], place: str) -> str:
+        text = json.dumps(side[place], ensure_ascii=False) if place in side else "not there"
+        # Of two hashes it is enough to see that they differ.
+        return f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
+
+    return [f"{place}: was {value(old, place)}, is {value(new, place)}" for place in changed]
 
 
 def keys(made_from: JsonObject) -> dict[str, str]:
@@ -189,12 +192,6 @@ def leaves(value: Any, place: str = "") -> Iterator[tuple[str, object]]:
             yield from leaves(part, f"{place}.{key}" if place else str(key))
     else:
         yield place, value
-
-
-def _shown(values: Mapping[str, object], place: str) -> str:
-    text = json.dumps(values[place], ensure_ascii=False) if place in values else "not there"
-    # Of two hashes it is enough to see that they differ.
-    return f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
 
 
 def _version(package: str) -> str | None:

@@ -22,6 +22,7 @@ from fairagent.collection.records import listed
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.evaluate import unawareness
 from fairagent.evaluate.check import CheckedExperiment, check_experiment_values
+from fairagent.evaluate.findings import query_group_files, query_group_tables
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
 from fairagent.evaluate.kind import (
     SEARCH,
@@ -37,7 +38,6 @@ from fairagent.evaluate.kind import (
 )
 from fairagent.evaluate.outcome import GroupRecall, Outcome
 from fairagent.evaluate.plan import Plan, System, build_systems
-from fairagent.evaluate.query_groups import query_group_files, query_group_tables
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.measures import LOG2_MAX2, Measure, Product, min_max, parse_measure

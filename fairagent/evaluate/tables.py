@@ -414,12 +414,12 @@ def fitted(head: Sequence[str], above: Sequence[str], rows: Sequence[Sequence[st
         spans = [max(map(len, column)) for column in zip(*shown, strict=True)]
         written = []
         for name, group in groupby(range(len(places)), key=lambda at: above[places[at]]):
-            own = list(group)
-            span = sum(spans[at] + GAP for at in own) - GAP
+            under = list(group)
+            span = sum(spans[at] + GAP for at in under) - GAP
             if len(name) > span:
-                spans[own[-1]] += len(name) - span
+                spans[under[-1]] += len(name) - span
                 span = len(name)
-            ruled = len(own) > 1 and name and len(name) + 4 <= span
+            ruled = len(under) > 1 and name and len(name) + 4 <= span
             written.append(f" {name} ".center(span, "-") if ruled else name.rjust(span))
         titles = [(" " * GAP).join(written)] if any(above[place] for place in places) else []
         lines += [*([""] if lines else []), *titles, *aligned(shown, spans, left)]

@@ -262,8 +262,8 @@ def points(run: Run, pairs: Mapping[str, tuple[Comparison, Comparison]]) -> tupl
     honest = [(x.mean, y.mean) for system, (x, y) in pairs.items() if system not in run.oracle_systems]
 
     def point(system: str, x: Comparison, y: Comparison) -> Point:
-        own, oracle = (x.mean, y.mean), system in run.oracle_systems
-        beaten = any(one[0] >= own[0] and one[1] >= own[1] and one != own for one in honest)
+        means, oracle = (x.mean, y.mean), system in run.oracle_systems
+        beaten = any(one[0] >= means[0] and one[1] >= means[1] and one != means for one in honest)
         return Point(run.systems.index(system), x, y, oracle, not oracle and not beaten)
 
     return tuple(point(system, x, y) for system, (x, y) in pairs.items())

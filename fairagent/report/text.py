@@ -109,30 +109,30 @@ def groups_text(shares: Mapping[str, float]) -> str:
     return ", ".join(shares) or "-"
 
 
-def hits_table(hits: Sequence[Hit], own: Ranking | None = None) -> Table:
+def hits_table(hits: Sequence[Hit], engines: Ranking | None = None) -> Table:
     """The ranking: rank, title (the id where there is none), the groups of each dimension.
 
-    With the engine's `own` list for the query: also the rank and the score that each document has there. The final
+    With the `engines` list for the query: also the rank and the score that each document has there. The final
     order has no scores that mean anything: most re-rankers give none.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("rank", justify="right", no_wrap=True)
-    ranks = {} if own is None else {id: rank for rank, id in enumerate(own.ids, start=1)}
-    moved = own is not None and any(ranks.get(hit.id) != hit.rank for hit in hits)
+    ranks = {} if engines is None else {id: rank for rank, id in enumerate(engines.ids, start=1)}
+    moved = engines is not None and any(ranks.get(hit.id) != hit.rank for hit in hits)
     if moved:
         table.add_column("was", justify="right", no_wrap=True)
     dimensions = list(hits[0].groups) if hits else []
     for name in ("title", *dimensions):
         table.add_column(Text(name))
-    if own is not None:
+    if engines is not None:
         table.add_column("score", justify="right", no_wrap=True)
     for hit in hits:
         groups = [one_line(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
         was = ranks.get(hit.id)
-        score = [] if own is None else ["-" if was is None else f"{own.scores[was - 1]:.3f}"]
+        score = [] if engines is None else ["-" if was is None else f"{engines.scores[was - 1]:.3f}"]
         rank = [str(hit.rank), *([str(was or "new")] if moved else [])]
         table.add_row(*rank, one_line(hit.name), *groups, *score)
-    if own is not None:
+    if engines is not None:
         meant = "was: the rank in the engine's own list; score: the engine's" if moved else "score: the engine's"
         table.caption, table.caption_justify = Text(meant, "dim"), "left"
     return table

@@ -12,7 +12,7 @@ import pytest
 
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
-from fairagent.evaluate.query_groups import cloud
+from fairagent.evaluate.findings import cloud
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import PlotPoint
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
