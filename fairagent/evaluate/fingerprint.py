@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.topics import find_track_files
-from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.llm.endpoint import Endpoint
@@ -22,6 +21,9 @@ from fairagent.llm.prompts import Prompts
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.digests import checksum, file_digest
+
+if TYPE_CHECKING:
+    from fairagent.evaluate.check import CheckedExperiment
 
 DECIDING = ("fairagent", "pyserini")
 """Packages of another version make another run."""

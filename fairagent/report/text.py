@@ -176,7 +176,20 @@ class ExposureBars:
             table.add_column("", justify="right", no_wrap=True)
         table.add_column("target", justify="right", no_wrap=True)
         for before, after in self.pairs:
-            _add_dimension(table, before, after)
+            table.add_row(Text(before.dimension, "bold"))
+            rows = list(zip(exposure_rows(before), exposure_rows(after), strict=True))
+            if not any(rows[-1][0][1:]) and not any(rows[-1][1][1:]):
+                rows.pop()
+            full = max(max(was.share, now.share, now.target or 0) for was, now in rows)
+            for was, now in rows:
+                bars = [
+                    ExposureBar(one.share, now.target, full, color) for one, color in ((was, "blue"), (now, "green"))
+                ]
+                due = "-" if now.target is None else percent(now.target)
+                label = one_line(f"  {now.label}")
+                table.add_row(label, bars[0], percent(was.share), bars[1], percent(now.share), due)
+            gaps = gap_text(before.divergence), gap_text(after.divergence)
+            table.add_row(one_line("  divergence"), "", gaps[0], "", gaps[1], style="dim")
         trace, oracle = self.trace, (" (oracle)", "bold red") if self.trace.oracle else ""
         meant = "".join(f"; {name} is {TARGETS[name]}" for name in dict.fromkeys(trace.targets) if name in TARGETS)
         table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle, (meant, "dim"))
@@ -196,22 +209,6 @@ def targets_text(trace: Trace) -> str:
         return trace.targets[0]
     pairs = zip(trace.exposures, trace.targets, strict=True)
     return ", ".join(f"{exposure.dimension} {source}" for exposure, source in pairs)
-
-
-def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
-    table.add_row(Text(before.dimension, "bold"))
-    rows = list(zip(exposure_rows(before), exposure_rows(after), strict=True))
-    if not any(rows[-1][0][1:]) and not any(rows[-1][1][1:]):
-        rows.pop()
-    full = max(max(was.share, now.share, now.target or 0) for was, now in rows)
-    for was, now in rows:
-        bars = ExposureBar(was.share, now.target, full, "blue"), ExposureBar(now.share, now.target, full, "green")
-        label = one_line(f"  {now.label}")
-        due = "-" if now.target is None else percent(now.target)
-        table.add_row(label, bars[0], percent(was.share), bars[1], percent(now.share), due)
-    table.add_row(
-        one_line("  divergence"), "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim"
-    )
 
 
 def signed(value: float) -> str:
