@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, paired_randomization, smallest_p, tested
+from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, smallest_p, tested
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
@@ -16,7 +16,7 @@ from fairagent.measures.base import seeded
 from fairagent.measures.curves import fitted_line
 from fairagent.measures.label_error import mean_under_error
 from fairagent.measures.parse import is_measure, labels_of, leading_measure, short_labels
-from fairagent.types import FloatArray, exposure_rows
+from fairagent.types import exposure_rows
 from fairagent.types.change import ExposureChange, Verdict, as_verdict, exposure_change, seen_change
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted
@@ -58,7 +58,7 @@ class Tested:
     """The difference of a system from the baseline over `topics` topics, and what its test says (`tested`).
 
     `low` and `high` are the ends of its 95 % bootstrap interval, for which topics are resampled. `p` is that of the
-    randomization test (`corrected`: after Holm over the systems), `least` the smallest that it can say.
+    randomization test after Holm over the systems, `least` the smallest that it can say.
     """
 
     measure: str
@@ -70,13 +70,12 @@ class Tested:
     p: float | None
     says: Literal["better", "worse", ""]
     least: float = 0.0
-    corrected: bool = True
 
     def __str__(self) -> str:
         difference = f"{self.label} {self.difference:+.4f}"
         if self.p is None:
             return f"{difference}, {counted(self.topics, 'topic')}: not tested"
-        p = f"{p_phrase(self.p, self.least)}{' after Holm' * self.corrected}"
+        p = f"{p_phrase(self.p, self.least)} after Holm"
         return f"{difference}, 95 % interval {self.low:+.4f} to {self.high:+.4f}, {p}"
 
     @property
@@ -93,33 +92,19 @@ def tested_difference(run: Run, row: Comparison) -> Tested:
         for topic in run.counted_topics
         if row.measure in (base := run.by_topic[topic][run.baseline].values.get(row.dimension, {}))
     ]
-    low, high = _interval(np.array(differences), run.kind.seed, row.dimension, row.measure)
+    drawn = seeded(run.kind.seed, "difference", row.dimension, row.measure)
+    low, high = bootstrap_intervals(np.array([differences]), drawn)
     return Tested(
         row.measure,
         short_labels(run.measures)[row.measure],
         float(row.difference or 0.0),
-        low,
-        high,
+        float(low[0]),
+        float(high[0]),
         row.topics,
         row.randomization_holm,
         _tested(run, row),
         smallest_p(row.topics) * (len(run.systems) - 1),
     )
-
-
-def paired(measure: str, differences: FloatArray, dimension: str) -> Tested:
-    """The paired test of topics' differences (n,), n >= 2, where nothing else is tested beside it; higher is better."""
-    (p,) = paired_randomization(differences[None], seeded(0, "randomization", dimension, measure))
-    mean, topics = float(differences.mean()), len(differences)
-    low, high = _interval(differences, 0, dimension, measure)
-    says, least = tested(p, mean), smallest_p(topics)
-    return Tested(measure, measure, mean, low, high, topics, p, says, least, corrected=False)
-
-
-def _interval(differences: FloatArray, seed: int, *names: str) -> tuple[float, float]:
-    """The ends of the 95 % interval of the mean of topics' differences (n,), n >= 1."""
-    low, high = bootstrap_intervals(differences[None], seeded(seed, "difference", *names))
-    return float(low[0]), float(high[0])
 
 
 @dataclass(frozen=True, slots=True)

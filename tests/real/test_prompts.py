@@ -25,7 +25,7 @@ from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.labeling.asked import Asked
 from fairagent.llm.budget import Ledger, ledger
-from fairagent.llm.calls import CachingModel
+from fairagent.llm.models import CachingModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 from fairagent.papers.debias_rag.benchmarks.bold import ContinuationWriter
@@ -138,7 +138,6 @@ SEARCHES = {
     "group_keywords": (DOING % "keywords", "depth=4"),
     "group_passages": (DOING % "passages", "depth=4"),
     "judge_relevance": ("loop={kind: widen, actions: judge, judge: {by: model, documents: 2, groups: 1}}",),
-    "choose_action": ("loop={kind: widen, policy: model}", "depth=4"),
     "fairness_filter": (DOING % "filter", "filter=fair"),
 }
 """Template -> the settings of a search that asks with it."""
