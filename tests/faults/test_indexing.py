@@ -384,8 +384,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
 
 def test_207_what_was_removed_is_not_served_a_second_later(file: Path, index: Path, later: Later) -> None:
     pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
-    from fairagent.studio.calls import Choices, ExposureRequest, ListRequest
-    from fairagent.studio.desk import Desk
+    from fairagent.studio.desk import Choices, Desk, ExposureRequest, ListRequest
 
     agent = open_agent(file, index, **PLAIN)
     drawn = open_agent(file, index, sampling={"alpha": 2.0}, **PLAIN)

@@ -22,7 +22,7 @@ from browser import chromium, needs_chromium, waited
 from studio_server import TOKEN, Studio, desk_of, running, write_collection
 
 from fairagent.storage.cancellation import sleep
-from fairagent.studio.tokens import User, hash_of
+from fairagent.studio.server import User, hash_of
 
 PROGRAM = "from fairagent.cli import main; main()"
 QUERY = {"query": "lawyer"}

@@ -19,7 +19,7 @@ from fairagent.llm.prompts.template import meaning, specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.search.agent import FairAgent
-from fairagent.studio.calls import Choices, SearchRequest
+from fairagent.studio.desk import Choices, SearchRequest
 from fairagent.studio.prompts import no_effect, pairs_of
 
 from .asked_runs import judged

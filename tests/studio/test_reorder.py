@@ -13,9 +13,8 @@ from fairagent import build_index, load_collection, open_agent
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.search.agent import FairAgent
 from fairagent.settings import SearchOptions
-from fairagent.studio.calls import Choices, ListRequest
-from fairagent.studio.desk import FinishedRuns
-from fairagent.studio.frontier import OF_HITS
+from fairagent.studio.contents import OF_HITS
+from fairagent.studio.desk import Choices, FinishedRuns, ListRequest
 from fairagent.types import Query
 from fairagent.types.clean import printable
 
