@@ -13,8 +13,7 @@ from typing import TypeVar
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.llm.models import Models
-from fairagent.retrieve.known import as_indexed, behind
-from fairagent.retrieve.manifest import MANIFEST, state_of
+from fairagent.retrieve.manifest import MANIFEST, as_indexed, behind, state_of
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent

@@ -17,7 +17,7 @@ from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import prepare_index
 from fairagent.retrieve.encoders import ENDPOINT
 from fairagent.retrieve.graph import prepare_graphs
-from fairagent.retrieve.manifest import MANIFEST, Manifest, remove_older
+from fairagent.retrieve.manifest import MANIFEST, Manifest
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.live import LiveSite, index_folder
@@ -136,7 +136,6 @@ def rebuild(given: Site, progress: Progress = lambda what, done: None) -> Manife
                 f"the files of collection {collection.name!r} have changed while they were indexed; repeat the command"
             )
         shop.put(recorded=True)
-        remove_older(given.index)
         return Manifest.read(given.index)
 
 

@@ -26,7 +26,7 @@ from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 from fairagent.report.record import PlainRecord, answer_record, exposure_record, hit_record, result_record, step_record
 from fairagent.retrieve.base import TextSource, texts_for
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import ignore_step
@@ -97,7 +97,9 @@ class ListRequest(SearchRequest, SearchOptions):
 
     # Whole from the start: routes are made of it.
     model_config = ConfigDict(defer_build=False)
-    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = Field(None, description=meanings(SearchOptions)["n"])
+    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = Field(
+        None, description=SearchOptions.model_fields["n"].description
+    )
 
     @property
     def options(self) -> SearchOptions:

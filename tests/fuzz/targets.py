@@ -339,7 +339,7 @@ def index_seed() -> Path:
     """An index of the tiny collection, and light vectors of it."""
     from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.light.build import build_light
+    from fairagent.retrieve.light import build_light
 
     place = ROOT / "indexes"
     if not place.is_dir():
@@ -369,8 +369,7 @@ def indexes(random: Random, folder: Path) -> None:
     from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.retrieve.dense import DenseRetriever
-    from fairagent.retrieve.light.build import build_light
-    from fairagent.retrieve.light.encoder import LightEncoder
+    from fairagent.retrieve.light import LightEncoder, build_light
     from fairagent.storage.digests import RECORD
 
     shutil.copytree(index_seed(), folder, dirs_exist_ok=True)
