@@ -23,8 +23,7 @@ from fairagent.types import Query
 
 pytest.importorskip("opensearchpy")
 
-from fairagent.guests.stores.opensearch import OpenSearchConfig
-from fairagent.guests.stores.store import StoreWords
+from fairagent.guests.stores.opensearch import OpenSearchConfig, StoreWords
 
 LAW = Query("law")
 KEY = "not-a-real-key-0123456789"
