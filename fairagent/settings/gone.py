@@ -29,6 +29,7 @@ GONE: dict[str, str] = {
     "prompts diff": "use diff -u on what fairagent prompts eject copied",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
+    "policy": "loop.actions are taken in the order in which they are named",
     "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
     "drift": "a step is accepted if relevance less the price of the gap rises",
     "on_worse": "nothing served is worse than the engine's own list by relevance less the price of the gap",

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, SkipValidation
 
-from fairagent.answer.answering import debias_with
+from fairagent.answer.context import debias_with
 from fairagent.answer.filtering import Filter, filter_with
 from fairagent.collection import Collection, GroupTable
 from fairagent.collection.known import warn_once
