@@ -18,7 +18,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairagent.answer.citing import CitedSoFar
+from fairagent.answer.answering import CitedSoFar
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.collection.known import compare_ids
@@ -342,7 +342,7 @@ class Desk:
         run = agent.find(query, agent.pool_size, _steps(listen))
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run), agent, opened.site.collection, run, trace)
+        return _search_record(agent.result_of(run), agent, opened.site.collection, run, trace)
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True, trace: bool = True) -> PlainRecord:
