@@ -41,6 +41,8 @@ GONE: dict[str, str] = {
     "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
     "ir_datasets": "name the folder of the track's official files (evaluations/trec_fair/README.md)",
     "update_index": "call build_index, which takes over the embeddings of texts that are the same",
+    "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
+    "ReplayModel": "the cache of replies answers what was answered before; ScriptedModel has a script",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
