@@ -28,7 +28,6 @@ from fairagent.answer.filtering import Verdicts
 from fairagent.cli.app import COMMANDS, command
 from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
-from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
 from fairagent.llm.reply import Reply
@@ -36,8 +35,7 @@ from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.scorers import Order
 from fairagent.papers.debias_rag.synthesis import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.search.loop.policy import Choice
-from fairagent.search.loop.sources import GroupKeywords, GroupPassages
+from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
 from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
@@ -70,11 +68,9 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
-        Choice,
         Verdicts,
         Rewrites,
         Diagnoses,
-        GroupLetters,
         Order,
     )
 }
