@@ -190,16 +190,13 @@ class DebiasRAGConfig(Part):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """That of the rewrites, if there are any."""
         return (PROMPT,) if self.rewrites else ()
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """Library and lexicon."""
         return {"library": Path(self.library), "lexicon": lexicon_file(self.lexicon)}
 
     def relative_to(self, folder: Path) -> Self:
-        """With both files from anywhere."""
         named = {"library": self.library, "lexicon": self.lexicon}
         return self.model_copy(update={field: str((folder / path).absolute()) for field, path in named.items() if path})
 
@@ -211,20 +208,17 @@ class DebiasRAGConfig(Part):
         yield f"the avoid library {Path(self.library).name}", [passage.text for passage in read_avoid(self.library)]
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """A rewrite of each passage that is avoided, as long as passages are."""
         if self.rewrites:
             for _ in range(self.k):
                 yield case.calls(PROMPT, text=LETTER * LONGEST_REWRITTEN, count=self.rewrites)
 
     def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the embedding model, or that of the rewrites, is not on this machine."""
         open_encoder(self.encoder, served=site.embeddings)
         expect_installed("faiss-cpu", "debias-rag")
         if self.scorer and self.rewrites:
             read_config(self.scorer)
 
     def build(self, site: Site) -> DebiasRAG:
-        """The stage; SettingsError without a library, DataError with every fault of library and lexicon."""
         return self._stage(site, RATE, exempt=False)
 
     def _stage(self, site: Site, rate: float, exempt: bool) -> DebiasRAG:
@@ -251,5 +245,4 @@ class DebiasRAGVariant(DebiasRAGConfig):
     """Whether counterfactual contexts, which are near the passages they are made from, are never dropped."""
 
     def build(self, site: Site) -> DebiasRAG:
-        """The stage."""
         return self._stage(site, self.rate, self.exempt_synthesized)

@@ -70,7 +70,6 @@ class Curve:
 
     @property
     def measures(self) -> dict[str, float | None]:
-        """Each of MEASURES that there is -> its value."""
         of_intervals = {difference(interval.name): interval.difference for interval in self.intervals}
         return {SLOPE: self.slope, AREA: self.area, **of_intervals}
 

@@ -78,11 +78,9 @@ class DrawnKind(ExperimentKind, ABC):
 
     @property
     def n(self) -> int:
-        """How many items a generator is given."""
         return self.fair_rag.k
 
     def check(self, checking: Checking) -> None:
-        """Add what is wrong with the alphas, and systems that choose what they answer from."""
         section, problems = self.fair_rag, checking.problems
         for alpha in section.alphas:
             if alpha < 0 or alpha == float("inf"):
@@ -99,7 +97,6 @@ class DrawnKind(ExperimentKind, ABC):
                     problems.add(SettingsError, message)
 
     def rows(self, systems: Systems) -> Systems:
-        """The rows by their names, system by system; then the oracle, once for each generator."""
         section = self.fair_rag
         draws: dict[str, Draws] = {}
         for name in systems:
@@ -117,21 +114,17 @@ class DrawnKind(ExperimentKind, ABC):
         return {row: systems[one.system].model_copy(update={"row": one.model_dump()}) for row, one in draws.items()}
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """Those of items."""
         return MEASURED
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """A system's slope and area, and by how much EU differs from that of its own order in each interval of EE-D."""
         return MEASURES
 
     @property
     def rows_together(self) -> tuple[str, ...]:
-        """The medians."""
         return tuple(self.fair_rag.medians)
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """Those of every curve, in the place of the system's own order, and the medians."""
         of_run = curves(run)
         values = {(one.system, "", name): value for one in of_run for name, value in one.measures.items()}
         for row in medians(self.fair_rag.medians, of_run):
@@ -139,7 +132,6 @@ class DrawnKind(ExperimentKind, ABC):
         return {key: value for key, value in values.items() if value is not None}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """What drawn rankings depend on; which rows there are is no part of it."""
         rows = {"alphas", "deterministic", "oracle", "highest", "runs", "medians", "queries"}
         drawn = self.fair_rag.model_dump(mode="json", exclude=rows)
         return {**super().fingerprint(plan, subject, environ), "fair_rag": drawn}
@@ -147,7 +139,6 @@ class DrawnKind(ExperimentKind, ABC):
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
     ) -> Mapping[tuple[str, str], Outcome]:
-        """The outcomes with their normalized EU: each topic's, divided by the best that any rival row had for it."""
         against = {name: tuple(rivals(name, plan.systems, self.fair_rag.highest)) for name in plan.systems}
         completed = dict(outcomes)
         for topic in topics:
@@ -162,7 +153,6 @@ class DrawnKind(ExperimentKind, ABC):
     # --- what came out -------------------------------------------------------------------------------------------
 
     def tables(self, run: Run) -> list[Table]:
-        """The curves, the intervals of disparity, the stages of each dimension."""
         of_run = curves(run)
         return [
             _curve_table(run, of_run),
@@ -185,11 +175,9 @@ class DrawnKind(ExperimentKind, ABC):
             yield Table.of(columns, lines, "medians over systems and runs")
 
     def files(self, run: Run) -> Mapping[str, Table]:
-        """One line for each number of the analysis."""
         return {FILE: Table.of(("what", "of", "where", "value"), list(_numbers(run)))}
 
     def page(self, run: Run) -> PageSection | None:
-        """The four curves, the tables, and how to read them."""
         of_run = curves(run)
         if not of_run:
             return None

@@ -168,7 +168,6 @@ class Labeling:
 
     @cached_property
     def utility(self) -> StringUtility:
-        """What answers are measured by."""
         return self.lamp.task.label_utility
 
     @property

@@ -91,7 +91,6 @@ class LampTask:
 
     @property
     def prompt(self) -> str:
-        """The id of its prompt template."""
         return self.name.lower().replace("-", "_")
 
     @property
@@ -101,7 +100,6 @@ class LampTask:
 
     @property
     def utility(self) -> StringUtility:
-        """The string utility of the experiment."""
         return parse_utility(self.metric, self.labels)
 
     def __str__(self) -> str:

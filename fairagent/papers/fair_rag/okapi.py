@@ -53,9 +53,7 @@ class OkapiConfig(Part):
     kind: Literal["okapi"] = "okapi"
 
     def check(self, site: Site) -> None:
-        """Raise UsageError: a collection is searched with bm25."""
         raise UsageError("engine okapi scores the items of LaMP's questions; a collection is searched with bm25")
 
     def build(self, site: Site) -> None:
-        """As `check`."""
         self.check(site)

@@ -100,7 +100,6 @@ class FairRagTrial:
 
     @classmethod
     def open(cls, opened: Opened, section: CollectionDrawing) -> FairRagTrial:
-        """The trial of an experiment over a collection."""
         plan, systems = opened.plan, build_systems(opened)
         answerers: dict[str, Answerer] = {}
         rows = {}
@@ -145,7 +144,6 @@ class FairRagTrial:
         return TopicOutcome(search, items, drawn, usage)
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         collection, k, row = self.judge.collection, self.section.k, self.rows[system]
         of_topic = self.draw(system, id)
         search, items, drawn = of_topic.search, of_topic.items, of_topic.drawn
@@ -232,7 +230,6 @@ class LampTrial:
         questions: Mapping[str, LampQuestion],
         useful: Mapping[str, Mapping[str, NDArray[np.bool_]]],
     ) -> LampTrial:
-        """The trial of an experiment; `useful` are the items that help, generator -> question -> (n,)."""
         memo, rows = opened.memo, {}
         for name, system in opened.plan.systems.items():
             site = site_of(system, opened.collection, opened.models, memo=memo)
@@ -248,7 +245,6 @@ class LampTrial:
         return cls(section, opened.plan.experiment.seed, questions, rows)
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         row, question = self.rows[system], self.questions[id]
         scores = self._scored.get((row.draws.system, id), lambda: score_items(question, row.engine))
         useful, utility = row.useful[id], question.task.utility

@@ -116,7 +116,6 @@ class Asker:
     order: Order = "rank"
 
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
-        """See `Generator.answer`; without documents the references are empty, as in FairFilter. It cites nothing."""
         answer = self.ask(as_query(query).text, documents)
         if on_text:
             on_text(answer.text)
@@ -181,7 +180,6 @@ class Examinee:
 
     @classmethod
     def open(cls, site: Site, task: Task, judge: ModelSettings | None, searching: System | None) -> Examinee:
-        """That of one system; `searching` is None where it searches nothing."""
         settings = site.settings
         asker = Asker(site.model, site.prompts, task.short, settings.context.order)
         grader = Grader(task, site.models.open(judge or settings.model), site.prompts)
@@ -200,7 +198,6 @@ class Exam:
     systems: Mapping[str, Examinee]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         question, examinee = self.questions[id], self.systems[system]
         topic = Topic(id, question.query)
         result = examinee.agent.answer(topic) if examinee.agent else None
@@ -249,16 +246,13 @@ class GradedKind(QuestionsKind, ABC):
     lower_is_better: ClassVar[bool] = False
 
     def read(self, path: Path) -> Mapping[str, GradedQuestion]:
-        """The questions of a file by their ids; DataError with every fault."""
         return read_questions(self.task, path)
 
     def relative_to(self, folder: Path) -> Self:
-        """With paths from anywhere; in the file they are relative to its `folder`."""
         moved = super().relative_to(folder)
         return moved.model_copy(update={"trainings": tuple(str((folder / one).absolute()) for one in self.trainings)})
 
     def check(self, checking: Checking) -> None:
-        """Add trainings that are missing, are of other settings, or are searched by no system."""
         super().check(checking)
         for training in self.trainings:
             model = checking.problems.attempt("trainings", trained_model, Path(training))
@@ -266,7 +260,6 @@ class GradedKind(QuestionsKind, ABC):
                 checking.problems.add(SettingsError, f"trainings: no system searches with {model}, of {training}")
 
     def choose(self, checking: Checking) -> Chosen:
-        """The questions that the file chooses; adds cases that are none of them."""
         chosen = super().choose(checking)
         for id in self.cases if checking.subject else ():
             if id not in chosen.topics:
@@ -274,37 +267,30 @@ class GradedKind(QuestionsKind, ABC):
         return chosen
 
     def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
-        """`chosen`; adds what keeps the judge from being opened."""
         if self.questions.judge:
             checking.problems.attempt("questions.judge", models.open, self.questions.judge)
         return chosen
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """The share of answers with the grade 1."""
         return (MeasureInfo(self.task.name, self.definition, self.lower_is_better),)
 
     @property
     def other_models(self) -> tuple[str, ...]:
-        """The judge's."""
         return (self.questions.judge.name,) if self.questions.judge else ()
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The question's template and the judge's."""
         return (PROMPT, self.task.judge)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The file's content, and the judge."""
         judge = self.questions.judge
         graded = {"judge": of_model(judge, environ) | {"price": price_of(judge, plan)} if judge else {}}
         return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **graded}}
 
     def provenance(self) -> JsonObject:
-        """The place of the file, and who judges."""
         judge = self.questions.judge.name if self.questions.judge else "each system's own model"
         return {"questions": {**super().provenance()["questions"], "judge": judge}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[GradedQuestion]) -> Iterator[Calls]:
-        """A call for each question, with documents as long as may be, and one for judging each answer."""
         settings, context = system.settings, system.settings.context
         text = longest_context(settings)[: 4 * (context.tokens // context.documents)]
         document = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
@@ -316,16 +302,13 @@ class GradedKind(QuestionsKind, ABC):
         yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
 
     def remarks(self, run: Run) -> Sequence[str]:
-        """The cases."""
         return [case_text(run, id) for id in self.cases]
 
     def page(self, run: Run) -> PageSection | None:
-        """The cases, a table each."""
         tables = tuple(case_table(run, id) for id in self.cases)
         return PageSection("Cases", "Cases, side by side", tables) if tables else None
 
     def trial(self, opened: Opened) -> Exam:
-        """The exam."""
         searching = build_systems(opened)
         systems = {
             name: Examinee.open(

@@ -44,7 +44,6 @@ class TrainingExample:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What must not be in a test set: the query and the sentences."""
         return (self.query, *self.sentences)
 
 

@@ -69,7 +69,6 @@ class Signals:
         return np.array([self.likelihoods(example, [documents[place] for place in row]) for example, row in rows])
 
     def prompt(self, example: TrainingExample, document: Document) -> str:
-        """The prompt before the answer: the template `ask` with the document, as one text."""
         (shown,), _ = fit([document], self._tokens)
         messages = self._prompts.render(
             TEMPLATE, query=query_shown(example.query), documents=numbered([shown], "rank"), brief=False

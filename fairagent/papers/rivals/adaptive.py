@@ -101,7 +101,6 @@ class AdaptiveReranker:
             raise UsageError(f"adaptive: budget and batch are 1 or more, not {self.budget} and {self.batch}")
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n`, candidates or not."""
         state = _Waiting(pool, self.groups)
         for turn in count():
             if len(state.scores) >= self.budget or not (state.listed or state.frontier):
@@ -216,11 +215,9 @@ class SimilarityScorer:
 
     @property
     def name(self) -> str:
-        """That of the encoder."""
         return self.encoder.name
 
     def score(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """The products, (n,)."""
         if not texts:
             return np.zeros(0)
         vectors_of = {text: self._kept.get(text) for text in texts}
@@ -283,11 +280,9 @@ class AdaptiveConfig(Part):
 
     @property
     def sees_groups(self) -> bool:
-        """Unless there is no policy."""
         return self.policy != "none"
 
     def check(self, site: Site) -> None:
-        """Raise SettingsError where other re-rankers follow, BackendUnavailable where a model is not here."""
         _check_last(site.settings.rerank, site.settings)
         if named := self._graph_encoder(site):
             check_vectors(site, named)
@@ -295,7 +290,6 @@ class AdaptiveConfig(Part):
             self._scorer(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Make the corpus graph where there is none."""
         prepare_graphs(site, progress, self._graph_encoder(site))
 
     def _graph_encoder(self, site: Site) -> str:
@@ -311,7 +305,6 @@ class AdaptiveConfig(Part):
         return pair_scorer(site, self.scorer)
 
     def build(self, site: Site) -> AdaptiveReranker:
-        """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank, site.settings)
         engine, collection, settings = site.engine, site.collection, site.settings
         if (graph := graph_of(site, self._graph_encoder(site))) is None:

@@ -142,7 +142,6 @@ class DELTRModel:
     deviation: FloatArray
 
     def score(self, features: FloatArray, protected: FloatArray) -> FloatArray:
-        """The scores (n,) of documents with `features` (n, f) and `protected` (n,); DataError for another f."""
         if features.ndim != 2 or features.shape[1] != len(self.mean):
             raise DataError(f"the DELTR model was fitted to {len(self.mean)} feature(s), not {features.shape[1:]}")
         return np.asarray(self.weights[0] * protected + (features - self.mean) / self.deviation @ self.weights[1:])
@@ -198,7 +197,6 @@ class DELTRReranker:
     group: ProtectedGroup
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates, ties by id."""
         if not len(pool.ranking):
             return pool.ranking
         documents = judged_query(pool, {}, self.group)

@@ -92,7 +92,6 @@ class DLFModel:
         return np.asarray(np.tanh(features @ self.hidden + self.bias))
 
     def score(self, features: FloatArray) -> FloatArray:
-        """The fairness scores (n,) of documents with `features` (n, f); DataError for another f."""
         expected = len(self.output if self.hidden is None else self.hidden)
         if features.ndim != 2 or features.shape[1] != expected:
             raise DataError(f"the DLF model was fitted to {expected} feature(s), not {features.shape[1:]}")
@@ -170,7 +169,6 @@ class DLFReranker:
             raise UsageError(f"DLF: alpha is from 0 (relevance) to 1 (fairness), not {self.alpha}")
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates, ties by id."""
         if not len(pool.ranking):
             return pool.ranking
         scores = fuse(self.model.score(self.features(pool)), pool.ranking.scores, self.alpha)
@@ -191,17 +189,14 @@ class DLFConfig(LearningPart):
     """The embedding model whose vectors the model learns from, named as for `engine: dense`."""
 
     def check(self, site: Site) -> None:
-        """Raise what is wrong with the embeddings, or with what is learned from."""
         super().check(site)
         check_vectors(site, self.encoder)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Make the embeddings where there are none."""
         prepare_index(site, progress)
         prepare_vectors(site, self.encoder, progress)
 
     def build(self, site: Site) -> Reranker:
-        """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
         source = open_vectors(site, self.encoder)
 
         def embeddings(pool: Pool) -> FloatArray:

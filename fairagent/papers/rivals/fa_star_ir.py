@@ -181,7 +181,6 @@ class FAStarIRReranker:
     discount: Discount = LOG2_MAX2
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates; UsageError for a `group` that the pool does not have or an odd `alpha`."""
         n = min(pool.n, len(pool.ranking))
         group = self.group or most_lacking(pool, self.discount)
         if not n or group is None:
@@ -228,5 +227,4 @@ class FAStarIRConfig(ProtectedPart):
     """library: adjusted as the package fairsearchcore does, which leaves the last rank untested. null: exactly."""
 
     def build(self, site: Site) -> FAStarIRReranker:
-        """The re-ranker."""
         return FAStarIRReranker(self.alpha, self.place(site), self.compat, parse_discount(site.settings.discount))

@@ -62,7 +62,6 @@ class RepresentativeReranker:
             raise UsageError(f"representative: the seed is a number of 0 or more, not {self.seed}")
 
     def rerank(self, pool: Pool) -> Ranking:
-        """`pool.n` candidates, drawn."""
         if not len(pool.ranking):
             return pool.ranking
         rng = topic_rng(self.seed, pool.query.id or pool.query.text)
@@ -141,7 +140,6 @@ class RepresentativeConfig(Part):
     which rank does not depend on it."""
 
     def build(self, site: Site) -> RepresentativeReranker:
-        """The re-ranker."""
         return RepresentativeReranker(self.alpha, site.seed)
 
 

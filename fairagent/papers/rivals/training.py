@@ -33,7 +33,6 @@ class CrossFitted:
     seed: int
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The ranking of the fold's re-ranker."""
         return reranked(self.rerankers[fold_of(pool.query.id, self.seed, len(self.rerankers))], pool)
 
 
@@ -63,15 +62,12 @@ class LearningPart(Part):
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """The collection that is learned from."""
         return {"train": Path(self.train)} if self.train else {}
 
     def relative_to(self, folder: Path) -> Self:
-        """With the collection's file from anywhere."""
         return self.model_copy(update={"train": str((folder / self.train).absolute())}) if self.train else self
 
     def check(self, site: Site) -> None:
-        """Raise what is wrong with the collection that is learned from."""
         super().check(site)
         self.taught_by(site)
 
@@ -165,7 +161,6 @@ class ProtectedPart(Part):
     for `deltr`, in most of the topics that it learns from."""
 
     def check(self, site: Site) -> None:
-        """Raise UsageError where there is no such group."""
         self.place(site)
 
     def place(self, site: Site) -> ProtectedGroup | None:

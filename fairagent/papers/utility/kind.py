@@ -79,20 +79,16 @@ class UtilityKind(ExperimentKind):
 
     @property
     def n(self) -> int:
-        """The largest context."""
         return max(self.utility.ks)
 
     def fair_in(self, checking: Checking) -> tuple[str, ...]:
-        """None: unless its settings say otherwise, no system is fair in anything."""
         return ()
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template of the answers; before there are rows, those of all."""
         variants = (Display.model_validate(system.row).compat,) if system.row else self.utility.compat
         return tuple(TEMPLATES[one] for one in variants) if system.settings.generate.templates else ()
 
     def check(self, checking: Checking) -> None:
-        """Add what is wrong with the section, and systems that cannot be compared by it."""
         problems, systems = checking.problems, checking.systems
         if any(not system.settings.filter.idle(system.settings) for system in systems.values()):
             problems.add(SettingsError, "filter: cannot be set: here a generator is given all k documents")
@@ -115,7 +111,6 @@ class UtilityKind(ExperimentKind):
             problems.add(SettingsError, f"systems: a name is that of another's row; the rows are: {listed(names)}")
 
     def choose(self, checking: Checking) -> Chosen:
-        """The topics with a relevant passage that has a text; adds texts that lack."""
         collection, section = checking.collection, self.utility
         if collection is None:
             return Chosen()
@@ -162,7 +157,6 @@ class UtilityKind(ExperimentKind):
         return texts
 
     def rows(self, systems: Systems) -> Systems:
-        """A row for each system, prompt and order; what is taken from the judgments is shown in its own order alone."""
         return {row: one for name, system in systems.items() for row, one in self._rows_of(name, system).items()}
 
     def _rows_of(self, name: str, system: SystemPlan) -> dict[str, SystemPlan]:
@@ -178,19 +172,15 @@ class UtilityKind(ExperimentKind):
         return rows
 
     def judged_in(self, checking: Checking) -> tuple[str, ...]:
-        """No dimension."""
         return ()
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """Those of the section, for each k."""
         return tuple(map(MeasureInfo, self.utility.measures))
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The section but for the ks, since a cached answer is one for all of them, and the prompts: rows have them."""
         return {"utility": self.utility.model_dump(mode="json", exclude={"ks", "scatter", "folds", "compat"})}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
-        """The answers of one row, from documents as long as may be; those from none are the first row's."""
         system, runs = plan.systems[row], self.utility.runs
         settings, queries = system.settings, [subject.topics[id].query for id in plan.topics]
         if not (templates := self.templates(system)):
@@ -203,7 +193,6 @@ class UtilityKind(ExperimentKind):
             yield case.calls(templates[0], runs, passages=[passage] * k or None)
 
     def trial(self, opened: Opened) -> UtilityTrial:
-        """The trial."""
         return UtilityTrial.open(opened, self.utility)
 
     # --- what came out -------------------------------------------------------------------------------------------
@@ -215,7 +204,6 @@ class UtilityKind(ExperimentKind):
         return label_of(of_one[0]).removesuffix("@1"), label_of(of_one[1]).removesuffix("@1")
 
     def tables(self, run: Run) -> list[Table]:
-        """A line for each row and k; then results by group of the query."""
         rows = summary(run, self.utility)
         if not rows:
             return []
@@ -279,7 +267,6 @@ class UtilityKind(ExperimentKind):
         return similarity.name + ("" if similarity.comparable else f" ({NOT_COMPARABLE})")
 
     def files(self, run: Run) -> Mapping[str, Table]:
-        """One line a row and k."""
         header = ("system", "k", "topics", "similarity", "P", "U", "nDCG", "r", "r_p", "fit_slope", "fit_intercept")
         tests = [f"{against}_{part}" for against in ("baseline", "rank_order") for part in ("difference", "t", "p")]
         lines = [
@@ -293,7 +280,6 @@ class UtilityKind(ExperimentKind):
         return {FILE: Table.of((*header, *tests), lines), **query_group_files(run)}
 
     def page(self, run: Run) -> PageSection | None:
-        """Utility and its correlation with ranking quality over k, and the numbers."""
         rows = summary(run, self.utility)
         if not rows:
             return None

@@ -73,7 +73,6 @@ class SimilaritySection(Section):
 
     @property
     def name(self) -> str:
-        """What definitions call it."""
         return "MiniLM tokens" if self.kind == "minilm" else f"BERTScore-F1({self.model}, layer {self.layer})"
 
     @property
@@ -130,7 +129,6 @@ class Utility(Section):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of all that a row is measured by, which define it: U, P and nDCG at every k, and P at 0."""
         return (
             *(self.utility(k) for k in self.ks),
             *(self.performance(k) for k in (0, *self.ks)),
@@ -138,7 +136,6 @@ class Utility(Section):
         )
 
     def utility(self, k: int) -> str:
-        """What `k` documents add to performance, as a share of that without any."""
         return self._of_answers("U", k)
 
     def performance(self, k: int) -> str:
@@ -192,7 +189,6 @@ class MiniLMTokens:
         self._tokens = lru_cache(CACHED)(self._encoded)
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
-        """See `TextSimilarity.f1`; of a text its first 256 word pieces count."""
         if not text.strip():
             return [0.0] * len(references)
         ours, our_weights = self._tokens(text)
@@ -224,7 +220,6 @@ class BertScore:
         self._lock = threading.Lock()
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
-        """See `TextSimilarity.f1`; texts are cut at the model's own limit."""
         filled = [reference for reference in references if reference.strip()] if text.strip() else []
         if filled:
             with self._lock:

@@ -181,7 +181,6 @@ class UtilityTrial:
 
     @classmethod
     def open(cls, opened: Opened, section: Utility) -> UtilityTrial:
-        """The trial of an experiment, with the texts that it needs in memory."""
         plan, collection = opened.plan, opened.collection
         displays = {name: Display.model_validate(row.row) for name, row in plan.systems.items()}
         # Rows of one system show the same documents.
@@ -205,7 +204,6 @@ class UtilityTrial:
         )
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         topic = self.collection.topics[id]
         display = self.displays[system]
         writer = self.writers[display.compat]

@@ -85,7 +85,6 @@ class WordList:
 
     @classmethod
     def read(cls, path: Path) -> WordList:
-        """The words of a YAML file, lists under `positive` and `negative`; SettingsError, DataError for another."""
         tree = read_yaml(path)
         lists = [tree.get(name) for name in ("positive", "negative")]
         for words in lists:
@@ -97,7 +96,6 @@ class WordList:
         return cls(positive, negative)
 
     def label(self, text: str) -> Label:
-        """See `Classifier.label`."""
         words = _WORD.findall(text.lower())
         good, bad = (sum(word in listed for word in words) for listed in (self._positive, self._negative))
         if good == bad:
@@ -118,7 +116,6 @@ class TextClassifier:
         self._lock = threading.Lock()
 
     def label(self, text: str) -> Label:
-        """See `Classifier.label`."""
         torch = importlib.import_module("torch")
         # Fast tokenizers change their truncation in place, which other threads would see.
         with self._lock:
@@ -144,12 +141,10 @@ class RegardSection(FileSection):
     """transformers: torch's; empty: a GPU where there is one."""
 
     def relative_to(self, folder: Path) -> Self:
-        """With the path from anywhere."""
         return super().relative_to(folder) if self.path else self
 
     @property
     def way(self) -> str:
-        """Who says it, for tables."""
         return f"the classifier {self.name}" if self.kind == "transformers" else "a list of words, which is no judge"
 
     @property
@@ -157,13 +152,11 @@ class RegardSection(FileSection):
         return Path(self.path) if self.path else SHIPPED
 
     def fingerprint(self) -> JsonObject:
-        """What the classes depend on."""
         if self.kind == "lexicon":
             return {"kind": self.kind, "words": file_hash(self._words)}
         return self.model_dump(exclude={"path", "device"})
 
     def check(self) -> None:
-        """Raise what `open` would, without reading the weights."""
         if self.kind == "lexicon":
             WordList.read(self._words)
         else:
@@ -274,7 +267,6 @@ class ContinuingTrial:
     classifier: Classifier
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         opening = self.openings[id]
         topic = Topic(id, opening.query, group=opening.kind)
         context = self.readers[system].read(topic)
@@ -301,7 +293,6 @@ class GroupRow:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The share of each label, and the regard."""
         shares = self.shares
         return shares.positive, shares.neutral, shares.negative, shares.other, shares.regard
 
@@ -316,16 +307,13 @@ class Bold(QuestionsKind):
     """Who says how a text speaks of people."""
 
     def read(self, path: Path) -> Mapping[str, Opening]:
-        """The openings; DataError with every fault."""
         return read_openings(path)
 
     def check(self, checking: Checking) -> None:
-        """Add what keeps the classifier from being opened."""
         super().check(checking)
         checking.problems.attempt("regard", self.regard.check)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """What every text is measured by."""
         well = "the share of texts that speak well of people less that of those that speak ill"
         return (
             MeasureInfo(NEGATIVE, "the share of texts that speak ill of people", lower_is_better=True),
@@ -334,30 +322,24 @@ class Bold(QuestionsKind):
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """What all texts together are."""
         return SHARE, GAP
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template that asks a model to write on."""
         return (PROMPT,)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The file's content, and the classifier."""
         return {**super().fingerprint(plan, subject, environ), "regard": self.regard.fingerprint()}
 
     def provenance(self) -> JsonObject:
-        """The place of the file, and who says how a text speaks."""
         return {"questions": {**super().provenance()["questions"], "regard by": self.regard.way}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[Opening]) -> Iterator[Calls]:
-        """One call for each opening, with documents as long as may be."""
         context = system.settings.context
         text = longest_context(system.settings)[: 4 * (context.tokens // context.documents)]
         document = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
         yield case.calls(PROMPT, documents=None if without_context(system) else [document] * context.documents)
 
     def trial(self, opened: Opened) -> ContinuingTrial:
-        """The trial."""
         readers, systems = open_readers(opened), opened.plan.systems
         writers = {
             name: ContinuationWriter(
@@ -388,7 +370,6 @@ class Bold(QuestionsKind):
         return {key: regard_gap(of) for key, of in groups.items()}
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """The share of negative texts and the gap, of each domain and of all."""
         rows, gaps, values = self.group_rows(run), self.gaps(run), {}
         for system in run.systems:
             of_system = [row for row in rows if row.system == system]
@@ -401,7 +382,6 @@ class Bold(QuestionsKind):
         return values
 
     def tables(self, run: Run) -> list[Table]:
-        """The groups of each domain; then the gaps between them, with what was expected."""
         rows, gaps, values, tables = self.group_rows(run), self.gaps(run), self.values_together(run), []
         shares = [Column(name, ".1f") for name in (*LABELS, REGARD)]
         for domain in dict.fromkeys(row.domain for row in rows):
@@ -424,11 +404,9 @@ class Bold(QuestionsKind):
         return tables
 
     def remarks(self, run: Run) -> tuple[str, ...]:
-        """Who says it, and what the numbers are."""
         return (f"by {self.regard.way}", *NOTES)
 
     def files(self, run: Run) -> Mapping[str, Table]:
-        """A line for each system and group."""
         lines = [
             (row.system, row.domain, row.group, row.shares.count, *row.numbers, self.regard.way)
             for row in self.group_rows(run)
@@ -436,11 +414,9 @@ class Bold(QuestionsKind):
         return {FILE: Table.of(("system", "domain", "group", "texts", *LABELS, REGARD, "way"), lines)}
 
     def records(self, run: Run) -> JsonObject:
-        """The numbers, and who says it."""
         return {"way": self.regard.way, "regard": [asdict(row) for row in self.group_rows(run)]}
 
     def page(self, run: Run) -> PageSection | None:
-        """The tables, what lies between groups first."""
         tables = self.tables(run)
         first, *more = map(Note, self.remarks(run))
         return PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None

@@ -55,21 +55,17 @@ class StereoSetExample:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The stereotype, the anti-stereotype, the unrelated one."""
         return self.stereotype, self.anti_stereotype, self.unrelated
 
     @property
     def query(self) -> str:
-        """What to search for: what all its sentences have in common."""
         return " ".join(self.context.replace(BLANK, " ").split())
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that is shown of it to a model."""
         return (self.query, *self.sentences)
 
     def values(self, scores: FloatArray, decimals: int | None = None) -> dict[str, float]:
-        """What the scores (3,) of its sentences come to: 1 where the stereotype is preferred, and the LM score."""
         score = stereoset_score(["-"], *scores[:, None])
         return {STEREOTYPE: score.ss / 100, LM_SCORE: score.lms / 100}
 
@@ -90,17 +86,14 @@ class Pair:
 
     @property
     def part(self) -> str:
-        """The direction: stereo or antistereo."""
         return DIRECTIONS[not self.stereo]
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The more stereotyping sentence, and the less."""
         return self.more, self.less
 
     @property
     def query(self) -> str:
-        """What to search for: the words that both sentences have, or all of the first where they have none."""
         first, second = self.more.split(), self.less.split()
         blocks = SequenceMatcher(None, first, second).get_matching_blocks()
         shared = [word for block in blocks for word in first[block.a : block.a + block.size]]
@@ -108,11 +101,9 @@ class Pair:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that is shown of it to a model."""
         return (self.query, *self.sentences)
 
     def values(self, scores: FloatArray, decimals: int | None = DECIMALS) -> dict[str, float]:
-        """What the scores (2,) of its sentences come to: 1 where the more stereotyping one is preferred."""
         return {MORE: float(preferences(scores[:1], scores[1:], decimals)[0][0])}
 
 
@@ -174,7 +165,6 @@ class ItemScores:
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> ItemScores:
-        """That of an outcome's record."""
         return cls(**{**record, "scores": tuple(record["scores"])})
 
 

@@ -71,7 +71,6 @@ class ItemContext:
     def outcome(
         self, topic: Topic, system: str, values: dict[str, float], usage: Usage, answer: tuple[str, str], record: Any
     ) -> Outcome:
-        """The outcome of an item; its topic's group is its bias type or domain, `answer` a text and who grades it."""
         return Outcome.of(
             Topic(topic.id, topic.query),
             system,
@@ -97,7 +96,6 @@ class Reader:
     contexts: Contexts
 
     def read(self, topic: Topic) -> ItemContext:
-        """The context of one item."""
         if self.agent:
             result = self.agent.search(topic)
             made = self.contexts.make(result, self.agent.retriever)
@@ -129,7 +127,6 @@ class ChoiceTrial:
     scorers: Mapping[str, Scorer]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         item, reader, scorer = self.items[id], self.readers[system], self.scorers[system]
         topic = Topic(id, item.query, group=item.kind)
         context = reader.read(topic)
@@ -175,11 +172,9 @@ class PreferenceKind(QuestionsKind, ABC):
 
     @property
     def way(self) -> str:
-        """How sentences are chosen."""
         return self.questions.likelihoods.way if self.questions.likelihoods else FORCED_CHOICE
 
     def check(self, checking: Checking) -> None:
-        """Add what keeps the model of the likelihoods from being opened, or from scoring a part of the benchmark."""
         super().check(checking)
         if model := self.questions.likelihoods:
             items = questions_of(checking.subject).values() if checking.subject else ()
@@ -187,37 +182,30 @@ class PreferenceKind(QuestionsKind, ABC):
             checking.problems.attempt("questions.likelihoods", _check, model, next(intersentence, None))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """What every item is measured by."""
         return self.of_items
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """What all items together are."""
         return self.together
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template that asks a model to choose."""
         return () if self.questions.likelihoods else (PROMPT,)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The file's content, and the model of the likelihoods."""
         model = self.questions.likelihoods
         chosen = {"likelihoods": model.model_dump(exclude={"device", "batch"})} if model else {}
         return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **chosen}}
 
     def provenance(self) -> JsonObject:
-        """The place of the file, and how sentences are chosen."""
         return {"questions": {**super().provenance()["questions"], "chosen by": self.way}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[Item]) -> Iterator[Calls]:
-        """One call for each item; its sentences are shown with all of the context."""
         if not self.questions.likelihoods:
             context = None if without_context(system) else longest_context(system.settings)
             around = case.tokens(PROMPT, sentences=[], context=context, opening="")
             yield case.counted(PROMPT, len(questions), sum(around + estimate_tokens(*item.texts) for item in questions))
 
     def trial(self, opened: Opened) -> ChoiceTrial:
-        """The trial; without `likelihoods` each system's own model chooses."""
         readers, seed = open_readers(opened), opened.plan.experiment.seed
         chosen = self.questions.likelihoods.open() if self.questions.likelihoods else None
         scorers = {
@@ -249,7 +237,6 @@ class PreferenceKind(QuestionsKind, ABC):
         return {name: value for name, value in expected.items() if name in self.together}
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """The numbers of all parts together, for all items and by bias type."""
         return {
             (system, "" if row.kind == OVERALL else row.kind, name): value
             for system, row in self.set_rows(run)
@@ -259,7 +246,6 @@ class PreferenceKind(QuestionsKind, ABC):
         }
 
     def tables(self, run: Run) -> list[Table]:
-        """A table for all items, each part and each bias type."""
         places: dict[tuple[str, str], list[tuple[str, Numbers, Mapping[str, float]]]] = {}
         for system, row in self.set_rows(run):
             if OVERALL in (row.part, row.kind):
@@ -274,14 +260,12 @@ class PreferenceKind(QuestionsKind, ABC):
         return tables
 
     def remarks(self, run: Run) -> tuple[str, ...]:
-        """How the numbers were made, and what they are."""
         chosen = [outcome.record for outcome in run.answered if outcome.record]
         count = sum(bool(record.get("by_chance")) for record in chosen)
         by_chance = (f"{count:,} of {len(chosen):,} choices by the chances of the letters",) if count else ()
         return (f"by {self.way}", *by_chance, *self.notes)
 
     def files(self, run: Run) -> Mapping[str, Table]:
-        """A line for each system, part, bias type and measure."""
         lines = [
             (system, row.part, row.kind, name, value, row.count, self._expected(run, system, row).get(name), self.way)
             for system, row in self.set_rows(run)
@@ -290,11 +274,9 @@ class PreferenceKind(QuestionsKind, ABC):
         return {FILE: Table.of(("system", "part", "kind", "measure", "value", "items", "expected", "way"), lines)}
 
     def records(self, run: Run) -> JsonObject:
-        """The numbers, and how sentences were chosen."""
         return {"way": self.way, "stereotypes": [{"system": name, **asdict(row)} for name, row in self.set_rows(run)]}
 
     def page(self, run: Run) -> PageSection | None:
-        """The tables, that of all items first."""
         tables = sorted(self.tables(run), key=lambda table: not table.title.startswith("all "))
         remarks = [Note(text) for text in self.remarks(run)]
         return PageSection("Stereotypes", "Stereotypes", (*remarks[:1], *tables, *remarks[1:])) if tables else None
@@ -336,7 +318,6 @@ class StereoSet(PreferenceKind):
     )
 
     def read(self, path: Path) -> Mapping[str, StereoSetExample]:
-        """The examples of the chosen part; DataError with every fault, and where there is none."""
         part = self.questions.part
         examples = {id: one for id, one in read_stereoset(path).items() if part in (one.part, "both")}
         if not examples:
@@ -344,7 +325,6 @@ class StereoSet(PreferenceKind):
         return examples
 
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
-        """LMS, SS and ICAT of every part and domain."""
         return stereoset_numbers(scored, [one.scores for one in scored])
 
 
@@ -366,9 +346,7 @@ class CrowsPairs(PreferenceKind):
     )
 
     def read(self, path: Path) -> Mapping[str, Pair]:
-        """The pairs; DataError with every fault."""
         return read_crows_pairs(path)
 
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
-        """CP-S of all pairs, and of every bias type."""
         return crows_pairs_numbers(scored, [one.scores for one in scored], scored[0].decimals)

@@ -83,11 +83,9 @@ class MaskedScorer:
 
     @property
     def way(self) -> str:
-        """See `Scorer.way`."""
         return f"likelihoods of the local masked model {self.model.name}"
 
     def score(self, item: Item, context: str = "") -> Scored:
-        """See `Scorer.score`; raises what `MaskedLikelihood.word`, `each` and `follows` raise."""
         model, scores = self.model, list[float]()
         if not isinstance(item, StereoSetExample):
             places = shared_tokens(model.ids(item.more), model.ids(item.less))
@@ -117,11 +115,9 @@ class CausalScorer:
 
     @property
     def way(self) -> str:
-        """See `Scorer.way`."""
         return f"likelihoods of the causal model {self.model.name}"
 
     def score(self, item: Item, context: str = "") -> Scored:
-        """See `Scorer.score`; raises what `Likelihood.score` raises."""
         before = context + BETWEEN if context else ""
         alone = self.model.score([(before, sentence) for sentence in item.sentences])
         if not isinstance(item, StereoSetExample) or item.part == "intrasentence":
@@ -139,16 +135,13 @@ class Instructed:
 
     @property
     def way(self) -> str:
-        """See `Scorer.way`."""
         return f"{self.scorer.way}, with an instruction"
 
     @property
     def decimals(self) -> int | None:
-        """See `Scorer.decimals`."""
         return self.scorer.decimals
 
     def score(self, item: Item, context: str = "") -> Scored:
-        """See `Scorer.score`."""
         return self.scorer.score(item, self.instruction + (BETWEEN + context if context else ""))
 
 
@@ -183,7 +176,6 @@ class ChoiceScorer:
 
     @property
     def way(self) -> str:
-        """See `Scorer.way`."""
         return f"{FORCED_CHOICE} (of the model {self.name})" if self.name else FORCED_CHOICE
 
     def score(self, item: Item, context: str = "") -> Scored:
@@ -243,7 +235,6 @@ class Likelihoods(Section):
 
     @property
     def way(self) -> str:
-        """How it chooses, for tables."""
         rival = (", Self-Debias" if self.self_debias else "") + (", with an instruction" if self.instruction else "")
         if self.kind == "server":
             return f"likelihoods of the model {self.name} at a server{rival}"

@@ -54,15 +54,12 @@ class InContext:
 
     @property
     def name(self) -> str:
-        """See `Encoder.name`."""
         return f"{self.encoder.name} (DebiasRAG)"
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """See `Encoder.documents`."""
         return self.encoder.documents(list(map(self._shown, texts)))
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
-        """See `Encoder.queries`."""
         return self.encoder.queries(list(map(self._shown, texts)))
 
     def _shown(self, text: str) -> str:
@@ -125,7 +122,6 @@ class Tests:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The four sets of each test in words."""
         return {name: Topic(name, "{}/{}, {}/{}".format(*test.categories)) for name, test in self.tests.items()}
 
 
@@ -137,7 +133,6 @@ class SeatTrial:
     systems: Mapping[str, Associations]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         association = self.systems[system].test(self.tests.tests[id])
         values = {"": {EFFECT: abs(association.effect)}}
         return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(association))
@@ -156,19 +151,15 @@ class Seat(ExperimentKind):
 
     @property
     def n(self) -> int:
-        """Nothing is ranked."""
         return 1
 
     def open(self, collection: Collection) -> Tests:
-        """The tests of the file."""
         return Tests(read_seat(Path(self.seat.path)))
 
     def subject_name(self, collection: Collection) -> str:
-        """The file's name."""
         return Path(self.seat.path).name
 
     def check(self, checking: Checking) -> None:
-        """Add systems that name no encoder, and encoders that are not there."""
         for name, system in checking.systems.items():
             engine, problems = system.settings.engine, checking.problems
             if named := getattr(engine, "text_encoder", ""):
@@ -185,7 +176,6 @@ class Seat(ExperimentKind):
             check_debiasing(checking, texts)
 
     def choose(self, checking: Checking) -> Chosen:
-        """The tests that the file names."""
         if checking.subject is None:
             return Chosen()
         there = list(checking.subject.topics)
@@ -197,24 +187,19 @@ class Seat(ExperimentKind):
         return Chosen(tuple(choose_topics(self, [name for name in there if name in wanted], checking)))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """The size of the effect."""
         return (MeasureInfo(EFFECT, "the size of SEAT's effect, from 0 (fair) to 2", lower_is_better=True),)
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """The size of each test that the file names."""
         return () if self.seat.tests == "all" else tuple(map(of_test, self.seat.tests))
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """System and test -> size."""
         return {(one.system, "", of_test(one.topic)): one.values[""][EFFECT] for one in run.answered}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The content of the tests, and how many partitions are looked at."""
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
 
     def trial(self, opened: Opened) -> SeatTrial:
-        """Every encoder, opened once."""
         systems = {}
         for name, system in opened.plan.systems.items():
             engine: Any = system.settings.engine
@@ -227,11 +212,9 @@ class Seat(ExperimentKind):
         return SeatTrial(opened.subject, systems)
 
     def scope(self, n: int) -> str:
-        """See `ExperimentKind.scope`."""
         return "SEAT"
 
     def tables(self, run: Run) -> list[Table]:
-        """Every system's tests."""
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
         tables = []
         for system in run.systems:
@@ -246,17 +229,14 @@ class Seat(ExperimentKind):
         return tables
 
     def remarks(self, run: Run) -> tuple[str, ...]:
-        """What d and p are."""
         return (
             "d: effect size (0 is fair); p: one-sided, the share of partitions of the targets with as large an effect",
         )
 
     def files(self, run: Run) -> Mapping[str, Table]:
-        """A line for each system and test."""
         return {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), _lines(run))}
 
     def page(self, run: Run) -> PageSection | None:
-        """The tables."""
         notes = [Note(text) for text in self.remarks(run)]
         return PageSection("SEAT", "Associations", (*notes, *self.tables(run))) if run.answered else None
 
