@@ -33,8 +33,8 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.specimens import SPECIMENS, meaning
 from fairagent.llm.reply import Reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
-from fairagent.papers.debias_rag.benchmarks.scorers import Order
-from fairagent.papers.debias_rag.synthesis import Rewrites
+from fairagent.papers.debias_rag.benchmarks.preference import Order
+from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.policy import Choice
 from fairagent.search.loop.sources import GroupKeywords, GroupPassages

@@ -24,7 +24,6 @@ EXCEPTIONS = {
     "guests/dense/ann.py": {"write_index"},
     "papers/fairft/evaluate.py": {"save_pretrained"},
     # A model that a call of Python puts where it is told to.
-    "papers/debias_rag/sentence_debias.py": {"save_pretrained"},
     # Copies in a folder that passes, which `init` has just made; those that are kept are written whole.
     "collection/named_datasets.py": {"open"},
     "collection/prepared.py": {"write_text"},

@@ -14,8 +14,7 @@ from pydantic import Field, model_validator
 from fairagent.errors import DataError
 from fairagent.measures import awrf_under_error, known_part, odds_spread
 from fairagent.measures.base import seeded
-from fairagent.measures.label_error import SAFE_SPREAD, shared_part
-from fairagent.measures.unawareness import as_posteriors
+from fairagent.measures.unawareness import SAFE_SPREAD, as_posteriors, shared_part
 from fairagent.settings import Section, validate
 from fairagent.storage.files import write_whole
 from fairagent.storage.readers import file_text, parse_json

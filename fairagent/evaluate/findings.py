@@ -12,8 +12,8 @@ from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, paire
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import p_phrase
 from fairagent.measures.base import seeded
-from fairagent.measures.label_error import mean_under_error
 from fairagent.measures.parse import is_measure, leading_measure, short_labels
+from fairagent.measures.unawareness import mean_under_error
 from fairagent.types import FloatArray, exposure_rows
 from fairagent.types.change import ExposureChange, Verdict, as_verdict, exposure_change, seen_change
 from fairagent.types.clean import in_line

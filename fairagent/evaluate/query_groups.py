@@ -17,7 +17,7 @@ from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import columns
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table
-from fairagent.measures.curves import fitted_line
+from fairagent.measures.expected_exposure import fitted_line
 from fairagent.measures.parse import labels_of
 from fairagent.types.common import counted
 

@@ -18,7 +18,7 @@ from fairagent.labeling.evidence import Evidence
 from fairagent.labeling.examples import FEWEST, Examples
 from fairagent.labeling.made import MadeLabels, errors_of, with_labels
 from fairagent.measures import Interval
-from fairagent.measures.label_error import mean_under_error
+from fairagent.measures.unawareness import mean_under_error
 from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.storage.files import file_name

@@ -17,7 +17,7 @@ from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.labeling.classifier import LabelClassifier
 from fairagent.labeling.examples import Examples
 from fairagent.measures import calibration_error, confusion_matrix, reliability
-from fairagent.measures.label_error import Bin
+from fairagent.measures.unawareness import Bin
 from fairagent.storage.files import whole_file
 from fairagent.types import FloatArray
 

@@ -9,8 +9,7 @@ import pytest
 
 from fairagent.errors import UsageError
 from fairagent.papers.debias_rag.avoid import AvoidPassage
-from fairagent.papers.debias_rag.stage import rerank
-from fairagent.papers.debias_rag.theta import Theta
+from fairagent.papers.debias_rag.stage import Theta, rerank
 from fairagent.types import Document
 
 from .parts import stage

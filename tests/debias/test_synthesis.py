@@ -13,7 +13,7 @@ from fairagent.errors import ReplyRefused
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import AvoidPassage
-from fairagent.papers.debias_rag.synthesis import Rewriter, synthesize
+from fairagent.papers.debias_rag.stage import Rewriter, synthesize
 from fairagent.types import FloatArray
 
 from .parts import LIBRARY, lexicon

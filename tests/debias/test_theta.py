@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.debias_rag.theta import (
+from fairagent.papers.debias_rag.stage import (
     MOST_HALVINGS,
     Theta,
     features,

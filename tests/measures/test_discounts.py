@@ -19,7 +19,7 @@ from fairagent.measures import (
     Uniform,
     parse_discount,
 )
-from fairagent.measures.discounts import given_by
+from fairagent.measures.base import given_by
 
 from .laws import BROWSING, DISCOUNTS, law
 

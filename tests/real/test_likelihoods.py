@@ -15,8 +15,8 @@ from fairagent.guests.local.likelihood import CausalModel
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
-from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
-from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.debias_rag.benchmarks.preference import Likelihoods
+from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.signals import Signals
 from fairagent.types import Document

@@ -27,7 +27,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.fair_rag.drawn import DrawnKind, generator
-from fairagent.papers.fair_rag.draws import BOUNDED, CollectionDrawing, LampFiles
+from fairagent.papers.fair_rag.draws import CollectionDrawing, LampFiles
 from fairagent.papers.fair_rag.labels import FEWEST, Labeling, Labels
 from fairagent.papers.fair_rag.lamp import TOKENS, Lamp, LampQuestion, LampTask, load_lamp, parse_task
 from fairagent.papers.fair_rag.trial import FairRagTrial, LampTrial
@@ -195,14 +195,6 @@ OF_GROUPS = (
     MeasureInfo("gap cited", "1 - AWRF of what the answers rest on; lower is fairer", True, of_groups=True),
 )
 """What a row is measured by in every dimension, its end result first."""
-OF_BOUNDS = tuple(
-    MeasureInfo(
-        f"{name} {end}", f"{name}: its bound, whatever the documents are that nobody has judged", name == "EE-L"
-    )
-    for name in BOUNDED
-    for end in ("at least", "at most")
-)
-"""What EE-R and EE-L may be, whatever the documents are that nobody has judged."""
 
 
 class FairRagKind(DrawnKind, JudgedKind):
@@ -221,17 +213,13 @@ class FairRagKind(DrawnKind, JudgedKind):
         section, problems = self.fair_rag, checking.problems
         if section.pool < section.k:
             problems.add(SettingsError, f"fair_rag.pool: {section.pool} candidates are fewer than k = {section.k}")
-        if section.graded and (section.compat or section.unjudged == "bounds"):
-            clash = "compat: authors" if section.compat else "unjudged: bounds"
-            problems.add(SettingsError, f"fair_rag.graded: does not go with {clash}, which knows no grades")
         for name, system in checking.systems.items():
             if system.settings.attribute.idle(system.settings):
                 message = f"systems.{name}: attribute is none, and EAR and EAE-D are about what answers rest on"
                 problems.add(UsageError, message)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        bounds = OF_BOUNDS if self.fair_rag.unjudged == "bounds" else ()
-        return (*super().measured(dimensions), *(OF_GROUPS if dimensions else ()), *bounds)
+        return (*super().measured(dimensions), *(OF_GROUPS if dimensions else ()))
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
         section, system = self.fair_rag, plan.systems[row]

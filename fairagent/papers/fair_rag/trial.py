@@ -125,8 +125,7 @@ class FairRagTrial:
         grades = {one: self.section.grades.get(grade, grade) for one, grade in collection.qrels[id].items()}
         pooled = set(pool.ids)
         items = (*pool.ids, *sorted(one for one, grade in grades.items() if grade > 0 and one not in pooled))
-        of_items = np.array([max(grades.get(item, 0), 0) for item in items])
-        useful = of_items > 0
+        useful = np.array([grades.get(item, 0) > 0 for item in items])
         lists = rankings(row.draws, pool.scores, useful, self.section, self.seed, id)
         shown = sorted({*lists.ravel().tolist()})
         texts = dict(zip(shown, texts_for(query, [items[item] for item in shown], retriever), strict=True))
@@ -137,10 +136,6 @@ class FairRagTrial:
             return min(float((weights * useful[list(ranking)]).sum()) / enough, 1.0), weights, usage
 
         drawn, usage = drawn_and_answered(lists, useful, answer)
-        if self.section.graded:
-            drawn = replace(drawn, grades=of_items)
-        if self.section.unjudged == "bounds":
-            drawn = replace(drawn, judged=np.array([item in grades for item in items]))
         return TopicOutcome(search, items, drawn, usage)
 
     def outcome(self, system: str, id: str) -> Outcome:

@@ -31,7 +31,7 @@ from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
-from fairagent.measures.curves import Line, fitted_line
+from fairagent.measures.expected_exposure import Line, fitted_line
 from fairagent.measures.parse import label_of
 from fairagent.papers.utility.measures import PairedTest, paired_test, pearson
 from fairagent.papers.utility.prediction import PREDICTORS, choices

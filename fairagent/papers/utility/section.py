@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from fairagent.errors import BackendUnavailable
 from fairagent.measures import NDCG, Log2Plus1
-from fairagent.measures.ndcg import Gain
+from fairagent.measures.ranking import Gain
 from fairagent.papers.utility.measures import greedy_match
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.settings import Section

@@ -20,7 +20,7 @@ from fairagent.evaluate.questions import answer_to
 from fairagent.llm import Model
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.base import seeded
-from fairagent.measures.ndcg import graded_ndcg
+from fairagent.measures.ranking import graded_ndcg
 from fairagent.papers.utility.measures import best_of_references, mean_performance, utility
 from fairagent.papers.utility.prediction import predicted
 from fairagent.papers.utility.section import (

@@ -15,7 +15,7 @@ from fairagent.errors import FairAgentError
 from fairagent.evaluate.plan import as_kind
 from fairagent.evaluate.run import Run, load_run
 from fairagent.measures import jensen_shannon
-from fairagent.papers.fair_rag.analysis import curves, stages
+from fairagent.papers.fair_rag.drawn import curves, stages
 from fairagent.papers.fair_rag.draws import HIGHEST
 
 EXPERIMENT = """\

@@ -16,7 +16,7 @@ from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
-from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, ChoiceScorer, MaskedScorer
+from fairagent.papers.debias_rag.benchmarks.preference import CausalScorer, ChoiceScorer, MaskedScorer
 
 INTRA = StereoSetExample(
     "e1", "intrasentence", "gender", "judge", "The BLANK judge.", "The bad judge.", "The good judge.", "The law judge."

@@ -1,4 +1,4 @@
-"""SEAT: the association test on the vectors that an encoder makes of sentences (or, WEAT, of words).
+"""SEAT: the association test on the vectors that encoders make of sentences (or, WEAT, of words).
 
 The tests are the topics of an experiment, and its systems are encoders (`engine: {kind: dense, encoder: NAME}`).
 """
@@ -41,6 +41,7 @@ from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Topic, Usage
 
+EFFECT = "|d|"
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
 
@@ -77,10 +78,7 @@ class Associations:
     _vectors: Memo = field(default_factory=Memo)
 
     def test(self, test: TargetsAndAttributes) -> Association:
-        """What one test comes to.
-
-        Raises DataError, naming the test, where an association is not defined, and what the encoder raises.
-        """
+        """DataError, naming the test, where an association is not defined."""
         sets = (*test.targets, *test.attributes)
         # Tests share their sets.
         x, y, a, b = (self._vectors.get(texts, partial(self._encoded, texts)) for texts in sets)
@@ -91,9 +89,6 @@ class Associations:
 
     def _encoded(self, texts: Sequence[str]) -> FloatArray:
         return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
-
-
-EFFECT = "|d|"
 
 
 class SeatTests(FileSection):
@@ -107,11 +102,6 @@ class SeatTests(FileSection):
     """Partitions of the targets that a p-value looks at, at most."""
     device: str = "cpu"
     """torch's, for the encoders."""
-
-
-def of_test(test: str) -> str:
-    """The measure that is one test's size."""
-    return f"{EFFECT} of {test}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +181,10 @@ class Seat(ExperimentKind):
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        return () if self.seat.tests == "all" else tuple(map(of_test, self.seat.tests))
+        return () if self.seat.tests == "all" else tuple(f"{EFFECT} of {test}" for test in self.seat.tests)
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        return {(one.system, "", of_test(one.topic)): one.values[""][EFFECT] for one in run.answered}
+        return {(one.system, "", f"{EFFECT} of {one.topic}"): one.values[""][EFFECT] for one in run.answered}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
@@ -221,7 +211,7 @@ class Seat(ExperimentKind):
             paper = (run.expected or {}).get(system, {}).get("", {})
             expected = [f"expected {EFFECT}"] if paper else []
             lines = [
-                (*line, *([paper.get(of_test(line[0]))] if paper else []))
+                (*line, *([paper.get(f"{EFFECT} of {line[0]}")] if paper else []))
                 for name, *line in _lines(run)
                 if name == system
             ]
