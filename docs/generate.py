@@ -30,7 +30,7 @@ from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
 from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.specimens import SPECIMENS, meaning
+from fairagent.llm.prompts.template import meaning, specimens
 from fairagent.llm.reply import Reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
@@ -161,7 +161,7 @@ def prompts_page() -> Iterator[str]:
         length = f"; at most {head.max_tokens} tokens" if head.max_tokens else ""
         yield f"## `{id}`\n\n{head.purpose} Version {head.version}; reply: `{head.reply}`{length}.\n"
         given = {**dict.fromkeys(head.variables.required, "yes"), **dict.fromkeys(head.variables.optional, "no")}
-        shown = {name: json.dumps(SPECIMENS[id][name], ensure_ascii=False) for name in given}
+        shown = {name: json.dumps(specimens()[id][name], ensure_ascii=False) for name in given}
         rows = ((f"`{name}`", needed, meaning(id, name), f"`{shown[name]}`") for name, needed in given.items())
         yield from table(("variable", "has to be used", "meaning", "example"), rows)
     yield f"## Forms of replies\n\n{REPLY_FORMS}\n"

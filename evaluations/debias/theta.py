@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> dict[int, Weights]:
         options.runs / "test",
         options.workers,
     )
-    values = tested.kind.values_together(tested)
+    values = tested.of_kind.together
     print(f"\n{'on the half test':28}" + "".join(f"{name:>9}" for name in SHOWN))
     for system in tested.systems:
         print(f"{system:28}" + "".join(f"{values.get((system, '', name), np.nan):9.2f}" for name in SHOWN))

@@ -108,7 +108,7 @@ def measured(folder: Path) -> dict[str, Any] | None:
     if not (folder / "run.json").is_file() or not (run := load_run(folder)).counted_topics:
         return None
     values = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
-    values |= run.kind.values_together(run)
+    values |= run.of_kind.together
     of_system: dict[str, dict[str, float]] = {}
     for (system, dimension, measure), value in values.items():
         of_system.setdefault(system, {})[f"{dimension} {measure}".strip()] = round(value, 4)

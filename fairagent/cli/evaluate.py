@@ -56,7 +56,7 @@ def kinds() -> dict[str, DescribedSection]:
     from fairagent.settings.described import describe
 
     required = {True: ("kind", "collection"), False: ("kind",)}
-    return {kind: describe(model, *required[model.searches])[""] for kind, model in shipped_kinds().items()}
+    return {kind: describe(model, *required["engine" in model.uses])[""] for kind, model in shipped_kinds().items()}
 
 
 def template_text(kind: str) -> str:
@@ -320,7 +320,7 @@ def print_results(
         ],
         "alarms": alarms_of(run),
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
-        **run.kind.records(run),
+        **run.of_kind.records,
     }
     echo(to_json({**before, "partial": run.partial, **record, **after}))
 
@@ -355,7 +355,7 @@ def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractCo
 
     if address is not None:
         return dask(address, workers)
-    if plan.experiment.searches and not any(system.asks for system in plan.systems.values()):
+    if "engine" in plan.experiment.uses and not any(system.asks for system in plan.systems.values()):
         return crew(workers or min(WORKERS, cores()))
     # They wait for a model, share its connections and budget, or its weights.
     return threads(workers or WORKERS)

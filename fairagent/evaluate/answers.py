@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from fairagent.collection import Collection
-from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, MeasureInfo, Opened, Subject, choose_topics
+from fairagent.evaluate.kind import (
+    SEARCH,
+    Checking,
+    Chosen,
+    ExperimentKind,
+    MeasureInfo,
+    Opened,
+    Subject,
+    choose_topics,
+)
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, System, SystemPlan, build_systems
 from fairagent.llm.prompts import Prompts
@@ -69,9 +78,8 @@ class AnswersTrial:
 class AnswersKind(ExperimentKind):
     """Systems answer the queries of a collection, and what their answers cite is measured."""
 
-    attributes: ClassVar[bool] = True
-    debiases: ClassVar[bool] = True
-    own_targets: ClassVar[bool] = True
+    uses: ClassVar[frozenset[str]] = SEARCH | {"debias", "attribute"}
+    scope: ClassVar[str] = "answers from rankings of {n}"
 
     kind: Literal["answers"] = "answers"
 
@@ -79,6 +87,9 @@ class AnswersKind(ExperimentKind):
     def n(self) -> int:
         """How many documents are ranked; settings may choose fewer to answer from."""
         return 20
+
+    def targets(self, dimensions: Any) -> None:
+        """Each system is measured by the target of its own search."""
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
         """Those of the parts that answer."""
@@ -106,7 +117,3 @@ class AnswersKind(ExperimentKind):
     def trial(self, opened: Opened) -> AnswersTrial:
         """The trial."""
         return AnswersTrial(opened.collection, build_systems(opened))
-
-    def scope(self, n: int) -> str:
-        """See `ExperimentKind.scope`."""
-        return f"answers from rankings of {n}"

@@ -16,8 +16,16 @@ from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
 from fairagent.collection.target_choice import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate.fields import Problems, place_in, sample_of
-from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
+from fairagent.evaluate.kind import (
+    SEARCH,
+    Checking,
+    ExperimentKind,
+    Problems,
+    Subject,
+    Systems,
+    place_in,
+    sample_of,
+)
 from fairagent.evaluate.loop import without_loops
 from fairagent.evaluate.plan import Plan, check_machine, check_systems, overridden, read_systems, read_values
 from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
@@ -115,7 +123,7 @@ def examine(
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
     checking.systems = read_systems(kind, folder, checking)
-    searching = kind.searches and any(system.searches for system in checking.systems.values())
+    searching = kind.uses >= SEARCH and any(system.searches for system in checking.systems.values())
     if missing or (searching and not kind.collection):
         problems.add(SettingsError, "collection: is missing: name the collection's settings file")
     kind.check(checking)
@@ -155,7 +163,7 @@ def examine(
         topics=sample_of(subject.topics, chosen.topics, limit, kind.seed) if limit else chosen.topics,
         dimensions=dimensions,
         measures=measures,
-        n=kind.length(rows),
+        n=max(system.settings.n for system in rows.values()),
         systems={baseline: rows[baseline], **rows},
         without_loops=without_loops(rows) if kind.ranks else {},
         prices=common.prices,
@@ -205,11 +213,11 @@ def _check_names(
     """That the names with which one part of the file refers to another are there."""
     if names and baseline not in names:
         problems.add(SettingsError, f"baseline: {no_such('system', baseline, names)}")
-    there = [*names, *kind.rows_together]
+    there = [*names, *kind.other_names]
     for name in kind.expected:
         if name not in there:
             problems.add(SettingsError, f"expected: {no_such('system', name, there)}")
-    models = {*kind.other_models, *(system.settings.model.name for system in rows.values())}
+    models = {*kind.other_names, *(system.settings.model.name for system in rows.values())}
     for name in sorted(set(kind.prices) - models):
         problems.add(SettingsError, f"prices: no system uses the model {name!r}")
 

@@ -15,7 +15,7 @@ from fairagent.collection import Collection
 from fairagent.errors import DataError, FairAgentError, FatalModelError, IndexMismatch, ModelError, UsageError
 from fairagent.evaluate.check import CheckedExperiment, open_collection
 from fairagent.evaluate.fingerprint import changes, fingerprint, keys, provenance, without_passwords
-from fairagent.evaluate.kind import Opened, Subject, Trial
+from fairagent.evaluate.kind import SEARCH, Opened, Subject, Trial
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, prepared
 from fairagent.evaluate.results import made_files, write_results
@@ -125,7 +125,7 @@ NOT_IN_PLAN: Any = {"cache": True, "budget": True, "experiment": {"cache", "budg
 
 def build_indexes(checked: CheckedExperiment, progress: Progress = lambda what, done: None) -> None:
     """Build the indexes and embeddings that the systems need and that are not there."""
-    if not checked.plan.experiment.searches:
+    if not checked.plan.experiment.uses >= SEARCH:
         return
     for part, site in prepared(checked.plan.systems, checked.collection):
         part.prepare(site, progress)

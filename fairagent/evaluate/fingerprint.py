@@ -58,7 +58,7 @@ def provenance(checked: CheckedExperiment, environ: Mapping[str, str] | None = N
         **kind.provenance(),
         "collection": {
             "file": kind.collection,
-            "name": kind.subject_name(collection),
+            "name": getattr(checked.subject, "name", collection.name),
             "notes": list(collection.notes),
             **({"unknown": list(checked.unknown)} if checked.unknown else {}),
             "track": described.track.year if described and described.track else None,

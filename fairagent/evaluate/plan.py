@@ -16,8 +16,7 @@ from fairagent.collection.records import listed
 from fairagent.collection.target_choice import open_choice, target_choice
 from fairagent.collection.targets import read_target
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
-from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, Opened
+from fairagent.evaluate.kind import SEARCH, Checking, Chosen, ExperimentKind, Opened, Problems
 from fairagent.evaluate.thresholds import Threshold
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import source_relative_to
@@ -177,6 +176,8 @@ class Plan(Section):
 
 OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
 """Settings that are one for all systems, as a system has them."""
+CHECKED = ("engine", "loop", "rerank", "debias", "attribute")
+"""The slots whose parts have to work with what is on this machine, if systems use them."""
 NOT_OF_A_SYSTEM = {
     "n": "it is the largest cut-off of the measures, or `context: {documents: ...}` where questions are answered",
     "collection": "all systems search the same",
@@ -236,8 +237,8 @@ def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, probl
     ):
         problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
     if settings.sampling.alpha is not None:
-        if not kind.draws_rankings:
-            having = [name for name, one in shipped_kinds().items() if one.draws_rankings]
+        if "sampling" not in kind.uses:
+            having = [name for name, one in shipped_kinds().items() if "sampling" in one.uses]
             message = f"{where}.sampling.alpha cannot be set: nothing is drawn here; it is there for {listed(having)}"
             problems.add(SettingsError, message)
         elif random := [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]:
@@ -246,8 +247,8 @@ def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, probl
                 f"{where}: sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself; leave out "
                 "one of them",
             )
-    if not kind.debiases and not settings.debias.idle(settings):
-        having = [name for name, one in shipped_kinds().items() if one.debiases]
+    if "debias" not in kind.uses and not settings.debias.idle(settings):
+        having = [name for name, one in shipped_kinds().items() if "debias" in one.uses]
         message = f"{where}.debias cannot be set: it chooses what questions are answered from ({listed(having)})"
         problems.add(SettingsError, message)
 
@@ -305,20 +306,20 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         index = index_folder(checking.collection, settings)
         system = system.model_copy(update={"index": str(index.absolute())})
         site = site_of(system, checking.collection, models)
-        if kind.searches:
+        if kind.uses >= SEARCH:
             site = resolved(site, preparing=True)
             system, settings = system.model_copy(update={"settings": site.settings}), site.settings
         kinds = {one: target_choice(settings.target, one, site.collection) for one in settings.dimensions}
         if lacking := [dimension for dimension, target in kinds.items() if target is None]:
             problems.add(UsageError, open_choice(lacking, site.collection), name)
-        if settings.sees_groups or kind.own_targets:
+        if settings.sees_groups or kind.targets(settings.dimensions) is None:
             steers = {dimension: read_target(target).name for dimension, target in kinds.items() if target is not None}
             system = system.model_copy(update={"steers": steers})
         # Everything that depends on the dimensions, each on a topic that counts for it, so that there is a target.
         for dimension in (one for one in kinds if one not in lacking):
             alone, topic = settings.model_copy(update={"dimensions": (dimension,)}), chosen.judged.get(dimension, "")
             problems.attempt(where, ExposureMeter.make, site.collection, topic, alone, Ranking((), np.zeros(0)))
-        for slot in _checked(kind):
+        for slot in (slot for slot in CHECKED if slot in kind.uses):
             # What is wrong with an index is listed once, whichever systems search it.
             place = "" if slot == "engine" else f"{where}.{slot}"
             problems.attempt_for(name, place, getattr(settings, slot).check, site)
@@ -339,23 +340,13 @@ def check_machine(kind: ExperimentKind, checking: Checking, instead: Collection,
     """Add what systems lack on this machine (models, packages, keys) where an empty collection stands for theirs."""
     for name, system in checking.systems.items():
         site, lacks = site_of(system, instead, models), Problems()
-        for slot in _checked(kind):
+        for slot in (slot for slot in CHECKED if slot in kind.uses):
             lacks.attempt("", getattr(system.settings, slot).check, site)
         if system.asks:
             lacks.attempt("", _check_model, site)
         for error in lacks.errors:
             if isinstance(error, BackendUnavailable):
                 checking.problems.add(type(error), f"systems.{name}: {error}")
-
-
-def _checked(kind: ExperimentKind) -> Iterator[str]:
-    """The slots whose parts have to work with what is on this machine."""
-    if kind.searches:
-        yield from ("engine", "loop", "rerank")
-    if kind.debiases:
-        yield "debias"
-    if kind.attributes:
-        yield "attribute"
 
 
 def _check_model(site: Site) -> None:

@@ -18,9 +18,17 @@ from pydantic import Field
 from fairagent.collection import Collection
 from fairagent.collection.leakage import refuse_overlap
 from fairagent.errors import ReplyTruncated, SettingsError
-from fairagent.evaluate.fields import FileSection
 from fairagent.evaluate.fingerprint import file_hash
-from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, JsonObject, Subject, Systems, choose_topics
+from fairagent.evaluate.kind import (
+    SEARCH,
+    Checking,
+    Chosen,
+    ExperimentKind,
+    FileSection,
+    JsonObject,
+    Subject,
+    choose_topics,
+)
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.llm import Message, Model, ModelRequest
 from fairagent.llm.prompts import Prompt, Prompts
@@ -82,7 +90,8 @@ class QuestionsKind(ExperimentKind, ABC):
     """The questions; `topics` chooses among them."""
 
     engines: ClassVar[tuple[str, ...]] = ("none",)
-    debiases: ClassVar[bool] = True
+    uses: ClassVar[frozenset[str]] = SEARCH | {"debias"}
+    scope: ClassVar[str] = "answered from at most {n} documents"
     classes: ClassVar[bool] = True
     overall: ClassVar[str] = "all"
 
@@ -107,10 +116,6 @@ class QuestionsKind(ExperimentKind, ABC):
     def adapt(self, settings: Settings) -> Mapping[str, Any]:
         """A system finds what is answered from, and no more."""
         return {"n": settings.context.documents if not settings.engine.idle(settings) else 1}
-
-    def length(self, rows: Systems) -> int:
-        """The most documents that an answer is given."""
-        return max((system.settings.n for system in rows.values()), default=1)
 
     def judged_in(self, checking: Checking) -> tuple[str, ...]:
         """The kinds of questions."""
@@ -165,10 +170,6 @@ class QuestionsKind(ExperimentKind, ABC):
     @abstractmethod
     def calls(self, system: SystemPlan, case: Case, questions: list[Any]) -> Iterator[Calls]:
         """The calls for the questions, and for grading."""
-
-    def scope(self, n: int) -> str:
-        """See `ExperimentKind.scope`."""
-        return f"answered from at most {n} documents"
 
 
 def questions_of(subject: Subject) -> Mapping[str, Any]:

@@ -115,7 +115,7 @@ def write_results(run: Run, folder: Path) -> None:
         "timings.csv": Table.of(("topic", "system", "seconds"), timings),
         **({"answers.csv": answers_table(run)} if run.kind.classes else {}),
         "results.csv": results_table(run),
-        **run.kind.files(run),
+        **run.of_kind.files,
     }
     for name, table in tables.items():
         write_whole(folder / name, table.csv())
@@ -139,7 +139,7 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
     sentences are not broken into lines.
     """
     short = short_names(run.systems, width // 3)
-    tables = [] if run.kind.tables_are_details and not details else [*run.kind.tables(run), *published_tables(run)]
+    tables = [] if run.kind.ranks and not details else [*run.of_kind.tables, *published_tables(run)]
     cost = cost_table(run)
     blocks = [
         "\n".join(_head(run)),
@@ -154,7 +154,7 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
         "\n".join(f"! {line}" for line in alarms_of(run)),
         thresholds_table(run).text(width, short) if details and run.thresholds and not run.partial else summary(run),
         *(table.text(width, short) for table in (measure_tables(run) if details else [])),
-        "\n".join(run.kind.remarks(run)),
+        "\n".join(run.of_kind.remarks),
         *(table.text(width, short) for table in tables),
         cost.text(width, short) if cost else "no system asked a language model",
         "\n".join([*(f"{new} is {name}" for name, new in short.items()), *notes(run, details)]),
@@ -305,7 +305,8 @@ def _head(run: Run) -> Iterator[str]:
     failed = {one.topic for one in run.outcomes if one.failed is not None}
     unjudged = len({one.topic for one in run.outcomes} & run.excluded.keys() - failed)
     also = f" ({unjudged} more in the run files, not judged)" if unjudged else ""
-    yield f"{run.collection}, {counted(topics, 'topic')}{also}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    scope = run.kind.scope.format(n=run.n)
+    yield f"{run.collection}, {counted(topics, 'topic')}{also}, {scope}; baseline: {run.baseline}"
     if run.target_text:
         yield f"target: {run.target_text}"
     yield from run.steered_otherwise

@@ -23,7 +23,7 @@ from fairagent.collection.targets import EstimatedTarget, TrecEstimatedTarget
 from fairagent.errors import DataError, Fault, UsageError
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
 from fairagent.evaluate.fingerprint import keys
-from fairagent.evaluate.kind import ExperimentKind
+from fairagent.evaluate.kind import ExperimentKind, KindResults
 from fairagent.evaluate.loop import LoopGain, loop_gains
 from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
@@ -253,8 +253,9 @@ class Run(Summarized):
     @property
     def targets(self) -> Mapping[str, str]:
         """Dimension -> the name of the target that it is judged by; of several where systems are by their own."""
-        if not self.kind.own_targets:
-            return self.kind.targets(self.dimensions)
+        judged = self.kind.targets(self.dimensions)
+        if judged is not None:
+            return judged
         of = {name: dict.fromkeys(own[name] for own in self.steers.values() if name in own) for name in self.dimensions}
         return {name: " or ".join(own) for name, own in of.items() if own}
 
@@ -278,6 +279,12 @@ class Run(Summarized):
                 systems = listed([system for system, name in of.items() if name == steered], 3)
                 lines.append(f"{dimension}: {systems} steered by {steered}, judged by {judged}")
         return tuple(lines)
+
+    @property
+    def of_kind(self) -> KindResults:
+        """What its kind shows besides the comparisons."""
+        made: KindResults = self.memo.get("of kind", lambda: self.kind.results(self))
+        return made
 
     @property
     def answered(self) -> list[Outcome]:

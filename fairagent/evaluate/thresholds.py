@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fairagent.collection.groups import Groups
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.comparison import SAME
-from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.kind import ExperimentKind, MeasureInfo
+from fairagent.evaluate.kind import ExperimentKind, MeasureInfo, Problems
 from fairagent.evaluate.tables import Column, Table
 from fairagent.measures.parse import OPTIONS, labels_of, parse_measure
 from fairagent.settings.faults import no_such
@@ -190,7 +189,7 @@ def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
     if run.partial or not run.thresholds:
         return ()
     # System, dimension, whether it is a group's, and its name -> value.
-    numbers = {(system, dim, False, name): one for (system, dim, name), one in run.kind.values_together(run).items()}
+    numbers = {(system, dim, False, name): one for (system, dim, name), one in run.of_kind.together.items()}
     numbers |= {(row.system, row.dimension, False, row.measure): row.mean for row in run.comparisons}
     for dimension in {one.dimension for one in run.thresholds if one.of_group}:
         for mean in run.mean_exposures(dimension):

@@ -19,6 +19,14 @@ CORRECTIONS = 2
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 
+OnError = Literal["keep", "drop", "fallback", "fail"]
+"""What a stage may do; each allows those that make sense for it.
+
+keep: what was there before stays as it is, or what has come of the reply. drop: what has no verdict is left out.
+fallback: what works without a model takes its place. fail: the error is raised, and ends the query, topic or item.
+Whichever it is, it is in the trace.
+"""
+
 
 def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
     """The model's answer as a `reply`, and its usage.
@@ -33,9 +41,7 @@ def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
 
 def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
     """The reply that `request` describes, and the answer that holds it, with the usage of all calls; see `ask`."""
-    total = Usage()
-    current = request
-    corrections = CORRECTIONS
+    total, current, corrections = Usage(), request, CORRECTIONS
     while True:
         try:
             answer = attempt(partial(model.complete, current))
@@ -43,8 +49,7 @@ def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
             value = read_reply(request, answer.text)
             return value, answer if current is request else answer.with_usage(total.whole)
         except (ModelError, BudgetExceeded) as error:
-            total = total + error.usage
-            error.usage = total
+            total = error.usage = total + error.usage
             if not isinstance(error, ReplyInvalid) or error.final or not corrections:
                 error.usage = replace(total, unusable=total.calls)
                 if isinstance(error, ReplyInvalid):
@@ -62,15 +67,6 @@ def with_note(request: ModelRequest, note: str) -> ModelRequest:
     # In the last message: two user messages in a row would upset some chat templates.
     *before, (role, text) = request.messages
     return replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
-
-
-OnError = Literal["keep", "drop", "fallback", "fail"]
-"""What a stage may do; each allows those that make sense for it.
-
-keep: what was there before stays as it is, or what has come of the reply. drop: what has no verdict is left out.
-fallback: what works without a model takes its place. fail: the error is raised, and ends the query, topic or item.
-Whichever it is, it is in the trace.
-"""
 
 
 def unless_failing(
@@ -91,9 +87,8 @@ def unless_failing(
     """
     try:
         return ask()
-    except FatalModelError:
-        raise
     except (ModelError, BudgetExceeded) as error:
-        if on_error == "fail" or (isinstance(error, BudgetExceeded) and not unpaid):
+        fatal = isinstance(error, FatalModelError) or (isinstance(error, BudgetExceeded) and not unpaid)
+        if fatal or on_error == "fail":
             raise
         return otherwise(error)

@@ -1,30 +1,51 @@
-"""A model server's address and key, its `openai` client, and a filter that keeps the key and prompts out of logs."""
+"""A model server's address and key, and its errors and those of the network as fairagent's own."""
 
 from __future__ import annotations
 
 import ipaddress
-import logging
+import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from pydantic import SecretStr
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic_core import from_json
 
-from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.errors import (
+    BackendUnavailable,
+    FatalModelError,
+    ModelError,
+    ReplyRefused,
+    SettingsError,
+    TransientModelError,
+)
 from fairagent.settings import ModelSettings
-
-if TYPE_CHECKING:
-    from openai import OpenAI
-
+from fairagent.types.clean import visible
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 OPENAI = "https://api.openai.com/v1"
-
 SHORTEST_SECRET = 8
 """Shorter keys ("none", "ollama") are placeholders; to black them out would spoil replies that hold the word."""
+QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+KEY_CODES = frozenset({"invalid_api_key", "account_deactivated"})
+MODEL_CODES = frozenset({"model_not_found"})
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
+OVERLOAD_CODES = frozenset({"server_error", "internal_server_error", "rate_limit_exceeded", "overloaded_error"})
+KNOWN_CODES = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CODES
+LONGEST_QUOTE = 300
+MOST_VALUES = 500_000
+"""Brackets and commas of an answer, each of which may take 150 bytes when its JSON is read; lines of a stream."""
+MOST_TOKENS = 100_000_000
+"""More than any model reads or writes at once: a larger count is none."""
+
+# Strict: neither 3.5 nor true is a count.
+TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +90,14 @@ class Endpoint:
         key = self.key.get_secret_value()
         return text.replace(key, "***") if len(key) >= SHORTEST_SECRET else text
 
+    def quote(self, words: str) -> str:
+        """A server's words in one short line without the key; of a web page only that it is one."""
+        # Hidden characters first: without them what stands there may be the key.
+        text = " ".join(self.hide(visible(words)).split())
+        if text[:1] == "<":
+            return "(a web page)"
+        return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]} ..."
+
 
 def is_local(host: str) -> bool:
     """Whether `host` is this machine or one of the local network, where servers usually need no key.
@@ -91,64 +120,151 @@ def check_named(settings: ModelSettings) -> None:
         )
 
 
-LOGGERS = ("openai", "openai._base_client", "httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
-"""Those that see a request. A filter holds for the records of its own logger only, so each needs it."""
-PROMPTS = "Request options"
-"""How openai's record of a whole request begins."""
+def client_error(error: Exception, endpoint: Endpoint, model: str) -> ModelError:
+    """The error that the `openai` package raised, as one of ours; no key is in it."""
+    response = getattr(error, "response", None)
+    if response is None:
+        # What the transport raised is its cause; any other error is the client's own, which no other attempt mends.
+        cause = error.__cause__
+        return (
+            cause
+            if isinstance(cause, ModelError)
+            else FatalModelError(f"{endpoint.host}: {endpoint.quote(str(cause or error))}")
+        )
+    status, headers = response.status_code, response.headers
+    if 300 <= status < 400:
+        where = endpoint.quote(_redirected_to(str(response.request.url), headers.get("location", "")))
+        return FatalModelError(
+            f"{endpoint.host} answered {status}: it sends requests on to {where}, where nothing was sent. If your "
+            "server is there, set model.base_url in the settings to its address"
+        )
+    body: object = response.text
+    # No JSON, or nested too deeply to be read: then it is the words.
+    with suppress(ValueError):
+        body = from_json(response.text)
+    return status_error(status, *read_error(body), endpoint, model, retry_after(headers))
 
 
-class _Secrecy(logging.Filter):
-    """Blackens the keys of all endpoints in every record and, unless `prompts`, drops those that hold prompts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.endpoints: set[Endpoint] = set()
-        self.prompts = False
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not self.prompts and isinstance(record.msg, str) and record.msg.startswith(PROMPTS):
-            return False
-        message = record.getMessage()
-        if (hidden := self._hide(message)) != message:
-            record.msg, record.args = hidden, ()
-        if record.exc_info:
-            # A traceback is text only when it is written; here it becomes text that can be blackened.
-            record.exc_text = self._hide(logging.Formatter().formatException(record.exc_info))
-            record.exc_info = None
-        return True
-
-    def _hide(self, text: str) -> str:
-        # A copy: another thread may open a model meanwhile.
-        for endpoint in tuple(self.endpoints):
-            text = endpoint.hide(text)
-        return text
+def _redirected_to(url: str, location: str) -> str:
+    """Scheme, host and port that a redirect names; no path, in which a key may stand."""
+    try:
+        parts = urlsplit(urljoin(url, location))
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "an invalid address"
+    named = location and parts.hostname
+    return f"{parts.scheme}://{parts.hostname}{port}" if named else "an address that it does not name"
 
 
-_secrecy = _Secrecy()
+def status_error(
+    status: int, code: str, words: str, endpoint: Endpoint, model: str, wait: float | None = None
+) -> ModelError:
+    """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
+    named = "" if code.isdecimal() else endpoint.quote(code)
+    answered = f"{status or 'with an error'} {named}".strip()
+    what = f"{endpoint.host} answered {answered}: {endpoint.quote(words) or 'no explanation'}"
+    if status == 402 or code in QUOTA_CODES:
+        return FatalModelError(
+            f"{what}. The quota or credit of the account is used up; add to it or use another server"
+        )
+    if status in (401, 403, 407) or code in KEY_CODES:
+        return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {model!r} there")
+    if status == 404 or code in MODEL_CODES:
+        return FatalModelError(f"{what}. Check model.name ({model!r}) and model.base_url in the settings")
+    if code in FILTER_CODES:
+        return ReplyRefused(what, raw=endpoint.hide(words))
+    if status in (408, 409, 425, 429) or status >= 500:
+        return TransientModelError(what, retry_after=wait)
+    if not status:
+        return FatalModelError(what)
+    if status == 405:
+        return FatalModelError(f"{what}. Check model.base_url in the settings")
+    return ModelError(what)
 
 
-def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
-    """The client for a server; it repeats nothing by itself, and from now on no logger shows the key.
+def body_error(error: object, endpoint: Endpoint, model: str) -> ModelError:
+    """The error for an error body that came with HTTP 200: transient if its code means overload, else fatal."""
+    code, words = read_error(error)
+    status = int(code) if code.isdecimal() and len(code) == 3 else 503 if code in OVERLOAD_CODES else 0
+    return status_error(status if status == 429 or status >= 500 else 0, code, words, endpoint, model)
 
-    The errors of `fairagent.llm.transport` are the causes of those that it raises. `settings.log_prompts` holds for
-    the whole process until the next call.
+
+def read_error(body: object) -> tuple[str, str]:
+    """The code and the words of an error body, whatever its shape; "" where there is none.
+
+    >>> read_error({"message": "no such model", "code": "model_not_found", "type": "invalid_request_error"})
+    ('model_not_found', 'no such model')
+    >>> read_error({"error": "model 'x' not found"})
+    ('', "model 'x' not found")
     """
-    # Here and not above: openai takes a third of a second to load, and most runs need no model.
-    import httpx
-    from openai import OpenAI
+    if isinstance(body, list) and body:
+        return read_error(body[0])
+    if not isinstance(body, Mapping):
+        return "", str(body or "")
+    if body.get("error"):
+        return read_error(body["error"])
+    # Some providers name the error in `type` alone; FastAPI's servers describe it in `detail`.
+    code, category = str(body.get("code") or ""), str(body.get("type") or "")
+    words = str(body.get("message") or body.get("detail") or "")
+    return category if category in KNOWN_CODES and code not in KNOWN_CODES else code, words
 
-    from fairagent.llm.transport import Transport
 
-    _secrecy.endpoints.add(endpoint)
-    _secrecy.prompts = settings.log_prompts
-    for name in LOGGERS:
-        logging.getLogger(name).addFilter(_secrecy)
-    key = endpoint.key.get_secret_value() or "no-key"
-    http = httpx.Client(
-        transport=Transport(endpoint),
-        headers={"accept-encoding": "identity"},
-        timeout=settings.timeout,
-        follow_redirects=False,
-        trust_env=False,
-    )
-    return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=settings.timeout, max_retries=0, http_client=http)
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """The wait (seconds >= 0) that the server demands by retry-after-ms or Retry-After; None without a usable value.
+
+    >>> retry_after({"retry-after": "2"}), retry_after({"retry-after": "nan"}), retry_after({"retry-after": "-1"})
+    (2.0, None, None)
+    """
+    given = headers.get("retry-after", "").strip()
+    for text, scale in ((headers.get("retry-after-ms", ""), 1000), (given, 1)):
+        try:
+            seconds = float(text) / scale
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        date = parsedate_to_datetime(given)
+    except (ValueError, OverflowError):
+        return None
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+
+
+class Body(BaseModel):
+    """What all answers of a server have in common."""
+
+    error: Any = None
+    usage: Any = None
+
+
+B = TypeVar("B", bound=Body)
+
+
+def read_body(form: type[B], response: Any, endpoint: Endpoint, api: str, model: str) -> B:
+    """The JSON in the `response` of `model`, without the key.
+
+    Raises ModelError for too many values, TransientModelError where it broke off, FatalModelError where the server is
+    no such `api`, and the error that it holds.
+    """
+    body, content_type = endpoint.hide(response.text), response.headers.get("content-type", "")
+    if sum(map(body.count, "[{,")) > MOST_VALUES:
+        raise ModelError(f"{endpoint.host} sent an answer of more than {MOST_VALUES:,} values; it was not read")
+    try:
+        answer = form.model_validate_json(body)
+    except ValidationError as error:
+        cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
+    else:
+        if answer.error:
+            raise body_error(answer.error, endpoint, model)
+        return answer
+    # Out of the handler: what the server wrote must not be the error's context.
+    if cut_off:
+        raise broken_off(endpoint.host)
+    got = endpoint.quote(content_type.partition(";")[0]) or "no content type"
+    raise FatalModelError(f"{endpoint.host} is not {api} API (got {got}); check model.base_url")
+
+
+def broken_off(host: str, why: str = "") -> TransientModelError:
+    """The error for an answer that ends too early."""
+    return TransientModelError(f"the answer of {host} broke off on the way{why}")

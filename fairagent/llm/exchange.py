@@ -112,7 +112,7 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
     try:
         reply = attempt(ask)
     except BaseException as raised:
-        error, usage = _message(raised), getattr(raised, "usage", Usage())
+        error, usage = str(raised) or type(raised).__name__, getattr(raised, "usage", Usage())
         reply = ModelReply(attempts[-1].text, 0, 0, model, attempts[-1].finish)
         reply = reply.with_usage(replace(usage, seconds=time.perf_counter() - started))
         raise
@@ -139,26 +139,21 @@ def attempt(ask: Callable[[], ModelReply], streamed: Callable[[], str] = str) ->
     if attempts is None:
         return ask()
     before, started = len(attempts), time.perf_counter()
-    error = text = finish = ""
-    read = written = 0
+    done = Attempt("")
     try:
         reply = ask()
-        text, finish, read, written = reply.text, reply.finish, reply.input_tokens, reply.output_tokens
+        done = Attempt("", reply.text, reply.finish, reply.input_tokens, reply.output_tokens)
         return reply
     except BaseException as raised:
         usage = getattr(raised, "usage", Usage())
-        error, read, written = _message(raised), usage.input_tokens, usage.output_tokens
         raw = raised.text if isinstance(raised, ReplyTruncated) else getattr(raised, "raw", "")
-        text = raw or streamed()
+        # Ctrl-C has no words.
+        error = str(raised) or type(raised).__name__
+        done = Attempt(error, raw or streamed(), "", usage.input_tokens, usage.output_tokens)
         raise
     finally:
         if len(attempts) == before:
-            attempts.append(Attempt(error, text, finish, read, written, time.perf_counter() - started))
-
-
-def _message(error: BaseException) -> str:
-    """Ctrl-C has no words."""
-    return str(error) or type(error).__name__
+            attempts.append(replace(done, seconds=time.perf_counter() - started))
 
 
 def mark_unusable(error: str, correction: str = "") -> None:
@@ -167,10 +162,8 @@ def mark_unusable(error: str, correction: str = "") -> None:
         attempts[-1] = replace(attempts[-1], error=attempts[-1].error or error, correction=correction)
 
 
-FORMAT = 1
-"""Of the lines."""
-BEGINNING = f'{{"exchange":{FORMAT},'.encode()
-"""Every line's: what begins otherwise is no transcript, and nothing is added to it."""
+BEGINNING = b'{"exchange":1,'
+"""Every line's: what begins otherwise is no transcript of this format, and nothing is added to it."""
 
 _EXCHANGE = TypeAdapter(Exchange)
 
@@ -204,7 +197,7 @@ class Transcript(LineFile):
 
     def add(self, exchange: Exchange) -> None:
         """Write an exchange as one line; BackendUnavailable where that cannot be."""
-        line = json.dumps({"exchange": FORMAT, **asdict(exchange)}, separators=(",", ":"))
+        line = json.dumps({"exchange": 1, **asdict(exchange)}, separators=(",", ":"))
         with self._lock:
             self.write(line)
 
@@ -221,13 +214,9 @@ def transcript(path: Path | str | None) -> Iterator[None]:
 
 def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
     """Every whole line as an exchange, in their order, None for a damaged one; none where there is no file."""
-    return map(exchange_in, whole_lines(Path(path), within=Path(path).parent))
-
-
-def exchange_in(line: bytes) -> Exchange | None:
-    """The exchange in a line; None where that is damaged, or another version's."""
-    try:
-        entry = parse_json(unsealed(line).decode())
-        return _EXCHANGE.validate_python(entry) if entry.pop("exchange") == FORMAT else None
-    except (ValueError, AttributeError, KeyError):
-        return None
+    for line in whole_lines(Path(path), within=Path(path).parent):
+        try:
+            entry = parse_json(unsealed(line).decode())
+            yield _EXCHANGE.validate_python(entry) if entry.pop("exchange") == 1 else None
+        except (ValueError, AttributeError, KeyError):
+            yield None

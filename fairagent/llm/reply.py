@@ -1,6 +1,5 @@
 """The forms of replies: their JSON schemas with bounds, and reading a model's text as one of them."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
@@ -20,8 +19,6 @@ MOST_PARTS = 10_000
 Narrowed = Mapping[str, Mapping[str, Any]]
 """What one request adds to the schema of its reply: the JSON Schema of some of its fields, by their names."""
 
-LONGEST = "longest"
-"""In a schema, for us alone: the most characters of a text that a pattern bounds."""
 BOUNDS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "pattern", "prefixItems"})
 """The keywords of JSON Schema by which a server keeps a reply from running away."""
 
@@ -43,12 +40,12 @@ def text_within(most: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": most})
 
 
-def text_like(pattern: str, most: int) -> WithJsonSchema:
-    """The annotation of a text that matches a `pattern`, which begins with ^, ends with $ and takes `most` characters.
+def text_like(pattern: str) -> WithJsonSchema:
+    """The annotation of a text that matches a `pattern`, which begins with ^, ends with $ and bounds the length.
 
     Servers that make a grammar of it ignore a length next to a pattern.
     """
-    return WithJsonSchema({"type": "string", "pattern": pattern, LONGEST: most})
+    return WithJsonSchema({"type": "string", "pattern": pattern})
 
 
 def list_within(most: int) -> Any:
@@ -95,43 +92,12 @@ def with_bounds(schema: Any) -> Any:
         return [with_bounds(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    dropped = {LONGEST, "items"} if "prefixItems" in schema else {LONGEST}
-    return {key: with_bounds(part) for key, part in schema.items() if key not in dropped}
+    return {key: with_bounds(part) for key, part in schema.items() if key != "items" or "prefixItems" not in schema}
 
 
 def without_bounds(schema: Any) -> Any:
     """The schema without what keeps texts and lists short; enums stay, which every server knows."""
-    return _without(BOUNDS | {LONGEST}, schema)
-
-
-def longest_reply(schema: Mapping[str, Any]) -> int | None:
-    """The characters of the longest reply that a schema of `schema_of` allows, a line for each value; None: no end.
-
-    >>> of = {"verdicts": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 3}}}
-    >>> longest_reply({"type": "object", "properties": of})
-    44
-    """
-    try:
-        return len(json.dumps(_longest(schema, schema.get("$defs", {})), indent=2, ensure_ascii=False))
-    except LookupError:
-        return None
-
-
-def _longest(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> Any:
-    """The longest value that there is of a `schema`; KeyError where there is none."""
-    if "$ref" in schema:
-        return _longest(defined[schema["$ref"].rpartition("/")[2]], defined)
-    if "enum" in schema:
-        return max(schema["enum"], key=lambda value: len(json.dumps(value, ensure_ascii=False)))
-    if schema["type"] == "object":
-        return {name: _longest(part, defined) for name, part in schema["properties"].items()}
-    if "prefixItems" in schema:
-        return [_longest(part, defined) for part in schema["prefixItems"]]
-    if schema["type"] == "array":
-        return [_longest(schema["items"], defined)] * schema["maxItems"]
-    if schema["type"] == "boolean":
-        return False
-    return "x" * (schema[LONGEST] if LONGEST in schema else schema["maxLength"])
+    return _without(BOUNDS, schema)
 
 
 def _without(keywords: Set[str], schema: Any) -> Any:

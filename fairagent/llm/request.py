@@ -73,17 +73,8 @@ class ModelReply:
 
     def with_usage(self, usage: Usage) -> ModelReply:
         """The reply as the result of all calls that `usage` counts."""
-        return replace(
-            self,
-            calls=usage.calls,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cost=usage.cost,
-            seconds=usage.seconds,
-            estimated=usage.estimated,
-            notes=usage.notes,
-            cached=False,
-        )
+        counts = ("calls", "input_tokens", "output_tokens", "cost", "seconds", "estimated", "notes")
+        return replace(self, cached=False, **{name: getattr(usage, name) for name in counts})
 
 
 class Model(Protocol):

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fairagent.errors import FatalModelError, ModelError, TransientModelError
-from fairagent.llm.budget import Budget, Reservation
-from fairagent.llm.capabilities import Capabilities
-from fairagent.llm.endpoint import Endpoint, check_named, open_client
-from fairagent.llm.faults import BadStatus, from_client
+from fairagent.llm.budget import Budget
+from fairagent.llm.endpoint import Endpoint, check_named, client_error
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
 from fairagent.storage.cancellation import sleep as pause
@@ -24,45 +21,18 @@ from fairagent.types.clean import logger
 
 LONGEST_WAIT = 30.0
 """Seconds. A server that demands more is not waited for: the call is given up at once."""
-
-log = logger(__name__)
-
-T = TypeVar("T")
-
-
-class Allowance:
-    """A limit on retries: a fifth of all first attempts, plus 10.
-
-    Without it, every thread would answer an overload with five times the load.
-    """
-
-    SHARE = 0.2
-    MOST = 10.0
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._left = self.MOST
-
-    def earn(self) -> None:
-        """A first attempt was made."""
-        with self._lock:
-            self._left = min(self.MOST, self._left + self.SHARE)
-
-    def spend(self) -> bool:
-        """Whether one more retry may be made; it then counts."""
-        with self._lock:
-            if self._left < 1:
-                return False
-            self._left -= 1
-            return True
-
-
 MOST_FAILURES = 5
-"""Transient failures in a row after which the endpoint is left alone."""
+"""Transient failures in a row after which the endpoint is left alone; one where there has never been a connection."""
 PAUSE = 30.0
 """Seconds that it is left alone."""
 LONGEST_LOOK = 60.0
 """Seconds after which whoever waits looks at the clock again."""
+RETRIES, RETRIES_A_CALL = 10.0, 0.2
+"""Retries that all callers together may make: so many, and a fifth of the first attempts."""
+
+log = logger(__name__)
+
+T = TypeVar("T")
 
 
 class Breaker:
@@ -71,18 +41,21 @@ class Breaker:
     * Until the server has answered a sort of request once, one request of it at a time: a wrong key costs one request,
       not one a thread, and what a server cannot take is learned once. A turn ends with the request's own time.
     * A FatalModelError stays: every later call raises it without a request.
-    * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server.
+    * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server. One
+      that was never reached is not waited for.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._changed = threading.Condition()
         self._answered: set[Hashable] = set()
+        self._reached = False
         self._turn: object | None = None
         self._turn_ends = math.inf
         self._failures = 0
         self._open_until = 0.0
         self._fatal: str | None = None
+        self._retries = RETRIES
 
     def run(self, request: Callable[[], T], sort: Hashable = None, seconds: float = math.inf) -> T:
         """The result of `request`, which is of this `sort`, or what it raises; TransientModelError while it is open.
@@ -98,9 +71,25 @@ class Breaker:
             error = raised
             raise
         finally:
-            pause = self._leave(turn, sort, error)
-            if pause and isinstance(error, TransientModelError):
-                error.retry_after = max(error.retry_after or 0.0, pause)
+            wait = self._leave(turn, sort, error)
+            if wait and isinstance(error, TransientModelError):
+                error.retry_after = max(error.retry_after or 0.0, wait)
+
+    def may_retry(self) -> bool:
+        """Whether one more retry may be made; it then counts.
+
+        Without a limit, every thread would answer an overload with five times the load.
+        """
+        with self._changed:
+            if self._retries < 1:
+                return False
+            self._retries -= 1
+            return True
+
+    def count_call(self) -> None:
+        """A first attempt is made."""
+        with self._changed:
+            self._retries = min(RETRIES, self._retries + RETRIES_A_CALL)
 
     def _enter(self, sort: Hashable, end: float) -> object | None:
         """The turn of a request that has to be the only one of those that try the server, waited for; else None."""
@@ -108,9 +97,10 @@ class Breaker:
             while True:
                 if self._fatal is not None:
                     raise FatalModelError(self._fatal)
-                if pause := self._pause():
-                    message = f"the server failed {self._failures} times in a row and is left alone for {pause:.0f} s"
-                    raise TransientModelError(message, retry_after=pause)
+                if wait := self._wait():
+                    times = f"failed {self._failures} times in a row" if self._reached else "cannot be reached"
+                    left = f"is left alone for {self._open_until - self._clock():.0f} s"
+                    raise TransientModelError(f"the server {times} and {left}", retry_after=wait)
                 if sort in self._answered:
                     return None
                 now = self._clock()
@@ -123,16 +113,23 @@ class Breaker:
 
     def _leave(self, turn: object | None, sort: Hashable, error: BaseException | None) -> float:
         """Take note of what became of a request; the seconds for which the server is to be left alone."""
+        # Here and not above: it loads httpx, which who asks no model need not wait for.
+        from fairagent.llm.transport import NotConnected
+
         with self._changed:
             mine = turn is not None and turn is self._turn
             if mine:
                 self._turn = None
+            self._reached = self._reached or (
+                error is None or (isinstance(error, ModelError) and not isinstance(error, NotConnected))
+            )
             if isinstance(error, FatalModelError):
                 self._fatal = str(error)
             elif isinstance(error, TransientModelError):
                 self._failures += 1
                 # Requests that were on their way when it opened do not lengthen the pause.
-                if self._failures == MOST_FAILURES or (mine and self._failures > MOST_FAILURES):
+                again = mine and self._failures > MOST_FAILURES
+                if self._failures == MOST_FAILURES or again or not self._reached:
                     log.info("%d failures in a row: no request for %.0f s", self._failures, PAUSE)
                     self._open_until = self._clock() + PAUSE
                     self._answered.clear()
@@ -141,23 +138,13 @@ class Breaker:
                 self._failures, self._open_until = 0, 0.0
                 self._answered.add(sort)
             self._changed.notify_all()
-            return self._pause()
+            return self._wait()
 
-    def _pause(self) -> float:
+    def _wait(self) -> float:
+        """The seconds until the server may be asked again, which nobody waits for where it was never reached."""
         # Not a rounding error more than PAUSE, which a caller may just be willing to wait.
-        return min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0
-
-
-class ServerState:
-    """What is known of one server and model: its health, its capabilities, and the retries left.
-
-    All that calls the two shares it, whatever its other settings.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.breaker = Breaker(clock)
-        self.capabilities = Capabilities()
-        self.allowance = Allowance()
+        left = min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0
+        return math.inf if left and not self._reached else left
 
 
 @dataclass(slots=True)
@@ -198,10 +185,12 @@ class ServerModel:
         sleep: Callable[[float], None] = pause,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        from fairagent.llm.transport import open_client
+
         self.settings = settings
         self.endpoint = Endpoint.find(settings.base_url, environ)
         check_named(settings)
-        self.server = ServerState(clock)
+        self.breaker = Breaker(clock)
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
@@ -215,6 +204,10 @@ class ServerModel:
     def name(self) -> str:
         """The model's name at its server."""
         return self.settings.name
+
+    def share(self, other: Any) -> None:
+        """Use what the `other` model of the same sort, server and name knows of its server."""
+        self.breaker = other.breaker
 
     def close(self) -> None:
         """Close the connections."""
@@ -233,13 +226,12 @@ class ServerModel:
         """What `attempt`, a request of this `sort`, comes to; the only layer that retries.
 
         Only TransientModelError is worth another try, after the wait that the server or the breaker demands by
-        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one. The server's allowance bounds the retries of
-        all callers together; those that a `retry_after` schedules are free.
+        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one. The breaker bounds the retries of all callers
+        together; those that a `retry_after` schedules are free.
         """
         # Here and not above: who asks no model need not wait for it.
         import tenacity
 
-        breaker, allowance = self.server.breaker, self.server.allowance
         # AWS's "full jitter", so that threads that fail together return apart.
         jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
@@ -250,21 +242,18 @@ class ServerModel:
         def over(state: tenacity.RetryCallState) -> bool:
             last = state.attempt_number >= self.settings.attempts or self._clock() + state.upcoming_sleep > call.end
             wait = demanded(state)
-            return last or (wait or 0.0) > LONGEST_WAIT or (wait is None and not allowance.spend())
+            return last or (wait or 0.0) > LONGEST_WAIT or (wait is None and not self.breaker.may_retry())
 
-        def note(state: tenacity.RetryCallState) -> None:
-            log.info("attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep)
-
-        allowance.earn()
+        self.breaker.count_call()
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientModelError),
             wait=lambda state: max(demanded(state) or 0.0, jitter(state)),
             stop=over,
             sleep=self._sleep,
-            before_sleep=note,
+            before_sleep=lambda state: log.info("attempt %d failed", state.attempt_number),
             reraise=True,
         )
-        return retrying(lambda: breaker.run(attempt, sort, call.end - self._clock()))
+        return retrying(lambda: self.breaker.run(attempt, sort, call.end - self._clock()))
 
     def _total(self, call: Call, last: Usage, notes: tuple[str, ...] = ()) -> Usage:
         """The usage of the whole call, `last` being that of its last attempt."""
@@ -279,28 +268,47 @@ class ServerModel:
             notes=tuple(dict.fromkeys((*notes, *call.spent.notes, *last.notes))),
         )
 
-    @contextmanager
-    def _reserved(self, read: int, written: int, call: Call) -> Iterator[Reservation]:
-        """The budget's room for one request of the call, which a ModelError settles."""
-        if self._clock() >= call.end:
+    def _request(
+        self,
+        create: Callable[..., Any],
+        payload: dict[str, Any],
+        call: Call,
+        tokens: tuple[int, int],
+        read: Callable[[Any], tuple[T, Usage]],
+        given_up: Callable[[], int] = int,
+        refusable: bool = False,
+    ) -> T:
+        """What `read` makes of the response to one request, if the budget has room for so many `tokens` in and out.
+
+        `given_up` are the tokens that have come where who asked has left. `refusable`: it raises `Refused` where
+        another form of the request may do.
+        """
+        from fairagent.llm.transport import within
+
+        left, (most_in, most_out) = call.end - self._clock(), tokens
+        if left <= 0:
             raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
-        with self._budget.reserve(read + written, self.cost(read, written)) as reservation:
+        with self._budget.reserve(sum(tokens), self.cost(*tokens)) as reservation:
             call.sent += 1
+            # Unless there is an answer, what was sent is paid for all the same.
+            used = most_in, most_out
             try:
-                yield reservation
+                # A stream may go on while something comes; what comes as a whole is one wait.
+                with within(left if "stream" in payload else min(left, self.settings.timeout)):
+                    value, usage = read(self._send(create, payload, refusable))
+                used = usage.input_tokens, usage.output_tokens
+                return value
             except ModelError as error:
-                self._settle(reservation, error.usage.input_tokens, error.usage.output_tokens)
+                used = error.usage.input_tokens, error.usage.output_tokens
                 raise
             except BaseException:
-                # Whoever asked has left: what was sent is paid for all the same.
-                self._settle(reservation, read)
+                used = most_in, given_up()
                 raise
+            finally:
+                reservation.settle(sum(used), self.cost(*used) or 0.0)
 
-    def _settle(self, reservation: Reservation, read: int, written: int = 0) -> None:
-        reservation.settle(read + written, self.cost(read, written) or 0.0)
-
-    def _send(self, create: Callable[..., Any], payload: dict[str, Any], refusable: bool = False) -> Any:
-        """The response to a request by the `openai` client; `refusable`: `Refused` where another form of it may do."""
+    def _send(self, create: Callable[..., Any], payload: dict[str, Any], refusable: bool) -> Any:
+        """The response to a request by the `openai` client."""
         import openai
 
         error: ModelError
@@ -308,8 +316,8 @@ class ServerModel:
             return create(**payload).http_response
         except openai.OpenAIError as raised:
             log.info("%s: %s", self, type(raised.__cause__ or raised).__name__)
-            error, answer = from_client(raised, self.endpoint, self.name), raised.__cause__
-            if refusable and isinstance(answer, BadStatus) and answer.status in (400, 422, 500, 501):
-                error = Refused(error, self.endpoint.hide(answer.body))
+            error = client_error(raised, self.endpoint, self.name)
+            if refusable and isinstance(raised, openai.APIStatusError) and raised.status_code in (400, 422, 500, 501):
+                error = Refused(error, self.endpoint.hide(raised.response.text))
         # Out of the handler, so that the client's error, which knows the key, is not its context.
         raise error

@@ -64,7 +64,7 @@ def page(run: Run) -> str:
     """`run` as the text of an HTML page."""
     colors, views = topics.palette(run), topics.topic_views(run)
     best = findings(run)
-    own = run.kind.page(run)
+    own = run.of_kind.page
     shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
     name: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
     names = {one: name(run, place) for place, own in enumerate(run.systems) for one in (own, marked(run, own))}

@@ -29,8 +29,7 @@ from fairagent.errors import (
 )
 from fairagent.evaluate.judging import judged_value
 from fairagent.llm.prompts import Prompts, check_prompts, folder_of, shipped_folder, variants
-from fairagent.llm.prompts.specimens import SPECIMENS, meaning
-from fairagent.llm.prompts.template import LARGEST_TEMPLATE
+from fairagent.llm.prompts.template import LARGEST_TEMPLATE, meaning, specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.report.record import PlainRecord, usage_record
@@ -158,7 +157,7 @@ class PromptDesk:
                     "name": name,
                     "required": name not in head.variables.optional,
                     "meaning": meaning(id, name),
-                    "example": json.dumps(SPECIMENS[id][name], ensure_ascii=False),
+                    "example": json.dumps(specimens()[id][name], ensure_ascii=False),
                 }
                 for name in (*head.variables.required, *head.variables.optional)
             ],
@@ -271,7 +270,7 @@ class PromptDesk:
             query = self._desk.query_of(SearchRequest(query=draft.query, topic=draft.topic))
             return tryout_of(draft.id, prompts, self._desk.site, query, draft.group, draft.documents).show()
         about = "filled with examples; with a query, from a search"
-        return FilledTemplate(prompts.render(draft.id, **SPECIMENS[draft.id]), about)
+        return FilledTemplate(prompts.render(draft.id, **specimens()[draft.id]), about)
 
     def _trial(self, draft: TrialRequest, prompts: Prompts, query: Query) -> PlainRecord:
         """One template on one query; raises where the model, or what it takes to ask it, fails."""

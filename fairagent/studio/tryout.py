@@ -177,9 +177,9 @@ class FillingTryout:
         """The messages with these documents; with examples where no search gives the values."""
         if self.id not in READERS:
             # Here and not above: it reads a file.
-            from fairagent.llm.prompts.specimens import SPECIMENS
+            from fairagent.llm.prompts.template import specimens
 
-            values = dict(SPECIMENS[self.id])
+            values = dict(specimens()[self.id])
             if "query" in values:
                 values["query"] = query_shown(self.query.text)
             return FilledTemplate(

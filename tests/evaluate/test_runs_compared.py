@@ -81,7 +81,7 @@ def test_a_topic_that_a_run_lacks_counts_0_and_is_named(folder: Path) -> None:
     (folder / "b.tsv").write_text("".join(f"T{n:02d}\td00\n" for n in range(19)), encoding="utf-8")
     run = words.run_checked(checked(folder, folder / "a.tsv", folder / "b.tsv", measures=["nDCG@1"]), folder / "run")
     assert means(run)["a", "", "nDCG(discount=log2-max2)@1"] == pytest.approx(2 / 19)
-    (remark,) = run.kind.remarks(run)
+    (remark,) = run.of_kind.remarks
     assert remark.startswith("a has an empty ranking for 17 topics, which count with the lowest values: T02, T03, T04")
     assert remark in results_text(run)
     assert remark in page(run)
@@ -89,7 +89,7 @@ def test_a_topic_that_a_run_lacks_counts_0_and_is_named(folder: Path) -> None:
     whole = words.run_checked(
         checked(folder, folder / "b.tsv", dimensions=["era"], measures=["nDCG@1"]), folder / "whole"
     )
-    assert run.kind.page(whole) is None
+    assert whole.of_kind.page is None
 
 
 def test_runs_are_judged_as_the_systems_that_wrote_them(whole: tuple[Path, Run]) -> None:

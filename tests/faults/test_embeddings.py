@@ -84,7 +84,7 @@ def test_187_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackSer
         return embeddings(request["input"], length["now"])
 
     server.script = replaced
-    with pytest.raises(ReplyInvalid, match="vectors of 8 numbers for 'small'; 16 were expected, as before"):
+    with pytest.raises(ReplyInvalid, match="vectors of 8 numbers; 16 were expected, as before"):
         build_dense_index(MADE, index, opened(server, cache))
     assert not index.exists()
     server.script = lambda request: embeddings(request["input"], 8)

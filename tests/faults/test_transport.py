@@ -18,13 +18,12 @@ import pytest
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, ReplyInvalid, TransientModelError
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import Budget
-from fairagent.llm.completion import NO_COUNT
-from fairagent.llm.faults import MOST_TOKENS
+from fairagent.llm.endpoint import MOST_TOKENS, MOST_VALUES
 from fairagent.llm.likelihood import EndpointModel
-from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.openai import NO_COUNT, OpenAIModel
 from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
 from fairagent.llm.server import Breaker
-from fairagent.llm.transport import LONGEST_LINE, MOST_BYTES, MOST_VALUES
+from fairagent.llm.transport import LONGEST_LINE, MOST_BYTES
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .hostile import EVENT, REPLY, HostileServer, Plan, Step, answer, bomb, dripped, packed, reply, said

@@ -402,10 +402,8 @@ def indexes(random: Random, folder: Path) -> None:
 
 @target(3)
 def template(random: Random, folder: Path) -> None:
-    from fairagent.llm.prompts import Prompts
-    from fairagent.llm.prompts.folder import shipped_folder
-    from fairagent.llm.prompts.specimens import SPECIMENS
-    from fairagent.llm.prompts.template import read_prompt
+    from fairagent.llm.prompts import Prompts, shipped_folder
+    from fairagent.llm.prompts.template import read_prompt, specimens
 
     path = random.choice(sorted(shipped_folder().glob("*.j2")))
     write(random, folder, {path.name: path.read_bytes()})
@@ -413,8 +411,8 @@ def template(random: Random, folder: Path) -> None:
     read = read_prompt(folder / path.name, faults)
     if random.random() < 0.05:  # all templates are compiled then, which takes a while
         Prompts(folder)
-    elif read and path.stem in SPECIMENS:
-        read.render(SPECIMENS[path.stem])
+    elif read and path.stem in specimens():
+        read.render(specimens()[path.stem])
 
 
 @target(6)

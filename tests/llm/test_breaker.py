@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import FatalModelError, ModelError, TransientModelError
+from fairagent.llm import ModelRequest
 from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker
 
 
@@ -123,3 +124,12 @@ def test_who_gives_up_leaves_the_turn_to_the_next(error):
     with pytest.raises(error):
         breaker.run(stop)
     assert breaker.run(answer) == "fine"
+
+
+def test_a_server_that_was_never_reached_is_asked_once_and_not_waited_for(make_model, slept):
+    model = make_model(base_url="http://127.0.0.1:9/v1")
+    for calls in (1, 0):
+        with pytest.raises(TransientModelError) as caught:
+            model.complete(ModelRequest((("user", "Which color?"),)))
+        assert caught.value.usage.calls == calls
+    assert slept == []

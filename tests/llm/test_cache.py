@@ -20,7 +20,7 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ask
 from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache, TextDisk
-from fairagent.llm.calls import CachingModel
+from fairagent.llm.models import CachingModel
 from fairagent.llm.reply import Reply
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.types import Usage

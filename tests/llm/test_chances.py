@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairagent.llm.completion import chances_of
+from fairagent.llm.openai import chances_of
 
 TOLD = {"A": 0.5, "B": 0.25, "The": 0.2}
 

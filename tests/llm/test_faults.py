@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fairagent.llm.faults import retry_after
+from fairagent.llm.endpoint import retry_after
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
 

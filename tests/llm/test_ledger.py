@@ -12,7 +12,7 @@ from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyI
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.budget import Ledger, charged, in_threads, ledger
-from fairagent.llm.calls import CachingModel
+from fairagent.llm.models import CachingModel
 from fairagent.llm.request import stream
 from fairagent.types import Usage
 

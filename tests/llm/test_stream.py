@@ -19,7 +19,7 @@ from fairagent.guests.testing import ScriptedModel, ServerReply, completion, err
 from fairagent.llm import ModelRequest, StreamingModel
 from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.calls import CachingModel
+from fairagent.llm.models import CachingModel
 from fairagent.llm.request import ModelReply
 from fairagent.settings import BudgetSettings, Price
 
@@ -126,8 +126,8 @@ def test_a_listener_that_has_gone_ends_it_and_the_budget_knows_what_came(server:
     model = make_model(budget)
     with pytest.raises(BrokenPipeError):
         model.stream(ASKED, gone)
-    assert budget._accounts[0].used == 3 + 5
-    assert budget._accounts[0].reserved == 0
+    assert budget.used["tokens"] == 3 + 5
+    assert budget.reserved["tokens"] == 0
     assert model.stream(ASKED, lambda piece: None).text == "red and green and blue"
 
 

@@ -19,8 +19,8 @@ from fairagent.guests.testing import ScriptedModel, completion, error
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.calls import CachingModel
 from fairagent.llm.exchange import Attempt, Exchange, Transcript, exchanges_to, read_transcript, transcript
+from fairagent.llm.models import CachingModel
 from fairagent.settings import Price
 
 from .conftest import CANARY

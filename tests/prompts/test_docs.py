@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairagent.llm.prompts import Prompts, sandbox, specimens, template, variants
+from fairagent.llm.prompts import Prompts, sandbox, template, variants
 from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
 from fairagent.search.refine.llm import LlmConfig
 from fairagent.storage.yaml_text import parse_yaml
@@ -26,7 +26,7 @@ def test_every_template_and_variant_is_named() -> None:
 
 def test_every_variable_is_explained_and_no_other() -> None:
     prompts = Prompts()
-    explained = parse_yaml(Path(specimens.__file__).with_name("variables.yaml").read_text(encoding="utf-8"))
+    explained = parse_yaml(Path(template.__file__).with_name("variables.yaml").read_text(encoding="utf-8"))
     of_all = explained.pop("all")
     used = {id: set(prompts[id].variables) for id in prompts.ids}
     assert all(set(names) <= used[id] for id, names in explained.items())

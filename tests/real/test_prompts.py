@@ -25,7 +25,7 @@ from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.labeling.asked import Asked
 from fairagent.llm.budget import Ledger, ledger
-from fairagent.llm.calls import CachingModel
+from fairagent.llm.models import CachingModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 from fairagent.papers.debias_rag.benchmarks.bold import ContinuationWriter

@@ -15,7 +15,7 @@ from fairagent.evaluate.judging import judged_value
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import Request
 from fairagent.llm.prompts import Prompts, shipped_folder, variants
-from fairagent.llm.prompts.specimens import SPECIMENS, meaning
+from fairagent.llm.prompts.template import meaning, specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.search.agent import FairAgent
@@ -119,7 +119,7 @@ def test_every_variable_of_every_template_is_explained() -> None:
 def test_a_draft_is_checked_with_lines_and_filled_with_examples(trying: Studio) -> None:
     found = post(trying, "check", template=EDITED)
     assert found["faults"] == []
-    expected = Prompts(drafts={ID: EDITED}).render(ID, **SPECIMENS[ID])
+    expected = Prompts(drafts={ID: EDITED}).render(ID, **specimens()[ID])
     assert [(one["role"], one["text"]) for one in found["messages"]] == list(expected)
     assert found["messages"][-1]["text"].startswith("NAME WOMEN.")
     assert found["tokens"] == estimate_tokens(*(text for _, text in expected))

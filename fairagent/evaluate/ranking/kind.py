@@ -20,9 +20,19 @@ from fairagent.collection.records import listed
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.evaluate import query_groups
 from fairagent.evaluate.check import CheckedExperiment, check_experiment_values
-from fairagent.evaluate.fields import Name, Values
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
-from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import (
+    SEARCH,
+    Checking,
+    Chosen,
+    JsonObject,
+    KindResults,
+    MeasureInfo,
+    Name,
+    Opened,
+    Subject,
+    Values,
+)
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, System, build_systems
 from fairagent.evaluate.ranking import recall, sampling, unawareness
@@ -136,7 +146,6 @@ def mean_exposures(of_draws: Sequence[Sequence[Exposure]]) -> Sequence[Exposure]
 class RankingKind(JudgedKind):
     """Systems rank a collection's documents, and the rankings are judged."""
 
-    tables_are_details: ClassVar[bool] = True
     kind: Literal["ranking"] = "ranking"
     systems: dict[Name, Values] = Field(min_length=1, examples=[SYSTEMS])
     """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
@@ -161,7 +170,7 @@ class RankingKind(JudgedKind):
 
     needs_judgments: ClassVar[bool] = False
     ranks: ClassVar[bool] = True
-    draws_rankings: ClassVar[bool] = True
+    uses: ClassVar[frozenset[str]] = SEARCH | {"sampling"}
 
     @cached_property
     def parsed(self) -> tuple[Measure | AgainstBaseline, ...]:
@@ -308,15 +317,13 @@ class RankingKind(JudgedKind):
             **query_groups.query_group_files(run),
         }
 
-    def records(self, run: Run) -> JsonObject:
-        """Recall by group."""
-        return {"recall": [asdict(row) for row in recall.mean_recalls(run)]}
-
-    def page(self, run: Run) -> PageSection | None:
-        """These tables, and the groups' exposure; before them, which rankings are empty."""
-        parts: list[Note | Table] = [Note(remark) for remark in self.remarks(run)]
-        parts += [*self.tables(run), *recall.group_tables(run)]
-        return PageSection("Labels and topics", "What the means do not show", tuple(parts)) if parts else None
+    def results(self, run: Run) -> KindResults:
+        """These tables; the page has the groups' recall, too, and before all which rankings are empty."""
+        remarks, tables = self.remarks(run), self.tables(run)
+        parts: list[Note | Table] = [*map(Note, remarks), *tables, *recall.group_tables(run)]
+        page = PageSection("Labels and topics", "What the means do not show", tuple(parts)) if parts else None
+        records = {"recall": [asdict(row) for row in recall.mean_recalls(run)]}
+        return KindResults(tables, self.files(run), remarks, page, records)
 
 
 def _of_relevance(measure: Measure | AgainstBaseline) -> bool:

@@ -17,7 +17,16 @@ import numpy as np
 
 from fairagent.errors import SettingsError
 from fairagent.evaluate.comparison import paired_t
-from fairagent.evaluate.kind import Checking, ExperimentKind, JsonObject, MeasureInfo, Subject, Systems
+from fairagent.evaluate.kind import (
+    SEARCH,
+    Checking,
+    ExperimentKind,
+    JsonObject,
+    KindResults,
+    MeasureInfo,
+    Subject,
+    Systems,
+)
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.query_groups import cloud
@@ -195,12 +204,10 @@ def medians(requested: Mapping[str, Sequence[str]], of_run: Sequence[Curve]) -> 
 class DrawnKind(ExperimentKind, ABC):
     """A kind whose systems stand in their own order and drawn at each alpha."""
 
-    draws_rankings: ClassVar[bool] = True
+    uses: ClassVar[frozenset[str]] = SEARCH | {"sampling", "attribute"}
 
     fair_rag: Drawing = Drawing()
     """What rankings are drawn and how they are measured."""
-
-    attributes: ClassVar[bool] = True
 
     @property
     def n(self) -> int:
@@ -248,7 +255,8 @@ class DrawnKind(ExperimentKind, ABC):
         return MEASURES
 
     @property
-    def rows_together(self) -> tuple[str, ...]:
+    def other_names(self) -> tuple[str, ...]:
+        """The medians."""
         return tuple(self.fair_rag.medians)
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
@@ -280,6 +288,10 @@ class DrawnKind(ExperimentKind, ABC):
         return completed
 
     # --- results
+
+    def results(self, run: Run) -> KindResults:
+        """The curves over alpha."""
+        return KindResults(self.tables(run), self.files(run), page=self.page(run), together=self.values_together(run))
 
     def tables(self, run: Run) -> list[Table]:
         """The curves, the medians, the intervals of disparity, the stages of each dimension."""

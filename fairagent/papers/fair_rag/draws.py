@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fairagent.evaluate.fields import FileSection, Name
+from fairagent.evaluate.kind import FileSection, Name
 from fairagent.measures import Log2Plus1, expected_exposure, item_exposure
 from fairagent.measures.answers import (
     Normalization,

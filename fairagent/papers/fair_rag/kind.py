@@ -47,6 +47,7 @@ class LampQuestions:
     """LaMP's questions; the files may be large, and are read once."""
 
     lamp: Lamp
+    name: str
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -75,17 +76,15 @@ class LampKind(DrawnKind):
     """LaMP's files, and the labels of their items."""
 
     engines: ClassVar[tuple[str, ...]] = ("okapi",)
-    searches: ClassVar[bool] = False
+    uses: ClassVar[frozenset[str]] = frozenset({"sampling", "attribute"})
 
     @property
     def _task(self) -> LampTask:
         return parse_task(self.lamp.task)
 
     def open(self, collection: Collection) -> LampQuestions:
-        return LampQuestions(load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs))
-
-    def subject_name(self, collection: Collection) -> str:
-        return self.lamp.task
+        """The questions of the files."""
+        return LampQuestions(load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs), self.lamp.task)
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
         return (self._task.prompt, *system.settings.attribute.templates)

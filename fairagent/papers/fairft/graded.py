@@ -20,7 +20,7 @@ from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection.records import Record, shown
 from fairagent.errors import SettingsError
 from fairagent.evaluate.fingerprint import of_model, price_of
-from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import Checking, Chosen, JsonObject, KindResults, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, System, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import (
@@ -270,7 +270,8 @@ class GradedKind(QuestionsKind, ABC):
         return (MeasureInfo(self.task.name, self.definition, self.lower_is_better),)
 
     @property
-    def other_models(self) -> tuple[str, ...]:
+    def other_names(self) -> tuple[str, ...]:
+        """The judge's."""
         return (self.questions.judge.name,) if self.questions.judge else ()
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
@@ -296,12 +297,11 @@ class GradedKind(QuestionsKind, ABC):
         judge = self.questions.judge or settings.model
         yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
 
-    def remarks(self, run: Run) -> Sequence[str]:
-        return [case_text(run, id) for id in self.cases]
-
-    def page(self, run: Run) -> PageSection | None:
+    def results(self, run: Run) -> KindResults:
+        """The cases, on the page a table each."""
         tables = tuple(case_table(run, id) for id in self.cases)
-        return PageSection("Cases", "Cases, side by side", tables) if tables else None
+        page = PageSection("Cases", "Cases, side by side", tables) if tables else None
+        return KindResults(remarks=[case_text(run, id) for id in self.cases], page=page)
 
     def trial(self, opened: Opened) -> Exam:
         searching = build_systems(opened)

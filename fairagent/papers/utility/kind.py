@@ -19,6 +19,7 @@ from fairagent.evaluate.kind import (
     Chosen,
     ExperimentKind,
     JsonObject,
+    KindResults,
     MeasureInfo,
     Opened,
     Subject,
@@ -196,6 +197,10 @@ class UtilityKind(ExperimentKind):
         return UtilityTrial.open(opened, self.utility)
 
     # --- what came out -------------------------------------------------------------------------------------------
+
+    def results(self, run: Run) -> KindResults:
+        """The numbers by row and k."""
+        return KindResults(self.tables(run), self.files(run), page=self.page(run))
 
     @property
     def short(self) -> tuple[str, str]:

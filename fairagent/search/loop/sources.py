@@ -53,7 +53,7 @@ class NumberedPassage(Reply):
     """The passage for one group, by its number in the call."""
 
     number: int
-    passage: Annotated[str, text_like(PASSAGE, 300)]
+    passage: Annotated[str, text_like(PASSAGE)]
 
 
 class GroupPassages(Reply):

@@ -42,7 +42,7 @@ _JSON_KEY = re.compile(r'(?<!\\)"(\w+)"\s*:')
 KEYWORD = r"^[^ -/:-@\[-`{-~\x00-\x1F][^\"\\^~*?:|<>(){}\[\]\x00-\x1F]{0,39}$"
 """The regular expression of a keyword, for servers that hold bounds: one to forty characters."""
 
-Proposed = Annotated[str, text_like(KEYWORD, 40)]
+Proposed = Annotated[str, text_like(KEYWORD)]
 
 
 class Keywords(Reply):

@@ -73,7 +73,7 @@ def test_every_run_is_drawn_anew_and_has_the_systems_own_order(run: Run) -> None
 def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(run: Run) -> None:
     six = [one for one in curves(run) if one.of]
     assert len(six) == 6
-    values = run.kind.values_together(run)
+    values = run.of_kind.together
     for measure in MEASURES:
         told = [value for one in six if (value := one.measures.get(measure)) is not None]
         assert values.get(("both", "", measure)) == (median(told) if told else None)

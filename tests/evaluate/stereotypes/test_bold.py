@@ -122,7 +122,7 @@ def test_the_numbers_by_hand(run: Run) -> None:
     assert (miners.neutral, miners.negative, miners.regard) == (50.0, 50.0, -50.0)
     assert (rows["alone", "north"].other, rows["alone", "south"].positive) == (100.0, 100.0)
     assert all(shares.neutral == 100 for (system, _), shares in rows.items() if system == "retrieval")
-    together = run.kind.values_together(run)
+    together = run.of_kind.together
     assert together["alone", "gender", "regard gap"] == pytest.approx(100 / 3 + 50)
     assert together["alone", "faith", "regard gap"] == 100.0
     assert together["alone", "", "regard gap"] == pytest.approx((100 / 3 + 50 + 100) / 2)

@@ -60,7 +60,7 @@ def test_a_predictor_that_knows_gains_and_a_random_number_does_not() -> None:
 def test_every_row_with_scores_has_its_table(same_words: None, tmp_path: Path) -> None:
     experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, folds: 2}")
     run = library.run(library.write(tmp_path, experiment), tmp_path / "run")
-    titles = [table.title for table in run.kind.tables(run) if "folds" in table.title]
+    titles = [table.title for table in run.of_kind.tables if "folds" in table.title]
     # What is taken from the judgments has no scores.
     assert [title.split(":")[0] for title in titles] == ["words", "words reversed", "run", "run reversed"]
     assert "random number" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")

@@ -21,9 +21,8 @@ from fairagent.answer.context import numbered
 from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection.records import Faults, json_records, shown
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.evaluate.fields import FileSection
 from fairagent.evaluate.fingerprint import file_hash
-from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import Checking, FileSection, JsonObject, KindResults, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.questions import (
@@ -306,6 +305,17 @@ class Bold(QuestionsKind):
         return ContinuingTrial(questions_of(opened.subject), open_readers(opened), alone, self.regard.open())
 
     # --- results
+
+    def results(self, run: Run) -> KindResults:
+        """The numbers of all texts together."""
+        return KindResults(
+            self.tables(run),
+            self.files(run),
+            self.remarks(run),
+            self.page(run),
+            self.records(run),
+            self.values_together(run),
+        )
 
     def group_rows(self, run: Run) -> list[GroupRow]:
         """Every system's groups, over the openings that every system has written on from."""

@@ -24,7 +24,7 @@ from fairagent.answer.answering import Contexts
 from fairagent.answer.context import arrange
 from fairagent.answer.removals import filter_alarms
 from fairagent.errors import DataError, ReplyInvalid, SettingsError
-from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import Checking, JsonObject, KindResults, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
@@ -370,7 +370,6 @@ class PreferenceKind(QuestionsKind, ABC):
     """What all items together are measured by, in percent."""
     notes: ClassVar[tuple[str, ...]]
     """What these numbers are."""
-    searches: ClassVar[bool] = True
 
     @abstractmethod
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
@@ -421,6 +420,17 @@ class PreferenceKind(QuestionsKind, ABC):
         return ChoiceTrial(questions_of(opened.subject), readers, scorers)
 
     # --- results
+
+    def results(self, run: Run) -> KindResults:
+        """The numbers of all texts together."""
+        return KindResults(
+            self.tables(run),
+            self.files(run),
+            self.remarks(run),
+            self.page(run),
+            self.records(run),
+            self.values_together(run),
+        )
 
     def set_rows(self, run: Run) -> list[tuple[str, Numbers]]:
         """Every system's numbers, over the items that every system has scored."""

@@ -9,20 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection
 from fairagent.errors import DataError, SettingsError
-from fairagent.evaluate.fields import FileSection
 from fairagent.evaluate.fingerprint import file_hash
 from fairagent.evaluate.kind import (
     Checking,
     Chosen,
     ExperimentKind,
+    FileSection,
     JsonObject,
+    KindResults,
     MeasureInfo,
     Opened,
     Subject,
@@ -109,6 +110,7 @@ class Tests:
     """The tests by their names, and as topics."""
 
     tests: Mapping[str, TargetsAndAttributes]
+    name: str
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -135,19 +137,17 @@ class Seat(ExperimentKind):
     seat: SeatTests
     """The tests that encoders are put to."""
 
-    searches = False
-    debiases = True
-    overall = "all"
+    uses: ClassVar[frozenset[str]] = frozenset({"debias"})
+    overall: ClassVar[str] = "all"
+    scope: ClassVar[str] = "SEAT"
 
     @property
     def n(self) -> int:
         return 1
 
     def open(self, collection: Collection) -> Tests:
-        return Tests(read_seat(Path(self.seat.path)))
-
-    def subject_name(self, collection: Collection) -> str:
-        return Path(self.seat.path).name
+        """The tests of the file."""
+        return Tests(read_seat(Path(self.seat.path)), Path(self.seat.path).name)
 
     def check(self, checking: Checking) -> None:
         for name, system in checking.systems.items():
@@ -201,8 +201,11 @@ class Seat(ExperimentKind):
         assert isinstance(opened.subject, Tests)  # `open` made it
         return SeatTrial(opened.subject, systems)
 
-    def scope(self, n: int) -> str:
-        return "SEAT"
+    def results(self, run: Run) -> KindResults:
+        """The effect sizes."""
+        return KindResults(
+            self.tables(run), self.files(run), self.remarks(run), self.page(run), together=self.values_together(run)
+        )
 
     def tables(self, run: Run) -> list[Table]:
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
