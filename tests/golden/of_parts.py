@@ -36,7 +36,7 @@ from fairagent.papers.fair_rag.draws import oracle_log_scores
 from fairagent.papers.fair_rag.okapi import EPSILON, K1, B, okapi_scores
 from fairagent.papers.fairft.graded import read_accuracy, read_agreement, says_yes
 from fairagent.papers.fairft.train import kl_loss, log_target
-from fairagent.papers.utility.section import Order, arranged
+from fairagent.papers.utility.trial import Order, arranged
 from fairagent.retrieve.stochastic import bounded, earliest, sampler_log_scores
 from fairagent.types import Document
 

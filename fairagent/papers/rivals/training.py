@@ -74,7 +74,7 @@ class LearningPart(Part):
     def taught_by(self, site: Site) -> Collection:
         """The collection whose judged topics are learned from.
 
-        Raises what loading it raises, DataError where its documents are others, or a topic of it is to be re-ranked.
+        DataError where its documents are others, or a topic of it is to be re-ranked.
         """
         if not self.train:
             return site.collection
@@ -88,7 +88,7 @@ class LearningPart(Part):
         return other
 
     def fitted(self, site: Site, fit: Callable[[Mapping[str, Pool]], Reranker]) -> Reranker:
-        """What `fit` makes of the training pools; DataError where there are too few, and what `taught_by` raises."""
+        """What `fit` makes of the training pools; DataError where there are too few."""
         pools = training_pools(replace(site, collection=self.taught_by(site)))
         if not self.train:
             return cross_fitted(pools, fit, site.seed)
@@ -98,10 +98,7 @@ class LearningPart(Part):
 
 
 def training_pools(site: Site) -> dict[str, Pool]:
-    """Topic id -> its candidates, for every topic with a relevant document and a candidate.
-
-    A topic whose target cannot be made (`target: qrels` without a labeled relevant document) teaches nothing.
-    """
+    """Topic id -> its candidates, for every topic with a relevant document, a target and a candidate."""
     collection, settings, engine = site.collection, site.settings, site.engine
     pools: dict[str, Pool] = {}
     for topic in collection.topics.values():
