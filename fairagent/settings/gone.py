@@ -40,6 +40,10 @@ GONE: dict[str, str] = {
     "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
     "ir_datasets": "name the folder of the track's official files (evaluations/trec_fair/README.md)",
     "update_index": "call build_index, which takes over the embeddings of texts that are the same",
+    "folds": "take one k for all: no predictor of a query's performance chose better (evaluations/open_questions/README.md)",
+    "graded": "documents are useful or not; fair_rag.grades says which grades are",
+    "unjudged": "documents that nobody has judged are of no use",
+    "hidden": "the model of dlf is linear",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

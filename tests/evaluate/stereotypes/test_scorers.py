@@ -120,7 +120,6 @@ def test_what_is_asked() -> None:
     assert '"A river."' in after
     assert '"A river."' in with_context
     assert {request.temperature for request in model.requests} == {0.0}
-    assert scorer.way == "forced choice, no likelihoods"
 
 
 def test_a_server_is_asked_for_one_of_the_orders_and_for_its_chances() -> None:
