@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scripted import Engine, Proposals, agent, by_letter, collection, drawing, refinement
 
-from fairagent.answer.answering import Answerer, Contexts
+from fairagent.answer.answering import Answerer
 from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
 from fairagent.answer.citations import OnText
+from fairagent.answer.context import Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
 from fairagent.errors import PartError, ReplyInvalid

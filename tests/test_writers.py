@@ -21,7 +21,7 @@ EXCEPTIONS = {
     # The temporary file of a whole write, O_EXCL; a folder to be forced; here folders are removed.
     "storage/files.py": {"os.open", "shutil.rmtree"},
     # The writers of other packages, each in a workshop, which is refused where a link is in it.
-    "guests/dense/ann.py": {"write_index"},
+    "retrieve/ann.py": {"write_index"},
     "papers/fairft/evaluate.py": {"save_pretrained"},
     # A model that a call of Python puts where it is told to.
     # Copies in a folder that passes, which `init` has just made; those that are kept are written whole.

@@ -43,7 +43,7 @@ from fairagent.labeling.labeler import make_labels, unlabeled_ids
 from fairagent.labeling.made import MadeLabels, with_labels
 from fairagent.measures import LOG2_MAX2
 from fairagent.measures.unawareness import mean_under_error, shared_part
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, open_site, prepare, with_settings
 from fairagent.settings import load_settings

@@ -19,7 +19,7 @@ from fairagent.collection.trec_fair.topics import Split, TrackFiles, find_track_
 from fairagent.evaluate.layout import aligned
 from fairagent.measures.trec_fair import Year
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.bm25.matrix import TermMatrix
+from fairagent.retrieve.bm25.search import TermMatrix
 from fairagent.storage.files import write_whole
 
 FROM = """\

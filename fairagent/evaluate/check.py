@@ -31,7 +31,7 @@ from fairagent.evaluate.plan import Plan, check_machine, check_systems, overridd
 from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.search.pipeline import most_calls
 from fairagent.search.run import unused_filter
 from fairagent.settings import Settings, load_settings, read_yaml

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.answer.removals import removal_warnings
+from fairagent.answer.filtering import removal_warnings
 from fairagent.collection.records import listed
 from fairagent.evaluate.comparison import RESAMPLES, SIGN, SIGNIFICANT, Comparison, smallest_p
 from fairagent.evaluate.findings import best_mean, label_error_text, mark, under_label_error, verdict_lines

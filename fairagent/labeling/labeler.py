@@ -19,7 +19,7 @@ from fairagent.labeling.examples import FEWEST, Examples
 from fairagent.labeling.made import MadeLabels, errors_of, with_labels
 from fairagent.measures import Interval
 from fairagent.measures.unawareness import mean_under_error
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.storage.files import file_name
 from fairagent.types import Ranking

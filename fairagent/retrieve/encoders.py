@@ -18,7 +18,6 @@ from fairagent.settings.plugins import plugins
 
 if TYPE_CHECKING:
     from fairagent.llm.embeddings import EmbeddingModel
-    from fairagent.retrieve.encoded import Work
 
 Embeddings = NDArray[np.float32]
 
@@ -47,11 +46,11 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
-class ParallelEncoder(Protocol):
+class ParallelEncoder(Encoder, Protocol):
     """An encoder that embeds many documents by several processes or threads."""
 
-    def work(self, workers: int) -> AbstractContextManager[Work[Embeddings]]:
-        """What embeds documents by so many `workers`, 0: one a core; they end with the block."""
+    def parallel(self, workers: int, documents: int) -> AbstractContextManager[Callable[[Sequence[str]], Embeddings]]:
+        """What embeds so many `documents` by so many `workers`, 0: one a core; they end with the block."""
 
 
 @runtime_checkable

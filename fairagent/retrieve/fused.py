@@ -24,10 +24,9 @@ from fairagent.retrieve.base import (
     searched,
 )
 from fairagent.retrieve.bm25.part import BM25Config
-from fairagent.retrieve.dense import VectorEngine
-from fairagent.retrieve.encoded import DenseManifest
+from fairagent.retrieve.dense import DenseManifest, VectorEngine
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.light import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, dense_parts, folder
 from fairagent.settings.parts import Engine, Part

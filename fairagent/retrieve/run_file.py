@@ -18,7 +18,7 @@ from fairagent.collection.run_lines import RunLine, by_score, order_note, run_li
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.part import with_texts
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import topic_rng
 from fairagent.settings.parts import Part

@@ -13,8 +13,7 @@ from typing import TypeVar
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.llm.models import Models
-from fairagent.retrieve.known import as_indexed, behind
-from fairagent.retrieve.manifest import MANIFEST, state_of
+from fairagent.retrieve.manifest import MANIFEST, as_indexed, behind, state_of
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent
@@ -147,8 +146,9 @@ class LiveSite:
             assert isinstance(file, Path)
             loaded = load_collection(file, self._index or self._settings.index)
         if isinstance(given, Collection):
-            own = {name: getattr(given, name) for name in ("topics", "qrels", "population", "target")}
-            loaded = replace(loaded, **own)
+            loaded = replace(
+                loaded, topics=given.topics, qrels=given.qrels, population=given.population, target=given.target
+            )
         self._folder = index_folder(loaded, self._settings, self._index)
         # First: what comes in between is noticed.
         self._state = state_of(self._folder / MANIFEST)

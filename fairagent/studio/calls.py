@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 from fairagent.settings import SearchOptions
-from fairagent.settings.section import meanings
 from fairagent.types.clean import LONGEST_QUERY
 
 MOST_IDS = 1000
@@ -68,7 +67,9 @@ class ListRequest(SearchRequest, SearchOptions):
 
     # Whole from the start: routes are made of it.
     model_config = ConfigDict(defer_build=False)
-    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = Field(None, description=meanings(SearchOptions)["n"])
+    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = Field(
+        None, description=SearchOptions.model_fields["n"].description
+    )
 
     @property
     def options(self) -> SearchOptions:

@@ -14,14 +14,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from fairagent.answer.citing import CitedSoFar
+from fairagent.answer.answering import CitedSoFar
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.collection.known import compare_ids
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.report.record import PlainRecord, answer_record, exposure_record, hit_record, result_record, step_record
 from fairagent.retrieve.base import TextSource, texts_for
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import ignore_step
@@ -204,7 +204,7 @@ class Desk:
         run = agent.find(query, agent.pool_size, _steps(listen))
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run), agent, opened.site.collection, run, trace)
+        return _search_record(agent.result_of(run), agent, opened.site.collection, run, trace)
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True, trace: bool = True) -> PlainRecord:

@@ -24,20 +24,20 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
     `keep` that asks for it. `own` is the engine's list, a point beside them. `hits` are all documents once, with their
     `ranks` in the engine's list.
     """
-    served = run.loop.served
-    if served is None or served.frontier is None or result.trace.draw is not None or not len(run.pool):
+    reranked = run.loop.reranked
+    if reranked is None or reranked.frontier is None or result.trace.draw is not None or not len(run.pool):
         return None
-    frontier, number = served.frontier, served.frontier.choose(served.dial)
-    own, gap = frontier.own, frontier.gap
+    frontier, number = reranked.frontier, reranked.frontier.choose(reranked.dial)
+    engine, gap = frontier.engine, frontier.gap
     # The engine's list is left out where another is at least as good in everything.
-    numbers = [one for one in range(len(gap)) if one in (0, number) or one != own or gap[one] < gap[:one].min()]
+    numbers = [one for one in range(len(gap)) if one in (0, number) or one != engine or gap[one] < gap[:one].min()]
     lists = [frontier.ranking(one) for one in numbers]
     every = tuple(dict.fromkeys(id for one in lists for id in one.ids))
     hits = hits_of(Ranking(every, np.zeros(len(every))), run.meter, run.retriever, run.query)
     traces = [replace(result.trace, exposures=run.meter.measure(one)) for one in lists]
     return {
         "served": numbers.index(number),
-        "own": None if own is None else {"kept": float(frontier.kept[own]), "gap": float(frontier.gap[own])},
+        "own": None if engine is None else {"kept": float(frontier.kept[engine]), "gap": float(gap[engine])},
         "lists": [
             {
                 "keep": share_of(frontier, place),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.cli.label_ask import ask
+from fairagent.cli.label import ask_for_labels as ask
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.labeling.asking import LabelAsking

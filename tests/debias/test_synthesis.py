@@ -44,7 +44,7 @@ def test_without_a_model_words_are_swapped_and_nothing_is_made_of_a_passage_with
 def test_the_most_fluent_rewrite_is_taken(tmp_path: Path) -> None:
     model = ScriptedModel([rewrites("Considerably longer words", "It is so"), rewrites("Same", "Same")])
     rewriter = Rewriter(model, Prompts(), 2, Fluent())
-    made, notes, usage = synthesize("who is late?", PASSAGES, lexicon(tmp_path), rewriter)
+    made, _, usage = synthesize("who is late?", PASSAGES, lexicon(tmp_path), rewriter)
     assert [one.text for one in made] == ["It is so", "Same"]
     assert usage.calls == 2
     asked = model.requests[0].messages[1][1]
@@ -68,7 +68,7 @@ def test_a_counterfactual_without_a_rewrite_is_left_out_or_an_error_if_on_error_
         model = ScriptedModel([ReplyRefused("no such texts"), rewrites("He arrives late.")])
         return Rewriter(model, Prompts(), 1, on_error=on_error)  # type: ignore[arg-type]
 
-    made, notes, usage = synthesize("q", PASSAGES, lexicon(tmp_path), rewriter("drop"))
+    made, notes, _ = synthesize("q", PASSAGES, lexicon(tmp_path), rewriter("drop"))
     assert [one.text for one in made] == ["He arrives late."]
     assert notes[0].endswith("was not rewritten (no such texts), and is left out")
     with pytest.raises(ReplyRefused):

@@ -339,7 +339,7 @@ def index_seed() -> Path:
     """An index of the tiny collection, and light vectors of it."""
     from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.light.build import build_light
+    from fairagent.retrieve.light import build_light
 
     place = ROOT / "indexes"
     if not place.is_dir():
@@ -369,8 +369,7 @@ def indexes(random: Random, folder: Path) -> None:
     from fairagent.retrieve.bm25.build import build_index
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.retrieve.dense import DenseRetriever
-    from fairagent.retrieve.light.build import build_light
-    from fairagent.retrieve.light.encoder import LightEncoder
+    from fairagent.retrieve.light import LightEncoder, build_light
     from fairagent.storage.digests import RECORD
 
     shutil.copytree(index_seed(), folder, dirs_exist_ok=True)
@@ -423,8 +422,7 @@ def replies(random: Random, folder: Path) -> None:
     from fairagent.llm.reply import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
     from fairagent.papers.debias_rag.benchmarks.preference import Order
-    from fairagent.search.loop.policy import Choice
-    from fairagent.search.loop.sources import GroupKeywords
+    from fairagent.search.loop.asking import GroupKeywords
     from fairagent.search.refine.asking import Keywords, ReasonedKeywords
 
     text = random.choice(
@@ -432,7 +430,6 @@ def replies(random: Random, folder: Path) -> None:
             b'<think>so</think>Of course:\n```json\n{"keywords": ["judge", "court"]}\n```',
             b'{"verdicts": [{"id": "p1", "pass": true, "reason": "It is."}]}',
             b'{"groups": [{"number": 1, "keywords": ["she"]}]}',
-            b'{"action": "refine", "why": "It helps."}',
             b'{"order": [3, 1, 2]}',
             b"She was a judge [1, 9], then a senator [2][7-8]. In 1990 she retired [1-3].",
             b"{'Pass': True}",
@@ -447,7 +444,7 @@ def replies(random: Random, folder: Path) -> None:
         reader.read(said[place : place + 7])
     reader.close()
     if not isinstance(random, Whole):
-        form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Choice, Order, Diagnoses))
+        form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Order, Diagnoses))
         parse_reply(said, form)
 
 

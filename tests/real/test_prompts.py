@@ -138,7 +138,6 @@ SEARCHES = {
     "group_keywords": (DOING % "keywords", "depth=4"),
     "group_passages": (DOING % "passages", "depth=4"),
     "judge_relevance": ("loop={kind: widen, actions: judge, judge: {by: model, documents: 2, groups: 1}}",),
-    "choose_action": ("loop={kind: widen, policy: model}", "depth=4"),
     "fairness_filter": (DOING % "filter", "filter=fair"),
 }
 """Template -> the settings of a search that asks with it."""

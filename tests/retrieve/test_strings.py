@@ -49,5 +49,5 @@ def test_every_table_finds_its_ids(tmp_path_factory, names):
 @pytest.mark.parametrize("strings", [[], ["", "", ""], ["a", "", "日本 🙂", "x" * 70_000, "\0"]])
 def test_strings_round_trip(tmp_path, strings):
     Strings.save(tmp_path, "words", (string.encode() for string in strings))
-    loaded = Strings.load(tmp_path, "words")
+    loaded = Strings(tmp_path, "words")
     assert [loaded[number] for number in range(len(loaded))] == strings

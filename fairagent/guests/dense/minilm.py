@@ -10,7 +10,7 @@ Source: Wang et al., MiniLM, NeurIPS 2020; the words are BERT's (Devlin et al., 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve.encoded import Work
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
-from fairagent.retrieve.light.encoder import word_table
+from fairagent.retrieve.light import word_table
 from fairagent.storage.packages import expect_installed, installed
 from fairagent.storage.processes import cores
 
@@ -57,9 +56,9 @@ class MiniLM:
         return np.asarray(self._session.run(None, inputs)[0][0])
 
     @contextmanager
-    def work(self, workers: int) -> Iterator[Work[Embeddings]]:
+    def parallel(self, workers: int, documents: int) -> Iterator[Callable[[Sequence[str]], Embeddings]]:
         """What embeds documents in so many threads, 0: one a core."""
-        yield Work(partial(self._vectors, threads=workers or cores()))
+        yield partial(self._vectors, threads=workers or cores())
 
     def _vectors(self, texts: Sequence[str], threads: int) -> Embeddings:
         if len(texts) <= 1:

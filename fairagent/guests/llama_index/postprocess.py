@@ -16,7 +16,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import Field, SkipValidation
 
-from fairagent.answer.answering import debias_with
+from fairagent.answer.context import debias_with
 from fairagent.answer.filtering import Filter, filter_with
 from fairagent.errors import UsageError
 from fairagent.guests.llama_index.engine import document_id, document_of, made_node, node_of

@@ -369,6 +369,7 @@ def ranked_ids(run: RunFile, topics: Iterable[Topic], n: int) -> set[str]:
 
 
 def check_texts(collection: Collection, wanted: Ids[str], there: Mapping[str, Document], what: str) -> None:
+    """Raise DataError where the collection lacks documents that are wanted."""
     if missing := sorted(id for id in wanted if id not in there):
         raise DataError(
             f"{what}: {len(missing):,} of {len(wanted):,} passages are not among the documents of "

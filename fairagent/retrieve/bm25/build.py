@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from fairagent.errors import DataError
 from fairagent.retrieve.base import full_text, ignore
 from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer, readable_words
-from fairagent.retrieve.bm25.matrix import TEXTS, Sparse, Texts, stored
+from fairagent.retrieve.bm25.search import TEXTS, Sparse, read_stored, stored
 from fairagent.retrieve.catalog import ArrayWriter, IdTable, Strings, encode_id, starts_of
 from fairagent.retrieve.manifest import Indexable, Manifest, chunks_of
 from fairagent.storage.arrays import write_array
@@ -67,8 +67,8 @@ def build_index(
         progress(len(ids))
         IdTable.save(new, ids)
         vocabulary = terms.write(new)
-        texts = Texts(new)
-        some = (full_text(texts.document(number)) for number in range(0, len(ids), -(-len(ids) // COUNTED)))
+        texts, step = Strings(new, TEXTS), -(-len(ids) // COUNTED)
+        some = (full_text(read_stored(texts, number)) for number in range(0, len(ids), step))
         words = readable_words(some, vocabulary, opened)
         for name, strings in (("terms", vocabulary), ("words", words)):
             Strings.save(new, name, (string.encode() for string in strings))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.retrieve.bm25 import words
-from fairagent.retrieve.bm25.words import ASCII, LONGEST, NOT_WESTERN, WESTERN, split_words
+from fairagent.retrieve.bm25 import analysis as words
+from fairagent.retrieve.bm25.analysis import ASCII, LONGEST, NOT_WESTERN, WESTERN, split_words
 
 FAMILY, SCOTLAND = "👨\u200d👩\u200d👧", "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
 # What Lucene's StandardTokenizer gives.

@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.light.build import LSA, build_light, right_singular_vectors
-from fairagent.retrieve.light.encoder import LightEncoder
+from fairagent.retrieve.light import LSA, LightEncoder, build_light, right_singular_vectors
 from fairagent.types import Document, Query
 
 from ..conftest import Made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairagent.retrieve.light.encoder import word_table
+from fairagent.retrieve.light import word_table
 
 
 @pytest.mark.parametrize(

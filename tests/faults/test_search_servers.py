@@ -1,4 +1,4 @@
-"""Cases 88 to 107 of docs/reliability.md: a search server that fails; a list is whole, or there is an error."""
+"""Cases 88 to 107 and 185 to 189: servers of searches and of embeddings that fail; a list is whole, or an error."""
 
 from __future__ import annotations
 
@@ -6,25 +6,108 @@ import json
 import socket
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from retrieve.test_dense import Made
+from typer.testing import CliRunner
 
 from fairagent import BackendUnavailable, DataError, GroupTable, UsageError, open_agent
+from fairagent.cli import app
 from fairagent.collection import load_collection
-from fairagent.llm.models import Models
-from fairagent.retrieve.site import Site
-from fairagent.settings import load_settings
-from fairagent.types import Query
-
-pytest.importorskip("opensearchpy")
-
+from fairagent.errors import BudgetExceeded, IndexMismatch, ReplyInvalid
 from fairagent.guests.stores.opensearch import OpenSearchConfig
 from fairagent.guests.stores.store import StoreWords
+from fairagent.guests.testing import LoopbackServer, embeddings
+from fairagent.llm.models import Models
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
+from fairagent.retrieve.encoders import EndpointEncoder, open_encoder
+from fairagent.retrieve.site import Site
+from fairagent.settings import BudgetSettings, ModelSettings, load_settings
+from fairagent.types import Document, Query
+
+from .tiny import write
+
+MADE = Made([Document(f"d{number:03}", f"judge {number} of the court {number % 7}") for number in range(300)])
+
+
+def opened(server: LoopbackServer, cache: Path | str = "", **limits: Any) -> EndpointEncoder:
+    models = Models(cache, BudgetSettings(**limits), environ={})
+    found = open_encoder(
+        "endpoint:small", served=lambda name: models.open_embeddings(ModelSettings(name=name, base_url=server.url))
+    )
+    assert isinstance(found, EndpointEncoder)
+    return found
+
+
+def asked(server: LoopbackServer) -> Counter[str]:
+    return Counter(text for request in server.requests for text in request["input"])
+
+
+def test_188_blank_texts_are_not_sent_and_like_nothing(server: LoopbackServer, tmp_path: Path) -> None:
+    documents = [Document("a", "  "), Document("b", "judge"), Document("c", "")]
+    build_dense_index(Made(documents), tmp_path / "index", opened(server))
+    rows = np.load(tmp_path / "index" / "vectors.npy")
+    assert np.linalg.norm(rows.astype(np.float32), axis=1).tolist() == pytest.approx([0, 1, 0])
+    assert "" not in asked(server)
+    assert opened(server).documents(["", " "]).tolist() == [[0.0] * 16] * 2
+    found = DenseRetriever(tmp_path / "index", opened(server)).search(Query("judge"), 3)
+    assert found.ids[0] == "b"
+
+
+def test_189_search_asks_for_the_query_alone(server: LoopbackServer, tmp_path: Path) -> None:
+    file = write(tmp_path / "files")
+    engine = "engine={kind: dense, encoder: 'endpoint:small'}"
+    options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", engine]
+    options += ["--set", f"model.base_url={server.url}", "--set", f"cache={tmp_path / 'cache'}"]
+    result = CliRunner().invoke(app, ["index", *options])
+    assert result.exit_code == 0, result.stderr
+    before = len(server.requests)
+    found = CliRunner().invoke(app, ["search", "judge river", *options, "--set", "profile=engine"])
+    assert found.exit_code == 0, found.stderr
+    # The vector of the test text is in the cache.
+    assert [request["input"] for request in server.requests[before:]] == [["judge river"]]
+
+
+@pytest.fixture
+def server(no_variables: None) -> Iterator[LoopbackServer]:
+    with LoopbackServer() as server:
+        yield server
+
+
+def test_185_and_186_a_budget_that_is_used_up_midway(server: LoopbackServer, tmp_path: Path) -> None:
+    build_dense_index(MADE, tmp_path / "whole", opened(server))
+    server.requests.clear()
+    index, cache = tmp_path / "index", tmp_path / "cache"
+    with pytest.raises(BudgetExceeded):
+        build_dense_index(MADE, index, opened(server, cache, calls=3))
+    assert len(server.requests) == 3
+    build_dense_index(MADE, index, opened(server, cache))
+    assert (index / "vectors.npy").read_bytes() == (tmp_path / "whole" / "vectors.npy").read_bytes()
+    assert set(asked(server).values()) == {1}
+    # The test text is asked for as well.
+    assert len(asked(server)) == 300 + 1
+
+
+def test_187_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackServer, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    server.script = lambda request: embeddings(request["input"], 8 if len(server.requests) > 2 else 16)
+    with pytest.raises(ReplyInvalid, match="vectors of 8 numbers; 16 were expected"):
+        build_dense_index(MADE, index, opened(server, tmp_path / "cache"))
+    assert not index.exists()
+    server.script = lambda request: embeddings(request["input"], 8)
+    build_dense_index(MADE, index, opened(server))
+    assert np.load(index / "vectors.npy").shape == (300, 8)
+    server.script = lambda request: embeddings(request["input"], 16)
+    with pytest.raises(IndexMismatch, match="makes others"):
+        DenseRetriever(index, opened(server))
+
 
 LAW = Query("law")
 KEY = "not-a-real-key-0123456789"
@@ -118,27 +201,6 @@ def test_90_a_shard_that_fails_fails_the_search(shards: Any) -> None:
         assert exact == [True, True, False]
 
 
-@pytest.mark.parametrize("mark", ["timed_out", "terminated_early"])
-def test_91_a_search_that_was_broken_off_is_no_list(mark: str) -> None:
-    with (
-        serving(lambda number: found("a", "b", **{mark: True})) as (engine, _),
-        pytest.raises(BackendUnavailable, match="broke a search off"),
-    ):
-        engine.search(LAW, 5)
-
-
-def test_97_an_index_without_the_fields() -> None:
-    with serving(lambda number: {}) as (engine, _), pytest.raises(DataError, match=r"no column 'x', 'y'.* has: text"):
-        engine.store.check(("x", "_id", "text", "y"))
-
-
-def test_98_an_index_that_is_not_there() -> None:
-    with serving(lambda number: (404, refused("index_not_found_exception", "no such index [i]"))) as (engine, _):
-        for ask in (lambda: engine.search(LAW, 5), lambda: len(engine)):
-            with pytest.raises(DataError, match=r"there is no index i on 127\.0\.0\.1"):
-                ask()
-
-
 def test_99_ids_that_the_index_lacks_are_counted_and_named(tiny: tuple[Path, Path]) -> None:
     with serving(lambda number: found("m1", "m2", count=2)) as (engine, _):
         with pytest.raises(DataError, match=r"2 document id\(s\) are not in index i on .*'nobody', 'none'"):
@@ -153,12 +215,31 @@ def test_99_ids_that_the_index_lacks_are_counted_and_named(tiny: tuple[Path, Pat
         assert f"{len(groups) - 2} of {len(groups)} ids of the group table are not in index i" in check.detail
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"<html>hello</html>", b"{", b"[]", b"null", b"7", b"{}", b'{"hits": {"hits": [{}]}}', b"\xff\xfe"]
-)
-def test_100_an_answer_that_is_no_search_server_s(body: bytes) -> None:
-    with serving(lambda number: body) as (engine, _), pytest.raises(BackendUnavailable, match="search server"):
-        engine.search(LAW, 5)
+BROKEN: list[tuple[Any, type[Exception], str]] = [
+    (found("a", "b", timed_out=True), BackendUnavailable, "broke a search off"),
+    (found("a", "b", terminated_early=True), BackendUnavailable, "broke a search off"),
+    ((404, refused("index_not_found_exception", "no such index [i]")), DataError, "there is no index i on"),
+    *((body, BackendUnavailable, "search server") for body in (b"", b"<html>hello</html>", b"{", b"[]", b"7", b"{}")),
+    (b'{"hits": {"hits": [{}]}}', BackendUnavailable, "search server"),
+    ((400, refused("too_many_nested_clauses", "maxClauseCount is set to 1024")), BackendUnavailable, "maxClauseCount"),
+]
+
+
+@pytest.mark.parametrize(("answer", "error", "words"), BROKEN)
+def test_91_and_98_and_100_and_107_what_is_no_list_is_an_error(answer: Any, error: type[Exception], words: str) -> None:
+    with serving(lambda number: answer) as (engine, asked):
+        with pytest.raises(error, match=words):
+            engine.search(LAW, 5)
+        assert len(asked) == 1
+
+
+def test_97_and_104_missing_fields_and_lists_longer_than_the_server_gives() -> None:
+    with serving(found) as (engine, asked):
+        with pytest.raises(UsageError, match="10,000 documents were requested"):
+            engine.search(LAW, 10_000)
+        assert asked == []
+        with pytest.raises(DataError, match=r"no column 'x', 'y'.* has: text"):
+            engine.store.check(("x", "_id", "text", "y"))
 
 
 def test_102_a_redirect_is_not_followed() -> None:
@@ -168,26 +249,11 @@ def test_102_a_redirect_is_not_followed() -> None:
         assert not any("elsewhere" in one for one in asked)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_103_a_key_that_is_refused_and_shown_nowhere(status: int) -> None:
-    with serving(lambda number: (status, refused("security_exception", f"no {KEY}"))) as (engine, asked):
-        with pytest.raises(BackendUnavailable, match=f"does not let this user read i .{status}.*api_key_env") as raised:
+def test_103_a_key_that_is_refused_and_shown_nowhere() -> None:
+    with serving(lambda number: (401, refused("security_exception", f"no {KEY}"))) as (engine, asked):
+        with pytest.raises(BackendUnavailable, match="api_key_env") as raised:
             engine.search(LAW, 5)
         assert len(asked) == 1
         assert f"ApiKey {KEY}" in asked[0]
         seen = "".join(traceback.format_exception(raised.value)) + repr(raised.value.__context__) + repr(engine.store)
         assert KEY not in seen
-
-
-def test_104_a_list_that_is_longer_than_the_server_gives() -> None:
-    with serving(found) as (engine, asked), pytest.raises(UsageError, match="10,000 documents were requested"):
-        engine.search(LAW, 10_000)
-    assert asked == []
-
-
-def test_107_a_query_that_the_server_calls_wrong() -> None:
-    wrong = (400, refused("too_many_nested_clauses", "maxClauseCount is set to 1024"))
-    with serving(lambda number: wrong) as (engine, asked):
-        with pytest.raises(BackendUnavailable, match="answered 400: too_many_nested_clauses, maxClauseCount is set"):
-            engine.search(LAW, 5)
-        assert len(asked) == 1

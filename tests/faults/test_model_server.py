@@ -1,4 +1,4 @@
-"""What a model's server does wrong, and what happens then; each test is named after its case in the list."""
+"""Cases 1 to 12, 20, 85 and 86: what a model's server does wrong, and what happens then."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from evaluate import words
+from evaluate.stereotypes import bench
 from scripted import Engine, agent
 
 from fairagent.errors import (
@@ -20,8 +24,12 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error
-from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.workers import threads
+from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error, streamed
+from fairagent.llm import ModelReply, ModelRequest, Reply, ask, stream
 from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
 from fairagent.llm.openai import OpenAIModel
@@ -62,23 +70,15 @@ class Clock:
             self.now += 0.0 if self.frozen else seconds
 
 
-@pytest.fixture(autouse=True)
-def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+@pytest.fixture
+def server(no_variables: None) -> Iterator[LoopbackServer]:
+    with LoopbackServer() as server:
+        yield server
 
 
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture
-def server() -> Iterator[LoopbackServer]:
-    with LoopbackServer() as server:
-        yield server
 
 
 MakeModel = Callable[..., OpenAIModel]
@@ -268,16 +268,6 @@ def test_08_a_parameter_is_dropped_once_and_the_real_ones_are_noted(server, make
     assert server.requests[2] == model.payload(request)
 
 
-def test_08_all_of_them_at_once_and_by_many_threads(server, make_model):
-    refusals = [((lambda request, name=name: name in request), refusal) for name, refusal in PARAMETER_REFUSALS.items()]
-    server.script = picky(*refusals, (lambda request: form(request) != "text", SCHEMA_REFUSALS[0]))
-    model = make_model()
-    replies = at_once(model, ModelRequest(ASKED.messages, Colors, seed=7))
-    assert {reply.text for reply in replies} == {TEXT}
-    assert len(server.requests) == 5 + THREADS
-    assert set(server.requests[-1]) == {"model", "messages", "max_completion_tokens"}
-
-
 # --- odd successes ------------------------------------------------------------------------------------------------
 
 
@@ -341,29 +331,6 @@ def test_12_a_refusal_ends_the_refinement_and_not_the_search(server, make_model,
 
 # --- the breaker --------------------------------------------------------------------------------------------------
 
-BUSY = ServerReply(error(503, "busy").body, 503, delay=0.02)
-
-
-def test_14_few_retries_for_many_failures(server, make_model, clock):
-    """Every third request fails, so the breaker never opens; what is repeated stays below the allowance."""
-    rate = iter(range(10_000))
-    lock = threading.Lock()
-
-    def answer(_: dict[str, Any]) -> ServerReply:
-        with lock:
-            return GOOD if next(rate) % 3 else BUSY
-
-    server.script = answer
-    model = make_model()
-    calls = 100
-    for _ in range(calls):
-        try:
-            model.complete(ASKED)
-        except TransientModelError:
-            continue
-    retries = len(server.requests) - calls
-    assert 0.2 * calls <= retries <= 0.2 * calls + 10
-
 
 def test_20_a_correction_does_not_grow():
     huge = json.dumps({"colors": "red" * 5000, **{f"key{i}" * 100: i for i in range(50)}})
@@ -379,3 +346,61 @@ def test_20_a_correction_does_not_grow():
     assert "no JSON object" in second[1][1]
     assert "no JSON object" not in third[1][1]
     assert "first first" not in second[1][1]
+
+
+def bench_run(folder: Path, **model: Any) -> Run:
+    """A small benchmark of stereotypes, judged by the server's model."""
+    text = bench.write_stereoset(folder / "benchmark.txt").read_text(encoding="utf-8")
+    if "context" in model:
+        long = text.replace('"The nurse is good."', f'"{"The nurse is good. " * 200}"')
+        (folder / "benchmark.txt").write_text(long, encoding="utf-8")
+    systems = {"alone": {"profile": "engine", "engine": "none", "model": {"name": "tiny", "attempts": 1, **model}}}
+    about = {"kind": "stereoset", "name": "small", "questions": {"path": "benchmark.txt"}, "systems": systems}
+    with threads(1) as workers:
+        return run_experiment(check_experiment(words.write(folder, json.dumps(about))), folder / "run", workers)
+
+
+@pytest.fixture
+def default_server(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    server.script = bench.model
+    return server
+
+
+def test_85_what_does_not_fit_is_not_sent_and_the_others_are_asked(
+    default_server: LoopbackServer, tmp_path: Path
+) -> None:
+    model = Models().open(ModelSettings(name="tiny", context=149, max_tokens=50))
+    with pytest.raises(ModelError, match=r"about 100 tokens .* 149 tokens"):
+        model.complete(ModelRequest((("user", "word " * 80),)))
+    assert default_server.requests == []
+    run = bench_run(tmp_path, max_tokens=20, context=600)
+    failed = {one.topic: str(one.failed) for one in run.outcomes if one.failed}
+    assert list(failed) == ["q4"]
+    assert "600 tokens" in failed["q4"]
+    assert len(default_server.requests) == 3
+
+
+def test_86_a_server_that_stops_while_it_answers(default_server: LoopbackServer) -> None:
+    default_server.script = [replace(streamed("red", " and", " blue"), cut=200), streamed("green")]
+    model, pieces = Models().open(ModelSettings(name="tiny")), list[str]()
+    with pytest.raises(ModelError, match="not asked for again"):
+        stream(model, ASKED, pieces.append)
+    assert pieces[0] == "red"
+    assert len(default_server.requests) == 1
+
+
+def test_86_what_is_done_stays_and_the_same_run_goes_on(default_server: LoopbackServer, tmp_path: Path) -> None:
+    down = [False, False, True, True]
+
+    def answer(request: dict[str, object]) -> ServerReply:
+        reply = bench.model(request)
+        return replace(reply, cut=20) if down and down.pop(0) else reply
+
+    default_server.script = answer
+    assert [bool(one.failed) for one in bench_run(tmp_path).outcomes] == [False, False, True, True]
+    assert len(default_server.requests) == 4
+    assert not any(one.failed for one in bench_run(tmp_path).outcomes)
+    assert len(default_server.requests) == 6
+    assert load_run(tmp_path / "run").excluded == {}

@@ -1,9 +1,10 @@
-"""`fairagent fairft train | evaluate | run`, as a user calls them."""
+"""`fairagent fairft train | evaluate | run`, and `fairagent avoid`."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from fairft.small import WORDS, write_lines, write_task
 
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
+from fairagent.papers.debias_rag.avoid import AvoidPassage, read_avoid, write_avoid
 from fairagent.papers.fairft import run as trainings
 from fairagent.papers.fairft.settings import OPENING
 from fairagent.papers.fairft.train import Training
@@ -170,3 +172,31 @@ def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "systems.FairFT.files.engine.encoder: was" in mixed.stderr
     assert "(runs/agreement was, runs/accuracy is)" in mixed.stderr
     assert "untrained" not in mixed.stderr
+
+
+# --- avoid ----------------------------------------------------------------------------------------------------------
+
+
+def diagnoses_of(request: dict[str, Any]) -> ServerReply:
+    """Whatever speaks of all nurses is biased against a gender."""
+    told = request["messages"][-1]["content"]
+    found = re.findall(r'"id": "(\w+)".*?"text": "(.*?)"', told, flags=re.DOTALL)
+    diagnoses = [{"id": id, "biased": "All" in text, "kind": "gender" if "All" in text else ""} for id, text in found]
+    return completion(json.dumps({"diagnoses": diagnoses}))
+
+
+def test_diagnose(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, out = tmp_path / "passages.jsonl", tmp_path / "avoid.jsonl"
+    write_avoid(data, [AvoidPassage("a", "All nurses are women."), AvoidPassage("b", "A nurse works in a hospital.")])
+    arguments = ("avoid", "diagnose", "--data", str(data), "--out", str(out), "--set", "model.name=tiny")
+    with LoopbackServer(diagnoses_of) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = call(*arguments)
+        assert done.exit_code == 0, done.output
+        assert read_avoid(out) == (AvoidPassage("a", "All nurses are women.", "gender"),)
+        assert "1 of 2 passages, in 1 calls" in done.stdout
+        write_avoid(data, [AvoidPassage("b", "A nurse works in a hospital.")])
+        none = call(*arguments)
+    assert none.exit_code == 2
+    assert "none of 1 passages biased" in none.output
+    assert len(read_avoid(out)) == 1
