@@ -45,6 +45,8 @@ GONE: dict[str, str] = {
     "graded": "documents are useful or not; fair_rag.grades says which grades are",
     "unjudged": "documents that nobody has judged are of no use",
     "hidden": "the model of dlf is linear",
+    "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
+    "ReplayModel": "the cache of replies answers what was answered before; ScriptedModel has a script",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

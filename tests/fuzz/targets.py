@@ -234,7 +234,7 @@ def request_log(random: Random, folder: Path) -> None:
 def finished_run() -> Files:
     """The folder of a run, made without Java or a model."""
     from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking.kind import check_runs
+    from fairagent.evaluate.ranking import check_runs
     from fairagent.evaluate.workers import threads
 
     made = ROOT / "finished"

@@ -153,14 +153,6 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
     assert found["usage"]["calls"] >= record.replies > 0
 
 
-@pytest.mark.usefixtures("booked")
-def test_keywords_that_are_usable(options: list[str], record: Record) -> None:
-    found = printed("search", "lawyer", *options, *_set(*SEARCHES["group_keywords"]))
-    asked = next(step for step in found["steps"] if step["source"] == "keywords")
-    assert record.faults == []
-    assert asked["proposed"] >= asked["usable"] > 0
-
-
 # --- Answers ------------------------------------------------------------------------------------------------------
 
 

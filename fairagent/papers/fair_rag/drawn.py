@@ -17,6 +17,7 @@ import numpy as np
 
 from fairagent.errors import SettingsError
 from fairagent.evaluate.comparison import paired_t
+from fairagent.evaluate.findings import cloud
 from fairagent.evaluate.kind import (
     SEARCH,
     Checking,
@@ -29,7 +30,6 @@ from fairagent.evaluate.kind import (
 )
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.query_groups import cloud
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
 from fairagent.measures import normalized_expected_utility

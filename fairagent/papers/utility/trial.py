@@ -464,7 +464,7 @@ class UtilityTrial:
             values[self.section.performance(k)] = last.performance
             values[self.section.utility(k)] = utility(last.performance, alone.performance)
             values[self.section.quality(k)] = graded_ndcg(ids, grades, k, self.section.gain)
-        judged = self.rows[system].settings.engine.kind in OF_JUDGMENTS
+        judged = bool(getattr(self.rows[system].settings.engine, "reading", ""))
         hits = (
             HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {}, one.snippet)
             for one, score in zip(ranked.documents, ranked.scores, strict=True)
