@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection.bounds import plain_record
+from fairagent.storage.files import open_to_read
 from fairagent.storage.readers import HIGHEST_RATIO, MOST_COLUMNS, UNPACKED, Malformed, Unpacked, too_many_columns
-from fairagent.storage.regular import open_to_read
 
 BATCH = 1_000
 """Rows that are read at once, at most."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fairagent.collection.records import decode, listed
 from fairagent.errors import DataError, UsageError
+from fairagent.storage.files import PIPES, open_to_read
 from fairagent.storage.readers import Malformed, file_bytes, unpacked
-from fairagent.storage.regular import PIPES, open_to_read
 
 LARGEST = 1 << 30
 """Bytes of a file that is rewritten as UTF-8; so many of a longer one are looked at."""

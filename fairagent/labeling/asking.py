@@ -14,7 +14,7 @@ from fairagent.labeling.examples import Examples, examples_of
 from fairagent.labeling.helpful import DEPTH, Helpful, most_helpful
 from fairagent.labeling.labeler import engine_lists, known_documents_of, make_labels, unlabeled_ids
 from fairagent.retrieve.site import Site
-from fairagent.storage.lines import LineFile
+from fairagent.storage.files import LineFile
 from fairagent.types import Document
 from fairagent.types.clean import in_line
 

@@ -12,8 +12,7 @@ from fairagent.collection.config import CollectionFile
 from fairagent.errors import UsageError
 from fairagent.retrieve.site import Site
 from fairagent.settings import read_yaml, validate
-from fairagent.storage.readers import Malformed, file_text
-from fairagent.storage.yaml_text import LARGEST_YAML, parse_yaml
+from fairagent.storage.readers import LARGEST_YAML, Malformed, file_text, parse_yaml
 
 
 def section_of(site: Site, path: Path, errors: Path, dimension: str, typed: bool) -> dict[str, Any]:

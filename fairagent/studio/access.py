@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairagent.errors import UsageError
 from fairagent.settings.faults import no_such
-from fairagent.storage.log_lines import FIELDS, about_request
+from fairagent.storage.telemetry import FIELDS, about_request
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
 from fairagent.types.clean import logger

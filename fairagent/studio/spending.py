@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded
-from fairagent.storage.regular import open_to_write
+from fairagent.storage.files import open_to_write
 from fairagent.studio.tokens import User
 from fairagent.types.clean import logger
 

@@ -16,8 +16,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, Fault, UsageError
 from fairagent.settings.faults import fault_lines
+from fairagent.storage.files import open_private
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_private
 from fairagent.studio.calls import RequestModel
 
 LARGEST_FILE = 1_000_000

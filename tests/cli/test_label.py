@@ -15,7 +15,7 @@ from fairagent.errors import FairAgentError, UsageError
 from fairagent.labeling.asking import LabelAsking
 from fairagent.labeling.section import section_of, with_section
 from fairagent.search.pipeline import open_site
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 from .conftest import Call, Small, write_collection
 

@@ -15,8 +15,8 @@ from fairagent.llm import Model, ModelReply, ModelRequest
 from fairagent.llm.budget import charged
 from fairagent.llm.reply import schema_of
 from fairagent.llm.request import estimate_tokens
+from fairagent.storage.files import open_to_write
 from fairagent.storage.readers import Malformed, file_text, parse_json
-from fairagent.storage.regular import open_to_write
 
 LARGEST_FILE = 1 << 28
 
