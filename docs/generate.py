@@ -36,8 +36,7 @@ from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.scorers import Order
 from fairagent.papers.debias_rag.synthesis import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.search.loop.policy import Choice
-from fairagent.search.loop.sources import GroupKeywords, GroupPassages
+from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
 from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
@@ -70,7 +69,6 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
-        Choice,
         Verdicts,
         Rewrites,
         Diagnoses,

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scripted import Engine, Proposals, agent, by_letter, collection, drawing, refinement
 
-from fairagent.answer.answering import Answerer, Contexts
+from fairagent.answer.answering import Answerer
 from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
 from fairagent.answer.citations import OnText
+from fairagent.answer.context import Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
 from fairagent.errors import PartError, ReplyInvalid
@@ -21,8 +22,8 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Prompts
-from fairagent.report.answer import answer_story
 from fairagent.report.record import answer_record, to_json
+from fairagent.report.story import answer_story
 from fairagent.report.text import plain
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent

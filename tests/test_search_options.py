@@ -123,7 +123,7 @@ def test_a_search_in_another_order(agent: FairAgent) -> None:
     assert [step.gap for step in same.trace.steps] == [step.gap for step in once.trace.steps]
     few = agent.reorder(run, SearchOptions(n=3))
     assert len(few.hits) == 3
-    candidates = set(run.loop.candidates.ids) | set(run.own.ids)
+    candidates = set(run.loop.candidates.ids) | set(run.engine_list.ids)
     for values in ({"fairness": 0}, {"keep": 0.8}, {"gap": 0.0}, {"unknown": "ignore", "shares": EQUAL}):
         other = agent.reorder(run, SearchOptions.of(values))
         assert set(ids(other)) <= candidates

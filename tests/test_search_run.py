@@ -61,7 +61,7 @@ def test_hits_are_those_of_the_ranking() -> None:
 def test_scores_are_the_engines_own_and_ranks_the_ranks() -> None:
     found = agent(Library(SKEWED), None).find("q", 6)
     result = found.result(ranking(["f1", "stranger", "m1"], [1.0, 0.5, 0.25]))
-    own = dict(zip(found.own.ids, found.own.scores.tolist(), strict=True))
+    own = dict(zip(found.engine_list.ids, found.engine_list.scores.tolist(), strict=True))
     assert [(hit.rank, hit.score) for hit in result.hits] == [(1, own["f1"]), (2, None), (3, own["m1"])]
     assert own["f1"] < own["m1"]
     assert [hit["score"] for hit in result.to_dict()["hits"]] == [own["f1"], None, own["m1"]]

@@ -136,7 +136,6 @@ class Inputs:
 
         return {
             "choose_sentence": self._choices,
-            "choose_action": partial(self._searches, controller(policy="model")),
             "utility_filter": partial(self._verdicts, "utility_filter", 1),
             "fairness_filter": partial(self._verdicts, "fairness_filter", 1),
             "attribute": partial(self._verdicts, "attribute", 1),

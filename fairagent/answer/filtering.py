@@ -1,4 +1,4 @@
-"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs.
+"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs; what it removed.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
 Documents are shown to a model as visible text, cut to a length, under ids that no author can predict.
@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Protocol, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid, UsageError
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.errors import BudgetExceeded, DataError, ModelError, ReplyError, ReplyInvalid, UsageError
 from fairagent.llm import Model, Reply, ask
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads
@@ -24,9 +26,9 @@ from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, parse_json
-from fairagent.types import Document, Filtered, Query, Usage, Verdict
+from fairagent.types import UNKNOWN, Document, Filtered, FloatArray, Group, Query, Removal, Usage, Verdict
 from fairagent.types.clean import query_shown, visible
-from fairagent.types.common import Compat
+from fairagent.types.common import GROUP_REMOVED, REMOVED, Alarm, Compat, without_verdict
 
 LONGEST_TEXT = 8000
 """Characters of a document that a model sees: a passage of 512 tokens has about 2,500."""
@@ -360,3 +362,88 @@ class FairFilterConfig(Part):
         return FairFilter(
             site.model, site.prompts, self.batch, utility=self.utility, on_error=self.on_error, compat=self.compat
         )
+
+
+def removals(
+    labels: Mapping[str, Sequence[str]], memberships: Mapping[str, FloatArray], verdicts: Sequence[Verdict]
+) -> tuple[Removal, ...]:
+    """What each group lost to a filter, a `Removal` for each dimension and label, unknown first.
+
+    `labels` are the known labels of each dimension, `memberships` (k, 1 + g) its rows for the documents that were
+    filtered, in the order of the `verdicts`. Raises DataError where the shapes do not fit.
+
+    >>> verdicts = [Verdict("d1", True, True, None), Verdict("d2", False, False, False)]
+    >>> rows = np.array([[0, 1, 0], [0, 0.5, 0.5]])
+    >>> for removal in removals({"gender": ["female", "male"]}, {"gender": rows}, verdicts):
+    ...     print(removal.group, f"{removal.share:.2f}")
+    @UNKNOWN (gender) 0.00
+    female (gender) 0.33
+    male (gender) 1.00
+    """
+    gone = np.array([not verdict.kept for verdict in verdicts], dtype=np.float64)
+    groups: list[Removal] = []
+    for dimension, known in labels.items():
+        rows = np.asarray(memberships[dimension], dtype=np.float64)
+        expected = (len(verdicts), 1 + len(known))
+        if rows.shape != expected:
+            raise DataError(
+                f"memberships of {dimension} have shape {rows.shape}, expected {expected}: a row a verdict, a column "
+                "for unknown and for each label"
+            )
+        pairs = zip([UNKNOWN, *known], rows.sum(axis=0), gone @ rows, strict=True)
+        groups += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
+    return tuple(groups)
+
+
+def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
+    """A sentence for each known group that lost more of its documents than chance explains.
+
+    For each group, Fisher's exact test (one-sided, on counts rounded to whole documents) compares what it lost with
+    what all other documents of the dimension lost; the level of 5 % is shared out among the groups seen (Bonferroni).
+    Meant for a whole run: ten documents of one query rarely suffice. A document that comes up for several queries
+    counts each time. A warning is a reason to look, no proof: a group's documents may really do more harm.
+
+    >>> lost = [Removal(Group("gender", "female"), 50, 30), Removal(Group("gender", "male"), 100, 20)]
+    >>> [warning] = removal_warnings(lost)
+    >>> warning
+    'the filter removed 60% of the documents of female (gender), 30 of 50, but 20% of all others, 20 of 100 (p < 0.001)'
+    """
+    # Here and not above: scipy.stats takes a while to load.
+    from scipy.stats import fisher_exact
+
+    warnings = []
+    for dimension in dict.fromkeys(removal.group.dimension for removal in run):
+        counts = {one.group: (round(one.removed), round(one.seen)) for one in run if one.group.dimension == dimension}
+        all_gone, all_seen = np.sum(list(counts.values()), axis=0).tolist()
+        known = [group for group, (_, seen) in counts.items() if group.label != UNKNOWN and seen]
+        for group in known:
+            gone, seen = counts[group]
+            others_gone, others_seen = all_gone - gone, all_seen - seen
+            table = np.array([[gone, seen - gone], [others_gone, others_seen - others_gone]])
+            p = float(fisher_exact(table, alternative="greater").pvalue)
+            if p < 0.05 / len(known):
+                chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+                warnings.append(
+                    f"the filter removed {gone / seen:.0%} of the documents of {group}, {gone} of {seen}, but "
+                    f"{others_gone / others_seen:.0%} of all others, {others_gone} of {others_seen} ({chance})"
+                )
+    return tuple(warnings)
+
+
+def removed_by(verdicts: Sequence[Verdict], meter: ExposureMeter) -> tuple[Removal, ...]:
+    """What each group that `meter` knows lost to a filter."""
+    rows = meter.memberships([verdict.id for verdict in verdicts])
+    labels = {target.dimension: target.labels for target in meter.targets}
+    return removals(labels, dict(zip(labels, rows, strict=True)), verdicts)
+
+
+def filter_alarms(verdicts: Sequence[Verdict], removed: Sequence[Removal] = ()) -> tuple[Alarm, ...]:
+    """That a filter removed most documents, said nothing on most, or took far more of one group than of the others.
+
+    >>> [str(alarm) for alarm in filter_alarms([Verdict("d1", False, False, False)])]
+    ['most documents removed: the filter removed 1 of 1']
+    """
+    gone, missing = sum(not verdict.kept for verdict in verdicts), sum(verdict.fair is None for verdict in verdicts)
+    most = [Alarm(REMOVED, f"the filter removed {gone} of {len(verdicts)}")] if 2 * gone > len(verdicts) else []
+    groups = [Alarm(GROUP_REMOVED, warning) for warning in removal_warnings(removed)]
+    return (*most, *without_verdict("filter", missing, len(verdicts)), *groups)

@@ -10,11 +10,10 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from fairagent.answer.aim import Aim
+from fairagent.answer.aim import Aim, revised
 from fairagent.answer.citations import CitationReader, OnText, sentences, without_citations, words
 from fairagent.answer.context import Order, numbered
 from fairagent.answer.filtering import LONGEST_TITLE
-from fairagent.answer.revising import revised
 from fairagent.errors import BudgetExceeded, ModelError, PromptError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import Model, stream
 from fairagent.llm.asking import unless_failing

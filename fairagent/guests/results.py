@@ -31,7 +31,7 @@ class FoundLine(NamedTuple):
 def documents_found(agent: FairAgent, query: str, on_result: OnResult | None = None) -> list[FoundLine]:
     """The lines of a search in order, each with its text: of a collection in passages that which answers best."""
     # Texts are those of the index that was searched, whatever replaces it meanwhile.
-    agent = agent.latest()
+    agent = agent.live.agent() if agent.live else agent
     result = agent.search(query)
     if on_result:
         on_result(result)

@@ -146,8 +146,9 @@ class LiveSite:
             assert isinstance(file, Path)
             loaded = load_collection(file, self._index or self._settings.index)
         if isinstance(given, Collection):
-            own = {name: getattr(given, name) for name in ("topics", "qrels", "population", "target")}
-            loaded = replace(loaded, **own)
+            loaded = replace(
+                loaded, topics=given.topics, qrels=given.qrels, population=given.population, target=given.target
+            )
         self._folder = index_folder(loaded, self._settings, self._index)
         # First: what comes in between is noticed.
         self._state = state_of(self._folder / MANIFEST)

@@ -30,7 +30,8 @@ from fairagent.storage.folders import workshop
 from fairagent.storage.threads import Memo, progress
 
 if TYPE_CHECKING:
-    from fairagent.answer.answering import Answerer, Contexts
+    from fairagent.answer.answering import Answerer
+    from fairagent.answer.context import Contexts
     from fairagent.llm.prompts.calls import Calls
 
 
@@ -183,12 +184,12 @@ def build(site: Site) -> FairAgent:
     if site.engine is None:
         site = replace(site, engine=settings.engine.build(site))
     return FairAgent(
-        collection,
-        site.engine,
-        settings.loop.build(site) if settings.loops else None,
-        settings.rerank.build(site),
-        settings,
-        cache(partial(build_answerer, site)),
+        collection=collection,
+        retriever=site.engine,
+        loop=settings.loop.build(site) if settings.loops else None,
+        reranker=settings.rerank.build(site),
+        settings=settings,
+        answerer=cache(partial(build_answerer, site)),
         weighing=Weighing.of_site(site),
     )
 
@@ -202,17 +203,22 @@ def build_answerer(site: Site) -> Answerer:
     from fairagent.answer.answering import Answerer
 
     settings = site.settings
-    parts = settings.generate.build(site), build_contexts(site), settings.attribute.build(site)
-    return Answerer(*parts, settings.citations)
+    generator, attributor = settings.generate.build(site), settings.attribute.build(site)
+    return Answerer(generator, build_contexts(site), attributor, settings.citations)
 
 
 def build_contexts(site: Site) -> Contexts:
     """What makes contexts of rankings; raises as `build_answerer`."""
-    from fairagent.answer.answering import Contexts
+    from fairagent.answer.context import Contexts
 
     settings, context = site.settings, site.settings.context
-    steps = settings.filter.build(site), settings.debias.build(site)
-    return Contexts(*steps, context.documents, context.tokens, context.order == "balanced")
+    return Contexts(
+        filter=settings.filter.build(site),
+        debiasing=settings.debias.build(site),
+        documents=context.documents,
+        tokens=context.tokens,
+        balanced=context.order == "balanced",
+    )
 
 
 def engine_alone(site: Site) -> FairAgent:

@@ -29,6 +29,7 @@ GONE: dict[str, str] = {
     "prompts diff": "use diff -u on what fairagent prompts eject copied",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
+    "policy": "loop.actions are taken in the order in which they are named",
     "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
     "drift": "a step is accepted if relevance less the price of the gap rises",
     "on_worse": "nothing served is worse than the engine's own list by relevance less the price of the gap",
@@ -40,6 +41,8 @@ GONE: dict[str, str] = {
     "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
     "ir_datasets": "name the folder of the track's official files (evaluations/trec_fair/README.md)",
     "update_index": "call build_index, which takes over the embeddings of texts that are the same",
+    "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
+    "ReplayModel": "the cache of replies answers what was answered before; ScriptedModel has a script",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

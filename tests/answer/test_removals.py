@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairagent.answer.removals import removal_warnings, removals
+from fairagent.answer.filtering import removal_warnings, removals
 from fairagent.types import UNKNOWN, Group, Removal, Verdict
 
 LABELS = {"gender": ("female", "male"), "region": ("Africa",)}

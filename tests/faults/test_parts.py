@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from fairagent import Collection, open_in_memory
-from fairagent.answer.answering import debias_with
 from fairagent.answer.attribution import attribute_with
+from fairagent.answer.context import debias_with
 from fairagent.answer.filtering import filter_with
 from fairagent.answer.generators import answer_with
 from fairagent.collection.targets import Target, TargetKind, make_target

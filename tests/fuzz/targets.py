@@ -234,7 +234,7 @@ def request_log(random: Random, folder: Path) -> None:
 def finished_run() -> Files:
     """The folder of a run, made without Java or a model."""
     from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking.kind import check_runs
+    from fairagent.evaluate.ranking import check_runs
     from fairagent.evaluate.workers import threads
 
     made = ROOT / "finished"
@@ -422,8 +422,7 @@ def replies(random: Random, folder: Path) -> None:
     from fairagent.llm.reply import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
     from fairagent.papers.debias_rag.benchmarks.scorers import Order
-    from fairagent.search.loop.policy import Choice
-    from fairagent.search.loop.sources import GroupKeywords
+    from fairagent.search.loop.asking import GroupKeywords
     from fairagent.search.refine.asking import Keywords, ReasonedKeywords
 
     text = random.choice(
@@ -431,7 +430,6 @@ def replies(random: Random, folder: Path) -> None:
             b'<think>so</think>Of course:\n```json\n{"keywords": ["judge", "court"]}\n```',
             b'{"verdicts": [{"id": "p1", "pass": true, "reason": "It is."}]}',
             b'{"groups": [{"number": 1, "keywords": ["she"]}]}',
-            b'{"action": "refine", "why": "It helps."}',
             b'{"order": [3, 1, 2]}',
             b"She was a judge [1, 9], then a senator [2][7-8]. In 1990 she retired [1-3].",
             b"{'Pass': True}",
@@ -446,7 +444,7 @@ def replies(random: Random, folder: Path) -> None:
         reader.read(said[place : place + 7])
     reader.close()
     if not isinstance(random, Whole):
-        form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Choice, Order, Diagnoses))
+        form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Order, Diagnoses))
         parse_reply(said, form)
 
 

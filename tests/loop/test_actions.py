@@ -16,8 +16,8 @@ from fairagent.errors import BudgetExceeded, TransientModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.search.loop.actions import AmongGroup, FilterAction, JudgeAction, Neighbors, OfDocuments, Widening
-from fairagent.search.loop.judges import ModelJudge, ScorerJudge
+from fairagent.search.loop.asking import ModelJudge, ScorerJudge
+from fairagent.search.loop.widen import Action, among_group, filtering, judging, near_in, of_documents
 from fairagent.storage.threads import Memo
 from fairagent.types import Document, FloatArray
 from fairagent.types.common import REMOVED
@@ -41,8 +41,8 @@ def test_a_group_is_searched_for_among_its_own_documents(people: tuple[Collectio
     fair = {"kind": "exposure", "fairness": 16}
     chosen: dict[str, Any] = {"engine": "bm25", "depth": 20, "n": 10, "target": "population", "rerank": fair}
     made = open_agent(*people, loop={"actions": "group"}, **chosen)
-    loop: Any = made.loop
-    memo = loop.actions[0].documents.memo
+    assert made.live
+    memo = made.live.now().memo
     before = len(memo.values())
     # What a `where` keeps the engine to is made for that search alone, and its documents alone come in.
     there = made.search("law", where={"park": "1"})
@@ -79,28 +79,30 @@ AROUND: Any = Near(m1="f1 m5", m4="f2")
 
 
 @pytest.mark.parametrize(
-    ("engine", "documents", "come"),
+    ("engine", "action", "come"),
     [
-        pytest.param(Dense(LISTED, FEW), OfDocuments(None), "f2 f3 f4", id="vectors"),
-        pytest.param(WORDS, OfDocuments(WORDS), "f2 f3 f4", id="words"),
-        pytest.param(Texts(WORDS), OfDocuments(WORDS), "f2 f3 f4", id="a host's engine, beside an index of words"),
-        pytest.param(Texts(WORDS), OfDocuments(None), "", id="a host's engine alone"),
-        pytest.param(Dense(LISTED, FEW[:6]), OfDocuments(None), "", id="none of the group is found"),
-        pytest.param(Dense(LISTED, FEW), Neighbors(NEAR), "f2", id="neighbors"),
-        pytest.param(Dense(LISTED, FEW[:4]), Neighbors(AROUND), "f1 f2", id="near what is served"),
+        pytest.param(Dense(LISTED, FEW), of_documents(None), "f2 f3 f4", id="vectors"),
+        pytest.param(WORDS, of_documents(WORDS), "f2 f3 f4", id="words"),
+        pytest.param(Texts(WORDS), of_documents(WORDS), "f2 f3 f4", id="a host's engine, beside an index of words"),
+        pytest.param(Texts(WORDS), of_documents(None), "", id="a host's engine alone"),
+        pytest.param(Dense(LISTED, FEW[:6]), of_documents(None), "", id="none of the group is found"),
+        pytest.param(Dense(LISTED, FEW), near_in(NEAR), "f2", id="neighbors"),
+        pytest.param(Dense(LISTED, FEW[:4]), near_in(AROUND), "f1 f2", id="near what is served"),
     ],
 )
-def test_documents_like_those_of_a_group_come_in(engine: Any, documents: Any, come: str) -> None:
-    run = agent(engine, Widening("documents", documents), depth=7).find("law", 4)
+def test_documents_like_those_of_a_group_come_in(engine: Any, action: Action, come: str) -> None:
+    run = agent(engine, action, depth=7).find("law", 4)
     step = run.loop.steps[-1]
     assert run.loop.entered == set(come.split())
-    assert (step.source, step.accepted, step.entered) == ("documents", bool(come), len(come.split()))
+    assert (step.source, step.accepted, step.entered) == (action.name, bool(come), len(come.split()))
     assert step.reason == ("" if come else "no other document is found")
-    assert sum(id.startswith("f") for id in run.pool.ids) == (2 if come else len({"f1"} & set(run.loop.own.ids)))  # type: ignore[union-attr]
+    assert sum(id.startswith("f") for id in run.pool.ids) == (
+        2 if come else len({"f1"} & set(run.loop.engine_list.ids))
+    )  # type: ignore[union-attr]
 
 
 def test_an_action_that_the_engine_cannot_do_is_not_offered() -> None:
-    action = Widening("group", AmongGroup(None, Memo()), AmongGroup.able)  # type: ignore[arg-type]
+    action = among_group(None, Memo())  # type: ignore[arg-type]
     assert agent(Texts(WORDS), action, depth=7).search("law").trace.stopped == "group: the engine cannot"
 
 
@@ -120,8 +122,8 @@ class Ashore:
         return np.array([-3.0 if "sea" in text else 5.0 for text in texts])
 
 
-def judge(model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> JudgeAction:
-    return JudgeAction(ModelJudge(model, Prompts(), batch=2, workers=1, on_error=on_error))
+def judge(model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> Action:
+    return judging(ModelJudge(model, Prompts(), batch=2, on_error=on_error))
 
 
 def failing(error: Exception, after: int = 0) -> ScriptedModel:
@@ -141,16 +143,16 @@ def failing(error: Exception, after: int = 0) -> ScriptedModel:
 @pytest.mark.parametrize("by_model", [True, False])
 def test_what_is_judged_irrelevant_loses_half_of_its_relevance(by_model: bool) -> None:
     model = ScriptedModel(verdicts(lambda text: "sea" not in text))
-    action = judge(model) if by_model else JudgeAction(ScorerJudge(Ashore()))
+    action = judge(model) if by_model else judging(ScorerJudge(Ashore()))
     # At a price of 0 no woman is served, so women lack exposure.
     run, alone = (agent(MIXED, *some, fairness=0).find("law", 4) for some in ((action,), ()))
     step = run.loop.steps[-1]
     assert (step.accepted, step.notes) == (True, ("female (gender): 2 of 4 documents judged are relevant",))
     assert step.usage.calls == len(model.requests) == (2 if by_model else 0)
-    now, before = run.loop.served, alone.loop.served
+    now, before = run.loop.reranked, alone.loop.reranked
     assert now
     assert before
-    lost = {id: before.weighed[id] - weight for id, weight in now.weighed.items()}
+    lost = {id: before.estimates[id] - weight for id, weight in now.estimates.items()}
     assert lost == pytest.approx({id: 0.5 if "sea" in text else 0.0 for id, text in MIXED.texts.items()})
 
 
@@ -179,8 +181,8 @@ def test_a_cross_encoder_judges_by_its_own_scale() -> None:
 COURT = Dense({"f1": "law woman", "f2": "law woman ship", "f3": "law woman sea", "m1": "law man", "m2": "law man"})
 
 
-def filtering(model: ScriptedModel) -> FilterAction:
-    return FilterAction(FairFilter(model, Prompts(), utility=False, workers=1))
+def fair(model: ScriptedModel) -> Action:
+    return filtering(FairFilter(model, Prompts(), utility=False, workers=1))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_what_is_removed_is_refilled_and_what_takes_its_place_is_read(
     passes: Callable[[str], bool], removed: set[str], calls: int
 ) -> None:
     model = ScriptedModel(verdicts(passes))
-    run = agent(COURT, filtering(model)).find("law", 4)
+    run = agent(COURT, fair(model)).find("law", 4)
     step = run.loop.steps[-1]
     assert (set(run.loop.removed), len(model.requests)) == (removed, calls)
     assert len(run.pool) == min(4, 5 - len(removed))
@@ -207,9 +209,9 @@ def test_what_is_removed_is_refilled_and_what_takes_its_place_is_read(
 
 def test_a_filter_that_fails_leaves_what_was_reached_or_ends_the_search() -> None:
     error = BudgetExceeded("0 calls are used up")
-    plain, result = (agent(COURT, *some).search("law") for some in ((), (filtering(failing(error)),)))
+    plain, result = (agent(COURT, *some).search("law") for some in ((), (fair(failing(error)),)))
     assert result.ranking.ids == plain.ranking.ids
     assert result.trace.stopped == "filter: 0 calls are used up"
     assert step_of(result, "filter").reason == "0 calls are used up"
     with pytest.raises(BudgetExceeded):
-        agent(COURT, filtering(failing(error)), on_error="fail").search("law")
+        agent(COURT, fair(failing(error)), on_error="fail").search("law")

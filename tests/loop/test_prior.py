@@ -18,8 +18,8 @@ from fairagent.collection.exposure import ExposureMeter, UnlabeledTarget
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.graph import Graph
-from fairagent.search.document_types import DocumentType, TypePrior, TypeSource, type_chances
-from fairagent.search.notes import moved_by_types
+from fairagent.search.document_types import TypePrior, TypeSource, type_chances, type_prior
+from fairagent.search.run import moved_by_types
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray
 
@@ -30,20 +30,17 @@ IDS = ["a", "b", "c", "d"]
 class Types:
     """Documents of these probabilities to be of the type that has a gender; `chance` is that of all."""
 
-    ids = None
-    clustered = frozenset[str]()
-
     def __init__(self, of: Sequence[float] | dict[str, float], chance: float) -> None:
         self.of = of if isinstance(of, dict) else dict(zip(IDS, of, strict=True))
-        self.chance = chance
+        self.chance, self.table = chance, dict[str, FloatArray]()
 
-    def document_types(self, ids: Sequence[str], topic: str) -> list[DocumentType]:
-        return [DocumentType("gender", np.array([self.of[id] for id in ids]), self.chance)]
+    def document_types(self, ids: Sequence[str], topic: str) -> list[tuple[str, FloatArray, float]]:
+        return [("gender", np.array([self.of[id] for id in ids]), self.chance)]
 
 
 def prior(of: Sequence[float], chance: float, weight: float = 0.5) -> TypePrior:
     types: Any = Types(of, chance)
-    return TypePrior.of(types, "t1", IDS, RELEVANCE, weight)
+    return type_prior(types, "t1", IDS, RELEVANCE, weight)
 
 
 def gained(of: Sequence[float], chance: float) -> FloatArray:
@@ -56,7 +53,7 @@ def test_the_likelihood_ratio_by_hand() -> None:
     yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
     assert made.gain(["b", "d"]) == pytest.approx([yes, no])
     assert made.importance == {"gender": 1.0}
-    assert made.shares == pytest.approx({"gender": 1 / 3})
+    assert made.listed == pytest.approx([yes, yes, no, no])
     assert prior([1, 1, 0, 0], 0.2, weight=0).gain(IDS).tolist() == [0] * 4
 
 
@@ -84,9 +81,9 @@ def test_a_gain_is_in_units_of_relevance_whatever_the_zero_and_unit_of_scores(sh
 
     def weighed(shift: float, scale: float) -> dict[str, float]:
         engine = Scores({id: (score + shift) * scale for id, score in scores.items()}, q="m1 u1 m2 u2 m3")
-        served = agent(engine, finding("f1"), groups=by_letter(scores), types=types).find("q", 4).loop.served
+        served = agent(engine, finding("f1"), groups=by_letter(scores), types=types).find("q", 4).loop.reranked
         assert served
-        return dict(served.weighed)
+        return dict(served.estimates)
 
     plain = weighed(0, 1)
     yes, no = (plain["m1"] - 1, plain["u2"] - 0.25)
@@ -128,20 +125,20 @@ def graph(apart: bool) -> Graph:
 
 def test_a_collection_declares_which_documents_can_have_a_label() -> None:
     types = TypeSource.of_collection(collection(table(typed=True)), None, Memo())
-    (one,) = types.document_types(["f0", "f59", "r0"], "t1")
-    assert (one.dimension, one.of.tolist(), one.chance) == ("gender", [1, 1, 0], 0.5)
-    assert (types.clustered, list(types.notes)) == (frozenset(), [])
+    ((dimension, of, chance),) = types.document_types(["f0", "f59", "r0"], "t1")
+    assert (dimension, of.tolist(), chance) == ("gender", [1, 1, 0], 0.5)
+    assert (types.table, list(types.notes)) == ({}, [])
 
 
 def test_missing_labels_that_cluster_tell_a_type_and_others_do_not() -> None:
     types = TypeSource.of_collection(collection(table(typed=False)), graph(apart=True), Memo())
-    (one,) = types.document_types(["f0", "f59", "r0"], "t1")
-    named, unnamed, river = one.of.tolist()
+    ((_, of, _),) = types.document_types(["f0", "f59", "r0"], "t1")
+    named, unnamed, river = of.tolist()
     assert named > 0.9 > unnamed > 0.6 > 0.1 > river
-    assert types.clustered == {"gender"}
+    assert types.table.keys() == {"gender"}
     assert "54 % of the documents have no label of 'gender'; near documents lack it together" in next(types.notes)
     mixed = TypeSource.of_collection(collection(table(typed=False)), graph(apart=False), Memo())
-    assert mixed.document_types(["f0", "r0"], "t1") == []
+    assert list(mixed.document_types(["f0", "r0"], "t1")) == []
     assert "taken for documents whose label nobody gave" in next(mixed.notes)
 
 
@@ -159,7 +156,8 @@ class Judgments:
 
 def test_groups_of_the_judgments_never_tell_a_type() -> None:
     groups: Any = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
-    assert TypeSource.of_collection(collection(groups), None, Memo()).document_types(["f1", "u1"], "t1") == []
+    types = TypeSource.of_collection(collection(groups), None, Memo())
+    assert list(types.document_types(["f1", "u1"], "t1")) == []
 
 
 def test_where_every_document_has_a_label_types_change_nothing() -> None:
@@ -170,13 +168,13 @@ def test_where_every_document_has_a_label_types_change_nothing() -> None:
 
 def test_a_target_that_types_have_moved_is_said() -> None:
     made = agent(Dense(LAWYERS))
-    own = made.find("law", 4).own
+    own = made.find("law", 4).engine_list
     meter = ExposureMeter.make(made.collection, "t1", made.settings, own)
     before = replace(meter, unlabeled=(UnlabeledTarget(np.array([0.4]), np.array([0.4, 0.3, 0.3])),))
     for share, type in ((0.1, "have labels"), (0.9, "have none")):
         after = replace(before, unlabeled=(before.unlabeled[0].by_type(np.array([share]), clustered=True),))
-        assert moved_by_types(before, after) == (
+        assert moved_by_types(before, after) == [
             f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
             f"the query asks for the type of documents that {type}",
-        )
-    assert moved_by_types(before, before) == moved_by_types(meter, replace(meter, unlabeled=())) == ()
+        ]
+    assert moved_by_types(before, before) == moved_by_types(meter, replace(meter, unlabeled=())) == []

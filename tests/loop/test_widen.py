@@ -16,9 +16,8 @@ from fairagent.errors import BackendUnavailable, FatalModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.objective import objective
-from fairagent.search.loop.actions import FilterAction
 from fairagent.search.loop.base import lacking
-from fairagent.search.loop.widen import Action
+from fairagent.search.loop.widen import Action, filtering, widening
 from fairagent.types import Exposure, FloatArray, Query
 from fairagent.types.search import SearchResult
 
@@ -85,17 +84,17 @@ def test_an_engine_that_fails_at_the_second_search_leaves_the_first_list(nan: bo
 
 def test_a_document_worse_than_the_engines_last_has_a_relevance_below_0() -> None:
     engine = Scores(MEN | {"f1": -12.0}, q="m1 m2 m3 m4")
-    served = agent(engine, finding("f1"), n=2).find("q", 2).loop.served
+    served = agent(engine, finding("f1"), n=2).find("q", 2).loop.reranked
     assert served
-    assert served.weighed == pytest.approx({"m1": 1, "m2": 2 / 3, "m3": 1 / 3, "m4": 0, "f1": -1})
+    assert served.estimates == pytest.approx({"m1": 1, "m2": 2 / 3, "m3": 1 / 3, "m4": 0, "f1": -1})
 
 
 def test_what_a_filter_removed_never_comes_back() -> None:
     model = ScriptedModel(verdicts(lambda text: "ship" not in text))
     texts = {"m1": "law man ship", "m2": "law man", "m3": "law man", "f1": "law woman ship", "f2": "law woman"}
-    filtering: Action = FilterAction(FairFilter(model, Prompts(), utility=False, workers=1))
+    action = filtering(FairFilter(model, Prompts(), utility=False, workers=1))
     engine = Dense(texts, reachable=["m1", "m2", "m3", "f1"])
-    run = agent(engine, filtering, finding("f1 m1 f2"), n=3).find("law", 3)
+    run = agent(engine, action, finding("f1 m1 f2"), n=3).find("law", 3)
     assert run.loop.removed == {"m1", "f1"}
     assert run.loop.entered == {"f2"}
     assert set(run.loop.candidates.ids) == {"m2", "m3", "f2"} == set(run.pool.ids)
@@ -112,7 +111,7 @@ def test_a_fatal_error_ends_the_search() -> None:
         raise FatalModelError("no key")
 
     with pytest.raises(FatalModelError, match="no key"):
-        agent(Scores(MEN, q="m1 m2"), type(finding(""))("group", fails), groups=by_letter(["f1", *MEN])).search("q")
+        agent(Scores(MEN, q="m1 m2"), widening("group", fails), groups=by_letter(["f1", *MEN])).search("q")
 
 
 # --- whatever the engine says ------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ def test_what_is_served_is_never_worse_for_having_searched_again(
     worths = []
     for some in ((), actions[:1], actions):
         made = agent(Scores(scores, q=found), *some, fairness=price, groups=by_letter(IDS))
-        served = made.find("q", 4).loop.served
+        served = made.find("q", 4).loop.reranked
         assert served
         worths.append(float(objective(np.array(served.relevance), np.array(served.gap), price)))
     assert worths[0] <= worths[1] + 1e-9

@@ -19,8 +19,7 @@ from fairagent.llm.request import estimate_tokens
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.scorers import Order
 from fairagent.papers.debias_rag.synthesis import Rewrites
-from fairagent.search.loop.policy import Choice
-from fairagent.search.loop.sources import GroupKeywords, GroupPassages
+from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
 from fairagent.search.refine.llm import GroundedRefiner, LlmRefiner
 
@@ -56,8 +55,7 @@ def says_what_it_is_and_is_short(source, id):
 
 
 FORMS: dict[str, type[Reply]] = REPLIES | {
-    kind.__name__: kind
-    for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Choice, Order, GroupLetters)
+    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order, GroupLetters)
 }
 
 
@@ -194,7 +192,7 @@ def named_by_its_own_dimension_and_label(source, dimension, group):
     for id in sorted(REFINING):
         messages = prompts.render(id, **{**specimens()[id], "dimension": dimension, "group": group})
         assert f'group "{dimension}": "{group}"' in " ".join(messages[-1][1].split())
-    for id in (*sorted(REFINING), "group_keywords", "group_passages", "choose_action", "answer"):
+    for id in (*sorted(REFINING), "group_keywords", "group_passages", "answer"):
         said = " ".join(" ".join(text for _, text in prompts.render(id, **specimens()[id])).split())
         assert not [words for words in PLACES_AND_PEOPLE if words in said]
 

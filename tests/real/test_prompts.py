@@ -138,7 +138,6 @@ SEARCHES = {
     "group_keywords": (DOING % "keywords", "depth=4"),
     "group_passages": (DOING % "passages", "depth=4"),
     "judge_relevance": ("loop={kind: widen, actions: judge, judge: {by: model, documents: 2, groups: 1}}",),
-    "choose_action": ("loop={kind: widen, policy: model}", "depth=4"),
     "fairness_filter": (DOING % "filter", "filter=fair"),
 }
 """Template -> the settings of a search that asks with it."""
@@ -152,14 +151,6 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
     assert template in record.templates
     assert record.faults == []
     assert found["usage"]["calls"] >= record.replies > 0
-
-
-@pytest.mark.usefixtures("booked")
-def test_keywords_that_are_usable(options: list[str], record: Record) -> None:
-    found = printed("search", "lawyer", *options, *_set(*SEARCHES["group_keywords"]))
-    asked = next(step for step in found["steps"] if step["source"] == "keywords")
-    assert record.faults == []
-    assert asked["proposed"] >= asked["usable"] > 0
 
 
 # --- Answers ------------------------------------------------------------------------------------------------------

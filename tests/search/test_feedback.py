@@ -13,8 +13,7 @@ from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2
 from fairagent.retrieve.base import EngineScores
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.search.feedback import VectorFeedback
-from fairagent.search.relevance import Weighed, Weighing
+from fairagent.search.relevance import VectorFeedback, Weighed, Weighing
 from fairagent.types import FloatArray, Query, Ranking
 
 VECTORS = {"a": (3, 4), "b": (2, 0), "c": (1, 5), "d": (0, 5)}
@@ -81,9 +80,10 @@ def test_feedback_by_hand_whatever_the_zero_and_the_unit_of_the_scores(shift: fl
 
 @pytest.mark.parametrize(("engine", "unit"), [(Plane(), 1), (Fused(), 0.1), (FusedWords(), 0)])
 def test_of_a_fusion_feedback_counts_as_its_vectors_do(engine: Any, unit: float) -> None:
-    fed = FEEDBACK.of(engine, Query("law"), Ranking(OWN, PRODUCTS))
-    assert fed
-    assert fed.gain(["a", "b", "c", "d"]) == pytest.approx(unit * np.array([0, -1, 1, 4 / 3]), abs=1e-6)
+    gains = FEEDBACK.gains(engine, Query("law"), Ranking(OWN, PRODUCTS))
+    assert gains
+    assert gains[0] == pytest.approx(unit * np.array([0, -1, 1]), abs=1e-6)
+    assert gains[1](["a", "b", "c", "d"]) == pytest.approx(unit * np.array([0, -1, 1, 4 / 3]), abs=1e-6)
 
 
 def test_long_queries_and_engines_without_vectors_are_left_as_they_are() -> None:
@@ -97,4 +97,4 @@ def test_long_queries_and_engines_without_vectors_are_left_as_they_are() -> None
     ):
         assert (made.candidates.ids, made.candidates.scores.tolist()) == (OWN, PRODUCTS.tolist())
         assert made.gains == ()
-    assert FEEDBACK.of(Plane(), Query("law"), Ranking(("a",), np.array([3.0]))) is None, "nothing to tell it from"
+    assert FEEDBACK.gains(Plane(), Query("law"), Ranking(("a",), np.array([3.0]))) is None, "nothing to tell it from"

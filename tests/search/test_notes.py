@@ -35,13 +35,13 @@ def test_what_another_price_reaches_is_what_it_serves(agent: FairAgent, asked: d
 
 def test_nothing_is_said_where_the_target_is_reached_or_nothing_is_fairer(agent: FairAgent) -> None:
     run = agent.find("lawyer", 8)
-    assert run.loop.served
-    assert run.loop.served.frontier
-    fairest = agent.search("lawyer", gap=float(run.loop.served.frontier.gap.min()))
+    assert run.loop.reranked
+    assert run.loop.reranked.frontier
+    fairest = agent.search("lawyer", gap=float(run.loop.reranked.frontier.gap.min()))
     assert not [note for note in fairest.trace.notes if "reaches" in note]
-    without = replace(agent.latest(), reranker=None)
+    without = replace(agent, reranker=None)
     assert not [note for note in without.search("lawyer").trace.notes if "reaches" in note]
-    assert np.isclose(fairest.trace.gap, run.loop.served.frontier.gap.min())
+    assert np.isclose(fairest.trace.gap, run.loop.reranked.frontier.gap.min())
 
 
 def test_too_few_candidates_are_counted_and_a_title_that_says_nothing_is_not_said() -> None:

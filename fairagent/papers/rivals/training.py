@@ -17,7 +17,7 @@ from fairagent.errors import DataError, UsageError
 from fairagent.measures import Discount, group_exposure, known_part, most_underexposed
 from fairagent.retrieve.base import as_query, searched
 from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import Pool, Reranker, pool_of, reranked
+from fairagent.search.rerank.base import Pool, Reranker, pool_of, rerank_with
 from fairagent.settings import Part
 from fairagent.settings.faults import no_such
 from fairagent.types import Ranking
@@ -34,7 +34,7 @@ class CrossFitted:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the fold's re-ranker."""
-        return reranked(self.rerankers[fold_of(pool.query.id, self.seed, len(self.rerankers))], pool)
+        return rerank_with(self.rerankers[fold_of(pool.query.id, self.seed, len(self.rerankers))], pool)
 
 
 def fold_of(topic: str, seed: int, folds: int = FOLDS) -> int:

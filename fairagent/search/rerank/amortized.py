@@ -80,7 +80,9 @@ class AmortizedReranker:
             UnlabeledColumns(rows[:, :1], of[:1], np.zeros(len(of))) for rows, of in zip(spread, shares, strict=True)
         )
         targets = tuple(as_shares_of_one(of[1:], "what is owed") for of in shares)
-        return replace(pool, memberships=tuple(spread), targets=targets, unlabeled=none, importance=(), own=NO_LIST)
+        return replace(
+            pool, memberships=tuple(spread), targets=targets, unlabeled=none, importance=(), engine_list=NO_LIST
+        )
 
     def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
         """Count what was served; a note where that could not be done, which costs nobody the ranking."""

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from fairagent.answer.answering import Contexts
-from fairagent.answer.context import arrange
-from fairagent.answer.removals import filter_alarms
+from fairagent.answer.context import Contexts, arrange
+from fairagent.answer.filtering import filter_alarms
 from fairagent.errors import DataError
 from fairagent.evaluate.kind import Checking, JsonObject, KindResults, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
