@@ -14,8 +14,7 @@ from fairagent.errors import IndexMismatch
 from fairagent.llm.likelihood import Likelihood
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.settings import TrainingExample
-from fairagent.storage.digests import unsealed
-from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.files import LineFile, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
 from fairagent.types import Document, FloatArray
 from fairagent.types.clean import logger, query_shown
