@@ -1,8 +1,4 @@
-"""What the loop asks of a search engine: lists, scores, and by further protocols texts, terms and embeddings.
-
-Also: the time that a thread has waited for its engine, rankings whose scores encode only the rank, as greedy re-rankers
-and random draws return them, and the weighted terms of queries.
-"""
+"""What the loop asks of a search engine: lists, scores, and by further protocols texts, terms and embeddings."""
 
 from __future__ import annotations
 
@@ -193,8 +189,7 @@ def term_weights(query: Query, analyze: Callable[[str], list[str]]) -> dict[str,
 class _Clock(threading.local):
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.account = ""
-        self.since = 0.0
+        self.account, self.since = "", 0.0
 
     def change(self, account: str) -> None:
         now = perf_counter()
@@ -212,11 +207,7 @@ def engine_seconds() -> float:
 
 
 def engine_accounts() -> dict[str, float]:
-    """The same by account.
-
-    These are `matrix` (BM25), `texts`, `terms` (those of documents), `vectors`, `fusion` (of several lists), `server`
-    (an engine elsewhere), `bridge` (an index of Anserini's, in Java), `engine` (any other).
-    """
+    """The same by account: matrix (BM25), texts, terms, vectors, fusion, server, bridge (Java), engine (any other)."""
     return dict(_clock.seconds)
 
 
