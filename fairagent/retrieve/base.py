@@ -96,7 +96,7 @@ class FusedEngine(Protocol):
 
 
 def lend(borrower: object, lender: object, *names: str) -> None:
-    """Give an object those methods of another that there are: engines are told apart by what they have."""
+    """Give an object those methods of another that there are: what an engine can do is seen by its methods."""
     vars(borrower).update({name: getattr(lender, name) for name in names if hasattr(lender, name)})
 
 
@@ -136,7 +136,7 @@ def scored(engine: Retriever, query: Query, ids: Sequence[str]) -> FloatArray:
 
 
 def shown(ids: Sequence[str], engine: TextSource, query: Query) -> list[Document]:
-    """These documents, found for `query`, at once where the engine can; a PartError where it gives others or none."""
+    """These documents of a list for `query`, at once where the engine can; PartError where it gives others or none."""
     with PartCall("engine", engine, query) as call:
         documents = engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
     return call.documents(documents, ids)

@@ -1,4 +1,4 @@
-"""Analyzers without Java, and word breaks: Lucene's terms by a golden file, stems, case, stop words, names, rules, long words."""
+"""Analyzers without Java, and word breaks: Lucene's terms by a golden file, stems, case, rules, long words."""
 
 from __future__ import annotations
 
