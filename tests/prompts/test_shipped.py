@@ -20,8 +20,7 @@ from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.scorers import Order
 from fairagent.papers.debias_rag.synthesis import Rewrites
 from fairagent.search.loop.asking import GroupKeywords, GroupPassages
-from fairagent.search.refine.asking import REPLIES
-from fairagent.search.refine.llm import GroundedRefiner, LlmRefiner
+from fairagent.search.refine.asking import REPLIES, GroundedRefiner, LlmRefiner
 
 SOURCES = ("", *variants())
 REFINING = {LlmRefiner.template, GroundedRefiner.template}

@@ -24,8 +24,7 @@ from fairagent.llm.models import Models
 from fairagent.retrieve.base import TextSource, engine_time
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.hit_shapes import at_path
-from fairagent.search.hits import HitGroups, Shares, fields_of, groups_alone
+from fairagent.search.hits import HitGroups, Shares, at_path, fields_of, groups_alone
 from fairagent.search.pipeline import build, resolve
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Hit, Query, Ranking

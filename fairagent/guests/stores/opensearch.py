@@ -14,7 +14,7 @@ from pydantic import Field
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.guests.stores.store import Columns, Row, Store, StoreConfig, as_values, host_of, secret
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.search.hit_shapes import at_path
+from fairagent.search.hits import at_path
 from fairagent.storage.packages import installed
 from fairagent.types.clean import visible
 
