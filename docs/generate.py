@@ -28,7 +28,6 @@ from fairagent.answer.filtering import Verdicts
 from fairagent.cli.app import COMMANDS, command
 from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
-from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
 from fairagent.llm.reply import Reply
@@ -72,7 +71,6 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
         Verdicts,
         Rewrites,
         Diagnoses,
-        GroupLetters,
         Order,
     )
 }

@@ -36,8 +36,6 @@ ALLOWED = {
     "storage/readers.py": {"json.JSONDecoder"},
     "storage/yaml_text.py": {"yaml.load", "yaml.compose", "yaml.parse"},
     "storage/arrays.py": {"np.memmap", "np.fromfile"},
-    # The places of keys in a text that `parse_yaml` has read before.
-    "labeling/section.py": {"yaml.compose"},
     # What Java's Jackson has written of Lucene's own objects.
     "guests/lucene/bm25.py": {"json.loads"},
     "guests/lucene/index.py": {"json.loads"},

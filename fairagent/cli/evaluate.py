@@ -362,7 +362,7 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
 def print_readiness(file: Path, limit: int | None, as_json: bool, given: Mapping[str, Any]) -> None:
     """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
     from fairagent.evaluate.check import readiness
-    from fairagent.evaluate.layout import aligned
+    from fairagent.evaluate.tables import aligned
     from fairagent.report.record import to_json
 
     ready = readiness(file, limit, given=given)

@@ -38,9 +38,9 @@ from fairagent.types.common import Summarized
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer, OnCited
-    from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
+    from fairagent.collection.rows import Bounds
     from fairagent.search.live import LiveSite
 
 P = ParamSpec("P")

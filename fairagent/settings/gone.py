@@ -41,8 +41,13 @@ GONE: dict[str, str] = {
     "rocchio": "the user's own query orders all candidates; engine: rm3 adds the words of the first documents",
     "prior": "use types, a setting of its own beside loop",
     "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
+    "irds": "run `ir_datasets export NAME docs --format jsonl` (so for queries and qrels), and name the files",
     "ir_datasets": "name the folder of the track's official files (evaluations/trec_fair/README.md)",
     "update_index": "call build_index, which takes over the embeddings of texts that are the same",
+    "label --by model": "use --by classifier or --by words",
+    "label --write": "put the printed lines into the collection's file",
+    "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
+    "ReplayModel": "the cache of replies answers what was answered before; ScriptedModel has a script",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

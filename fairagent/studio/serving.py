@@ -30,9 +30,7 @@ from uvicorn.config import LOGGING_CONFIG
 from fairagent.studio.app import studio_app
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
-from fairagent.studio.server import Door, hosts_of
-from fairagent.studio.spending import SpendingBook
-from fairagent.studio.tokens import Admission, hash_of, read_users
+from fairagent.studio.server import Admission, Door, SpendingBook, hash_of, hosts_of, read_users
 
 HERE = "127.0.0.1"
 KEPT_SECONDS = 10

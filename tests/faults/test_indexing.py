@@ -300,8 +300,7 @@ def test_207_what_was_removed_is_not_served_a_second_later(
     file: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
-    from fairagent.studio.calls import ListRequest
-    from fairagent.studio.desk import Desk
+    from fairagent.studio.desk import Desk, ListRequest
 
     now = [0.0]
     monkeypatch.setattr("fairagent.search.live.monotonic", lambda: now[0])

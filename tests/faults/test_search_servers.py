@@ -22,8 +22,7 @@ from fairagent import BackendUnavailable, DataError, GroupTable, UsageError, ope
 from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.errors import BudgetExceeded, IndexMismatch, ReplyInvalid
-from fairagent.guests.stores.opensearch import OpenSearchConfig
-from fairagent.guests.stores.store import StoreWords
+from fairagent.guests.stores.opensearch import OpenSearchConfig, StoreWords
 from fairagent.guests.testing import LoopbackServer, embeddings
 from fairagent.llm.models import Models
 from fairagent.retrieve.dense import DenseRetriever, build_dense_index

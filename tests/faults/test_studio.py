@@ -28,7 +28,7 @@ from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import ServerReply, streamed
 from fairagent.storage.cancellation import sleep
 from fairagent.studio.lanes import Lanes
-from fairagent.studio.tokens import User, hash_of
+from fairagent.studio.server import User, hash_of
 
 QUERY = {"query": "lawyer"}
 LONG = 60

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -83,16 +82,6 @@ def test_what_goes_over_the_wire(server, make_model):
     assert server.keys == [f"Bearer {CANARY}"] * 3
 
 
-@pytest.mark.parametrize("given", ["31", "3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
-def test_a_retry_after_beyond_the_cap_gives_up_at_once(server, make_model, slept, given):
-    server.script = [error(503, "back later", retry_after=given), GOOD]
-    with pytest.raises(TransientModelError, match="503: back later") as caught:
-        make_model().complete(ASKED)
-    assert caught.value.retry_after >= 31
-    assert len(server.requests) == 1
-    assert slept == []
-
-
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 def test_overload_is_tried_exactly_as_often_as_set(server, make_model, slept, status):
     server.script = [error(status, "out of breath")]
@@ -165,16 +154,6 @@ def test_odd_successes(server, make_model, answer, kind, words, requests):
     assert caught.value.usage.calls == requests
 
 
-def test_refused_and_truncated_replies_are_paid_for(server, make_model):
-    server.script = [error(500), completion("red, gre", finish="length"), completion("red, green, bl", finish="length")]
-    with pytest.raises(ReplyTruncated) as caught:
-        make_model().complete(ASKED)
-    usage = caught.value.usage
-    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cost) == (3, 22, 14, None)
-    assert usage.notes == ("1 retry", "cut off, asked again for up to 2 times the tokens")
-    assert caught.value.raw == "red, green, bl"
-
-
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": 1}, 7])
 def test_missing_usage_is_estimated(server, make_model, usage):
     server.script = [completion("red and blue", usage=usage)]
@@ -182,33 +161,6 @@ def test_missing_usage_is_estimated(server, make_model, usage):
     assert reply.estimated
     # 12 + 21 and 12 bytes, four to a token
     assert (reply.input_tokens, reply.output_tokens) == (9, 3)
-
-
-@pytest.mark.parametrize("status", [400, 422])
-def test_a_server_without_json_mode_is_remembered(server, make_model, slept, status):
-    server.script = [
-        error(status, "response_format of type 'json_schema' is not supported"),
-        error(status, "response_format of type 'json_object' is not supported"),
-        GOOD,
-    ]
-    model = make_model()
-    first = model.complete(COLORS)
-    assert first.calls == 3
-    assert first.notes == ("no response_format json_schema", "no response_format json_object")
-    assert model.complete(COLORS).calls == 1
-    forms = [request.get("response_format", {}).get("type") for request in server.requests]
-    assert forms == ["json_schema", "json_object", None, None]
-    assert slept == []
-
-
-def test_threads_share_a_model(server, make_model):
-    server.script = [error(400, "response_format is unavailable")] * 2 + [GOOD]
-    model = make_model()
-    with ThreadPoolExecutor(8) as threads:
-        replies = list(threads.map(model.complete, [COLORS] * 24))
-    assert {reply.text for reply in replies} == {'{"colors": ["red", "blue"]}'}
-    assert sum(reply.calls for reply in replies) == len(server.requests) == 26
-    assert "response_format" not in model.payload(COLORS)
 
 
 def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):

@@ -23,7 +23,6 @@ from fairagent.llm.exchange import Attempt, Exchange, Transcript, exchanges_to, 
 from fairagent.llm.models import CachingModel
 from fairagent.settings import Price
 
-from .conftest import CANARY
 from .test_cache import Scripted
 
 
@@ -107,22 +106,6 @@ def test_a_reply_from_the_cache_says_so(tmp_path: Path, heard) -> None:
         ("red", False, 3, ()),
         ("red", True, 3, ()),
     ]
-
-
-def test_the_key_is_in_no_transcript(server, make_model, tmp_path: Path) -> None:
-    """Not where a document has it, nor where the server echoes it, in a reply or in an error."""
-    echo = f"key {CANARY} echoed"
-    server.script = [error(500, echo), completion(echo), error(400, echo)]
-    request = ModelRequest((("user", f"A document with {CANARY} in it."),))
-    path = tmp_path / "asked.jsonl"
-    with transcript(path):
-        door(make_model()).complete(request)
-        with pytest.raises(ModelError):
-            door(make_model()).complete(request)
-    text = path.read_text()
-    assert CANARY not in text
-    assert text.count("A document with *** in it.") == 2
-    assert text.count("key *** echoed") == 3
 
 
 def test_a_file_is_continued_and_read_again(tmp_path: Path, heard) -> None:

@@ -12,8 +12,7 @@ from studio_server import HOSTILE, Studio, desk_of, running, without_target
 from fairagent import open_agent
 from fairagent.report.record import answer_record, result_record
 from fairagent.settings.parts import kinds
-from fairagent.studio.calls import Choices
-from fairagent.studio.controls import WORDS
+from fairagent.studio.desk import WORDS, Choices
 from fairagent.types.clean import printable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio
 
-from fairagent.studio.calls import ExposureRequest
+from fairagent.studio.desk import ExposureRequest
 
 
 @needs_chromium

@@ -23,9 +23,16 @@ from fairagent.errors import DataError, FairAgentError, NotRegular, UsageError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.budget import Budget, limited_by
 from fairagent.settings import BudgetSettings, load_settings
-from fairagent.studio.server import hosts_of
-from fairagent.studio.spending import SpendingBook, SpendingLimit, UserBudgetExceeded
-from fairagent.studio.tokens import User, UserBudget, hash_of, read_users
+from fairagent.studio.server import (
+    SpendingBook,
+    SpendingLimit,
+    User,
+    UserBudget,
+    UserBudgetExceeded,
+    hash_of,
+    hosts_of,
+    read_users,
+)
 
 NOON = 1_795_867_200.0
 """2026-11-28, 12:00 UTC."""
@@ -165,8 +172,8 @@ def test_a_day_ends_and_a_total_does_not(tmp_path: Path) -> None:
 SPENDING = """
 import os, signal, sys
 from pathlib import Path
-from fairagent.studio.spending import SpendingBook, UserBudgetExceeded
-from fairagent.studio.tokens import User, UserBudget
+from fairagent.studio.server import SpendingBook, UserBudgetExceeded
+from fairagent.studio.server import User, UserBudget
 book, made = SpendingBook(Path(sys.argv[1]), lambda: 1_795_867_200.0), 0
 who = User(name="ada", sha256="0" * 64, budget=UserBudget(calls=30))
 for _ in range(25):

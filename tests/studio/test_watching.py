@@ -23,11 +23,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from studio_server import TOKEN, Studio, desk_of, running, write_collection
 
 from fairagent.guests.testing import LoopbackServer
-from fairagent.studio.access import RequestLog
-from fairagent.studio.app import studio_app
+from fairagent.studio.app import RequestLog, studio_app
 from fairagent.studio.lanes import Lanes
-from fairagent.studio.server import Door
-from fairagent.studio.tokens import User, hash_of
+from fairagent.studio.server import Door, User, hash_of
 
 PROGRAM = "from fairagent.cli import main; main()"
 HIDDEN = "lawyerly-hidden-words"
