@@ -41,7 +41,7 @@ from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 BAR = r"\|"

@@ -39,8 +39,7 @@ from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import open_vectors
 from fairagent.search.pipeline import engine_alone
 from fairagent.settings import read_yaml
-from fairagent.storage.files import file_name, whole_file
-from fairagent.storage.lines import LineFile
+from fairagent.storage.files import LineFile, file_name, whole_file
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.threads import one_blas_thread
 from fairagent.types import Document, FloatArray, Ranking

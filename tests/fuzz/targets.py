@@ -266,7 +266,7 @@ def transcripts(random: Random, folder: Path) -> None:
     from fairagent.guests.testing import ScriptedModel
     from fairagent.llm import ModelRequest
     from fairagent.llm.exchange import Transcript, read_transcript, transcript
-    from fairagent.storage.digests import sealed
+    from fairagent.storage.files import sealed
 
     file = folder / "t.jsonl"
     with transcript(file):

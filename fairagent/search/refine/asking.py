@@ -27,6 +27,7 @@ from fairagent.types import Proposals, Refinement, Term
 from fairagent.types.clean import query_shown, visible
 
 MOST_KEYWORDS = 12
+LONGEST_KEYWORD = 80
 MOST_SHOWN = 20
 """Topic words of the current query that the model sees, the heaviest first."""
 
@@ -143,8 +144,8 @@ def _error(keyword: str) -> str:
     """Why this is no keyword; "" where it is one."""
     if len(keyword.splitlines()) > 1:
         return "several lines"
-    if len(keyword) > 80:
-        return "longer than 80 characters"
+    if len(keyword) > LONGEST_KEYWORD:
+        return f"longer than {LONGEST_KEYWORD} characters"
     if _ADDRESS.search(keyword):
         return "an address"
     return "a query operator" if _OPERATOR.search(keyword) else ""
