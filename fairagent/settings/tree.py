@@ -230,7 +230,7 @@ class Settings(Section):
     generate: Generate = default("generate")
     """Who writes the answer: extractive (the documents' sentences), or llm."""
     attribute: Attribute = default("attribute")
-    """How the documents that the answer rests on are determined: citations, nli, judge, embeddings, or none."""
+    """How the documents that the answer rests on are determined: citations, nli, judge, or none."""
     prompts: str = ""
     """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
     which each file replaces the shipped one of that name."""

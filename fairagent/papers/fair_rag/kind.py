@@ -103,7 +103,7 @@ class LampKind(DrawnKind):
                 message = f"LaMP's items are scored by {listed(SCORERS)}, not by {engine.kind!r}"
                 problems.add(SettingsError, f"systems.{name}.engine: {message}")
             if getattr(system.settings.attribute, "reads_citations", False):
-                message = "LaMP's answers cite nothing; set attribute to nli, judge, embeddings or none"
+                message = "LaMP's answers cite nothing; set attribute to nli, judge or none"
                 problems.add(UsageError, f"systems.{name}: {message}")
             if checking.labeled:
                 problems.attempt(f"systems.{name}.engine", _check_scorer, system.settings.engine)
