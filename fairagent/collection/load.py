@@ -65,8 +65,6 @@ from fairagent.types.clean import logger
 
 WORTH_CACHING = 1 << 18
 """Bytes of a groups file that take longer to read than a cached table to load."""
-TRIES = 5
-"""So often a collection is read whose files change meanwhile."""
 LOOKED_AT = 100
 """Rows in which the columns of a file are looked for."""
 GroupColumns = str | Sequence[str] | Mapping[str, str | Mapping[str, Any]]
@@ -83,7 +81,7 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     errors of all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents
     are not read, only looked for.
     """
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(5)):
         states: dict[Path, State] = {}
         try:
             loaded = _load(Path(path), index, states)

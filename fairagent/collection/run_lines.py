@@ -32,8 +32,6 @@ FORMS = (
     "a run has TREC's six columns (topic, Q0, document, rank, score, tag); or topic, document and, where there are "
     "more, rank, score and tag, or one of both; or a header that names its columns; or JSON, {topic: {document: score}}"
 )
-LARGEST_JSON = 1 << 30
-"""Bytes."""
 _WHOLE = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
@@ -198,7 +196,7 @@ def _ranked(entries: list[RunLine]) -> list[RunLine]:
 
 def _of_json(path: Path, faults: Faults) -> list[RunLine]:
     try:
-        read = parse_json(file_text(path, LARGEST_JSON, unzipped=True))
+        read = parse_json(file_text(path, 1 << 30, unzipped=True))
     except (Malformed, OSError) as error:
         faults.add(path, getattr(error, "line", None), f"no JSON of a run ({error}); {FORMS}")
         return []

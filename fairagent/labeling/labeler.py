@@ -50,7 +50,6 @@ from fairagent.types.common import counted
 FOLDS = 5
 REGULARIZATION = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """The inverse strengths that are tried, up to the first that is no better than the one before."""
-TEMPERATURES = (0.25, 8.0)
 LEAST = 1e-6
 """A chance that is smaller counts as this: nothing that was learned from examples is impossible."""
 BATCH = 4096
@@ -209,7 +208,7 @@ def _fit(rows: FloatArray, groups: NDArray[np.intp], seed: int) -> tuple[Any, fl
             best = loss, strength, held_out
         assert best
         model = LogisticRegression(C=best[1], max_iter=2000).fit(rows, groups)
-    low, high = np.log(TEMPERATURES)
+    low, high = np.log([0.25, 8.0])
     fitted = minimize_scalar(
         lambda x: log_loss(tempered(best[2], float(np.exp(x))), groups), bounds=(low, high), method="bounded"
     )
