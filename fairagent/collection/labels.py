@@ -269,11 +269,7 @@ def group_notes(dimension: str, sizes: Mapping[str, float]) -> list[str]:
 
 
 def joins(map: Mapping[str, Sequence[str]]) -> str:
-    """A map of spellings in one line.
-
-    >>> joins({"F": ("female",), "Female": ("female",), "N/A": ()})
-    'F, Female -> female; N/A -> no label'
-    """
+    """A map of spellings in one line."""
     sources: dict[str, list[str]] = {}
     for value, labels in map.items():
         sources.setdefault(" and ".join(labels) or "no label", []).append(value)

@@ -306,13 +306,14 @@ def aligned(
             notes.append(f"{dimension!r} is predicted: its memberships are a classifier's probabilities")
         if not given:
             continue
-        world = shares[dimension] = by_label(given, present)
+        meaning = meant(given, present)
+        world = shares[dimension] = by_label(given, meaning)
         if present and world.keys().isdisjoint(present):
             raise DataError(
                 f"none of the groups of {dimension!r} that have a share, {listed(list(world))}, is a label of any "
                 f"{what}: these have {listed(present)}"
             )
-        if joined := [f"{name} = {label}" for name, label in meant(given, present).items() if name != label]:
+        if joined := [f"{name} = {label}" for name, label in meaning.items() if name != label]:
             notes.append(f"names of groups of {dimension!r} that are taken for spellings of labels: {listed(joined)}")
         if absent := [label for label in world if label not in present]:
             notes.append(f"no {what} is in these groups of {dimension!r}: {listed(absent)}")

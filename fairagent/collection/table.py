@@ -130,11 +130,7 @@ class LabelColumn:
 
 
 def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
-    """The concatenated ranges starts[i] .. starts[i] + counts[i] - 1.
-
-    >>> _ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
+    """The concatenated ranges starts[i] .. starts[i] + counts[i] - 1."""
     ends = np.cumsum(counts)
     offsets: IntArray = np.repeat(starts - (ends - counts), counts)
     return offsets + np.arange(offsets.size)

@@ -89,12 +89,8 @@ def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
     return population
 
 
-def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
-    """What keeps `shares` from being a distribution over known labels, or over these; empty where nothing does.
-
-    >>> share_faults({"female": 0.5, "male": 0.4})
-    ['the shares add up to 0.9, expected 1']
-    """
+def share_faults(shares: Any) -> list[str]:
+    """What keeps `shares` from being a distribution over known labels; empty where nothing does."""
     if not isinstance(shares, Mapping) or not shares:
         return [f"expected label -> share, got {shown(shares)}"]
     faults = [
@@ -108,20 +104,23 @@ def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
         faults.append(f"{UNKNOWN} is no group; shares are over known labels only")
     if not faults and abs((total := math.fsum(shares.values())) - 1.0) > TOLERANCE:
         faults.append(f"the shares add up to {total:.6g}, expected 1")
-    if labels is not None and (unknown := [name for name in by_label(shares, labels) if name not in labels]):
-        faults.append(no_such("group", listed(unknown), labels))
     return faults
 
 
-def by_label(shares: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
-    """The shares by those of `labels` that their names mean; a name that means none stays.
+def shares_of(shares: Any, labels: Sequence[str]) -> tuple[dict[str, float], list[str]]:
+    """The shares by these labels, and what keeps them from being a distribution over these."""
+    if faults := share_faults(shares):
+        return {}, faults
+    by = by_label(shares, meant(shares, labels))
+    unknown = [name for name in by if name not in labels]
+    return by, [no_such("group", listed(unknown), labels)] if unknown else []
 
-    >>> by_label({"Female": 0.5, 1: 0.5}, ["1", "female"])
-    {'female': 0.5, '1': 0.5}
-    """
-    label_of, summed = meant(shares, labels), dict[str, float]()
+
+def by_label(shares: Mapping[Any, float], meaning: Mapping[str, str]) -> dict[str, float]:
+    """The shares by the labels that their names mean (`fairagent.collection.spellings.meant`)."""
+    summed = dict[str, float]()
     for name, share in shares.items():
-        label = label_of[label_text(name)]
+        label = meaning[label_text(name)]
         summed[label] = summed.get(label, 0.0) + share
     return summed
 
@@ -230,13 +229,13 @@ class GivenTarget(TargetKind):
 
     def faults(self, labels: Sequence[str]) -> list[str]:
         """Labels that are no groups, and shares that do not add up to 1."""
-        return share_faults(self.shares, labels)
+        return shares_of(self.shares, labels)[1]
 
     def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
         labels = collection.groups.labels(dimension)
-        if faults := share_faults(self.shares, labels):
+        shares, faults = shares_of(self.shares, labels)
+        if faults:
             raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
-        shares = by_label(self.shares, labels)
         return np.array([float(shares.get(label, 0.0)) for label in labels]), None, self.kind, False
 
 
@@ -317,7 +316,7 @@ def _world(dimension: str, collection: Collection) -> FloatArray:
             " add it to the collection's settings file, or use 'uniform', 'corpus' or 'estimated'"
         )
     labels = collection.groups.labels(dimension)
-    world = by_label(population[dimension], labels)
+    world = by_label(population[dimension], meant(population[dimension], labels))
     return np.array([world.get(label, 0.0) for label in labels])
 
 
@@ -350,11 +349,7 @@ def _known(totals: FloatArray) -> FloatArray | None:
 
 
 def estimate_weights(scores: FloatArray) -> FloatArray:
-    """What each document of a ranking counts for in an estimate, (n,), from the scores (n,), best first.
-
-    >>> estimate_weights(np.array([3.0, 2.0, 1.0])).round(3).tolist()
-    [1.0, 0.667, 0.333]
-    """
+    """What each document of a ranking counts for in an estimate, (n,), from the scores (n,), best first."""
     weights = min_max(scores)
     if 1 < len(scores) < ESTIMATE_FROM and float(weights.min()) < 1:
         # In units of the range, the mean difference of neighbors is 1 / (n - 1).

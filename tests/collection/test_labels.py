@@ -228,3 +228,10 @@ def test_a_saved_table_keeps_both(tmp_path):
     assert loaded.relabeled("g", ["m", "f"]).predicted == ("g",)
     loaded.save(tmp_path / "table")
     assert GroupTable.load(tmp_path / "table").of_type("g", IDS).tolist() == [True, False, False, False]
+
+
+def test_the_predicted_labels_of_the_page(tmp_path):
+    page = Path(__file__).resolve().parents[2] / "docs" / "your_data.md"
+    (line,) = re.findall(r"```json\n(.*)\n```", page.read_text(encoding="utf-8"))
+    table = read(tmp_path, line.replace('"gender"', '"g"'), "groups.jsonl", predicted=True)
+    np.testing.assert_allclose(table.memberships("g", ["d1"]), [[0.1, 0.7, 0.2]])

@@ -16,7 +16,7 @@ from fairagent.collection.known import KnownIds
 from fairagent.collection.labels import LabelErrors, read_label_errors
 from fairagent.errors import DataError, SettingsError
 from fairagent.labeling.examples import Examples, examples_of, read_examples
-from fairagent.labeling.labeler import WordLists, most_helpful, read_word_lists, uncertainty
+from fairagent.labeling.labeler import WordLists, log_loss, most_helpful, read_word_lists, tempered, uncertainty
 from fairagent.measures import confusion_matrix, prevalence
 from fairagent.types import Document, Ranking
 
@@ -286,6 +286,8 @@ def ranking(*ids: str) -> Ranking:
 
 
 def test_the_entropy_of_chances() -> None:
+    assert log_loss(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0])) == pytest.approx(math.log(2) / 2)
+    assert tempered(np.array([[0.8, 0.2]]), 2.0) == pytest.approx(np.array([[2 / 3, 1 / 3]]))
     found = uncertainty(np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]))
     assert found == pytest.approx([1.0, math.log(2) / math.log(3), 0.0])
 

@@ -40,11 +40,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def wikitext_to_text(source: str) -> str:
-    """The words of a page's wikitext, in one line.
-
-    >>> wikitext_to_text("'''Ada''' {{born|1815}} was a [[mathematician|programmer]].<ref>Fuegi</ref>")
-    'Ada was a programmer.'
-    """
+    """The words of a page's wikitext, in one line."""
     text = _without(source, _COMMENT, _COMMENT_END)
     text = _without(text, _REFERENCE, _REFERENCE_END)
     for _ in range(DEEPEST):
