@@ -12,7 +12,7 @@ import typer
 
 from fairagent.cli.options import console, echo, option
 from fairagent.errors import UsageError
-from fairagent.storage.regular import new_file
+from fairagent.storage.files import new_file
 from fairagent.types.clean import in_line
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from fairagent.collection.records import UTF8, Faults, lines, listed, plain_numb
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.settings.gone import gone
+from fairagent.storage.files import PIPES, open_to_read
 from fairagent.storage.readers import unpacked
-from fairagent.storage.regular import PIPES, open_to_read
 from fairagent.types import Topic
 
 LARGEST = 1 << 26

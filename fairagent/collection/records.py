@@ -20,8 +20,8 @@ from typing import Any
 
 from fairagent.errors import DataError, Fault
 from fairagent.settings.faults import no_such
+from fairagent.storage.files import open_to_read
 from fairagent.storage.readers import MOST_COLUMNS, Malformed, parse_json, too_many_columns, unpacked
-from fairagent.storage.regular import open_to_read
 from fairagent.types.clean import shown as shown
 from fairagent.types.common import counted
 from fairagent.types.common import listed as listed

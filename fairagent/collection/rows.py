@@ -22,6 +22,7 @@ import numpy as np
 
 from fairagent.collection.records import Record, shown
 from fairagent.errors import DataError, FairAgentError, UsageError
+from fairagent.storage.files import open_to_read
 from fairagent.storage.readers import (
     DEEPEST,
     HIGHEST_RATIO,
@@ -31,7 +32,6 @@ from fairagent.storage.readers import (
     Unpacked,
     too_many_columns,
 )
-from fairagent.storage.regular import open_to_read
 from fairagent.types.clean import label_text
 
 T = TypeVar("T")

@@ -39,7 +39,7 @@ from fairagent.measures.amortized import attention
 from fairagent.measures.base import seeded
 from fairagent.search.account import Account
 from fairagent.settings import Settings
-from fairagent.storage.regular import open_to_read
+from fairagent.storage.files import open_to_read
 from fairagent.types import UNKNOWN, FloatArray
 from fairagent.types.common import counted
 

@@ -20,7 +20,8 @@ from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.prompts import Prompts
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
-from fairagent.storage.digests import checksum, file_digest
+from fairagent.storage.digests import file_digest
+from fairagent.storage.files import checksum
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment

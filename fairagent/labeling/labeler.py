@@ -31,7 +31,7 @@ from fairagent.evaluate.judging import Judge, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.labeling.examples import FEWEST, Examples, examples_of
 from fairagent.measures import LOG2_MAX2, Interval, calibration_error, confusion_matrix, reliability
-from fairagent.measures.label_error import Bin, mean_under_error
+from fairagent.measures.unawareness import Bin, mean_under_error
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import plain_words
 from fairagent.retrieve.manifest import indexed_documents
@@ -39,8 +39,7 @@ from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import open_vectors
 from fairagent.search.pipeline import engine_alone
 from fairagent.settings import read_yaml
-from fairagent.storage.files import file_name, whole_file
-from fairagent.storage.lines import LineFile
+from fairagent.storage.files import LineFile, file_name, whole_file
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.threads import one_blas_thread
 from fairagent.types import Document, FloatArray, Ranking

@@ -19,9 +19,8 @@ import json
 from pathlib import Path
 
 from fairagent.errors import UsageError
-from fairagent.storage.files import one_at_a_time
+from fairagent.storage.files import new_file, one_at_a_time
 from fairagent.storage.folders import workshop
-from fairagent.storage.regular import new_file
 
 EDITION = 3
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""
