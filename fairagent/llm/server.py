@@ -27,8 +27,6 @@ PAUSE = 30.0
 """Seconds that it is left alone."""
 LONGEST_LOOK = 60.0
 """Seconds after which whoever waits looks at the clock again."""
-RETRIES, RETRIES_A_CALL = 10.0, 0.2
-"""Retries that all callers together may make: so many, and a fifth of the first attempts."""
 
 log = logger(__name__)
 
@@ -55,7 +53,6 @@ class Breaker:
         self._failures = 0
         self._open_until = 0.0
         self._fatal: str | None = None
-        self._retries = RETRIES
 
     def run(self, request: Callable[[], T], sort: Hashable = None, seconds: float = math.inf) -> T:
         """The result of `request`, which is of this `sort`, or what it raises; TransientModelError while it is open.
@@ -74,22 +71,6 @@ class Breaker:
             wait = self._leave(turn, sort, error)
             if wait and isinstance(error, TransientModelError):
                 error.retry_after = max(error.retry_after or 0.0, wait)
-
-    def may_retry(self) -> bool:
-        """Whether one more retry may be made; it then counts.
-
-        Without a limit, every thread would answer an overload with five times the load.
-        """
-        with self._changed:
-            if self._retries < 1:
-                return False
-            self._retries -= 1
-            return True
-
-    def count_call(self) -> None:
-        """A first attempt is made."""
-        with self._changed:
-            self._retries = min(RETRIES, self._retries + RETRIES_A_CALL)
 
     def _enter(self, sort: Hashable, end: float) -> object | None:
         """The turn of a request that has to be the only one of those that try the server, waited for; else None."""
@@ -226,8 +207,7 @@ class ServerModel:
         """What `attempt`, a request of this `sort`, comes to; the only layer that retries.
 
         Only TransientModelError is worth another try, after the wait that the server or the breaker demands by
-        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one. The breaker bounds the retries of all callers
-        together; those that a `retry_after` schedules are free.
+        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one.
         """
         # Here and not above: who asks no model need not wait for it.
         import tenacity
@@ -241,10 +221,8 @@ class ServerModel:
 
         def over(state: tenacity.RetryCallState) -> bool:
             last = state.attempt_number >= self.settings.attempts or self._clock() + state.upcoming_sleep > call.end
-            wait = demanded(state)
-            return last or (wait or 0.0) > LONGEST_WAIT or (wait is None and not self.breaker.may_retry())
+            return last or (demanded(state) or 0.0) > LONGEST_WAIT
 
-        self.breaker.count_call()
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientModelError),
             wait=lambda state: max(demanded(state) or 0.0, jitter(state)),

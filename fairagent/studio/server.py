@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -272,18 +273,6 @@ class ReservedSpending:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendingLimit:
-    """The `Limit` on what is done for a user."""
-
-    book: SpendingBook
-    user: User
-
-    def reserve(self, tokens: int, dollars: float | None) -> ReservedSpending:
-        """Room for a request; see `SpendingBook.reserve`."""
-        return self.book.reserve(self.user, tokens, dollars)
-
-
-@dataclass(frozen=True, slots=True)
 class Door:
     """Who is let in: `hosts` are what the server is called, as browsers write it; `admission` None: no token is needed.
 
@@ -356,7 +345,7 @@ class RequestGuard:
             if user := door.admission.get(key):
                 scope["user"] = user.name
                 asking.set(user.name)
-                limit = SpendingLimit(door.book, user) if door.book else None
+                limit = partial(door.book.reserve, user) if door.book else None
         with limited_by(limit):
             await (refusal or self._app)(scope, receive, guarded)
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from fairagent.llm.budget import Budget, limited_by
 from fairagent.settings import BudgetSettings, load_settings
 from fairagent.studio.server import (
     SpendingBook,
-    SpendingLimit,
     User,
     UserBudget,
     UserBudgetExceeded,
@@ -214,13 +214,13 @@ def test_what_is_no_database_is_an_error_and_stays(tmp_path: Path) -> None:
 
 def test_a_budget_that_refuses_gives_the_users_share_back(book: SpendingBook) -> None:
     who, budget = user(calls=5), Budget(BudgetSettings(calls=1))
-    with limited_by(SpendingLimit(book, who)):
+    with limited_by(partial(book.reserve, who)):
         with budget.reserve(1, 0.0) as reserved:
             reserved.settle(1, 0.0)
         with pytest.raises(FairAgentError, match="budget of 1 calls"):
             budget.reserve(1, 0.0)
     assert book.spent(who) == (1, 1, 0.0)
-    with limited_by(SpendingLimit(book, user("bob", calls=0))), pytest.raises(UserBudgetExceeded):
+    with limited_by(partial(book.reserve, user("bob", calls=0))), pytest.raises(UserBudgetExceeded):
         Budget().reserve(1, 0.0)
 
 
