@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from fairagent.errors import BackendUnavailable, SettingsError
-from fairagent.llm.endpoint import Endpoint
+from fairagent.llm.endpoint import Endpoint, retry_after
 from fairagent.llm.openai import OpenAIModel
 from fairagent.settings import ModelSettings
 
@@ -51,3 +53,25 @@ def test_a_key_that_cannot_be_one_is_not_quoted(key):
     with pytest.raises(SettingsError, match="OPENAI_API_KEY holds characters") as caught:
         Endpoint.find("", {"OPENAI_API_KEY": key})
     assert "canary" not in str(caught.value)
+
+
+NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "x", "retry-after": "9"}, 9.0),
+        ({"retry-after": "Fri, 01 May 2026 12:00:20 GMT"}, 20.0),
+        ({"retry-after": "Fri, 01 May 2026 12:00:20"}, 20.0),
+        ({"retry-after": "Fri, 01 May 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "Fri, 01 May 99999999 12:00:20 GMT"}, None),
+    ],
+)
+def test_retry_after(headers, seconds):
+    assert retry_after(headers, NOW) == seconds

@@ -62,8 +62,10 @@ class Prompts:
             if path.stem not in drafts:
                 self._replace(path, shipped, faults)
         for id, text in drafts.items():
-            draft = _draft((self.folder or Path()) / f"{id}.j2", text, faults, self._prompts.get(id))
-            if draft and id in self._prompts:
+            path, content = (self.folder or Path()) / f"{id}.j2", text.encode("utf-8", "replace")
+            if len(content) > LARGEST_TEMPLATE:
+                faults.append(Fault(path, None, f"longer than {LARGEST_TEMPLATE:,} bytes"))
+            elif (draft := prompt_of(path, content, faults, self._prompts.get(id))) and id in self._prompts:
                 self._prompts[id] = draft
         # What was read: the shipped ones, and those of the folder.
         self.files = (*shipped_files().values(), *own)
@@ -166,15 +168,6 @@ def check_prompts(source: Path | str = "", drafts: Mapping[str, str] = MappingPr
 def _error(faults: list[Fault]) -> PromptError:
     faults = sorted(dict.fromkeys(faults), key=lambda fault: (str(fault.path), fault.line or 0))
     return PromptError(f"prompt templates: {len(faults)} error{'s' * (len(faults) != 1)}", faults)
-
-
-def _draft(path: Path, text: str, faults: list[Fault], replaces: Prompt | None) -> Prompt | None:
-    """The template that a file `path` would hold."""
-    content = text.encode("utf-8", "replace")
-    if len(content) > LARGEST_TEMPLATE:
-        faults.append(Fault(path, None, f"longer than {LARGEST_TEMPLATE:,} bytes"))
-        return None
-    return prompt_of(path, content, faults, replaces)
 
 
 def _read(path: Path, faults: list[Fault], within: Path | None = None, replaces: Prompt | None = None) -> Prompt | None:
