@@ -26,7 +26,7 @@ class Budget:
     """Limits on calls, tokens, US dollars and seconds (from now), shared by all threads; None is no limit.
 
     A request reserves the most it can take. Where that would go over a limit only because of what other requests in
-    the air have reserved, it waits for them; so no limit is ever passed, and none is given up while it can be kept.
+    the air have reserved, it waits for them; so no limit is ever passed, and none is given up while it can be held.
     """
 
     def __init__(self, limits: BudgetSettings | None = None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -140,7 +140,7 @@ def parse_reply(text: str, reply: type[R]) -> R:
             )
             if faults[0]["type"] != "json_invalid":
                 break
-    raise ReplyInvalid(f"the reply is not the JSON object that was asked for: {fault}", raw=text)
+    raise ReplyInvalid(f"the reply is not the JSON object that was requested: {fault}", raw=text)
 
 
 def _braced(text: str) -> Iterator[str]:

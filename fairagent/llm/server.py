@@ -122,7 +122,7 @@ class Breaker:
             return self._wait()
 
     def _wait(self) -> float:
-        """The seconds until the server may be asked again, which nobody waits for where it was never reached."""
+        """The seconds until the server may be called again, which nobody waits for where it was never reached."""
         # Not a rounding error more than PAUSE, which a caller may just be willing to wait.
         left = min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0
         return math.inf if left and not self._reached else left
@@ -258,7 +258,7 @@ class ServerModel:
     ) -> T:
         """What `read` makes of the response to one request, if the budget has room for so many `tokens` in and out.
 
-        `given_up` are the tokens that have come where who asked has left. `refusable`: it raises `Refused` where
+        `given_up` are the tokens that have come where the caller has left. `refusable`: it raises `Refused` where
         another form of the request may do.
         """
         from fairagent.llm.transport import within

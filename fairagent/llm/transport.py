@@ -235,7 +235,7 @@ class _Body(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         if self._coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise FatalModelError(
-                f"{self._host} packed its answer in a way that was not asked for and is not read here "
+                f"{self._host} packed its answer in a way that was not requested and is not read here "
                 f"(content-encoding: {self._coding[:40]!r}); set the server, or the proxy before it, to send it plain"
             )
         assert isinstance(self._answer.stream, Iterable)

@@ -185,8 +185,8 @@ class SpendingBook:
             yield
         except sqlite3.Error as error:
             raise BackendUnavailable(
-                f"what users have spent cannot be kept at {self.path} ({error}); no model is asked without: make room, "
-                "or move the file away to begin at nothing"
+                f"what users have spent cannot be stored at {self.path} ({error}); no model is called without: make "
+                "room, or move the file away to begin at nothing"
             ) from None
 
     def spent(self, user: User) -> tuple[int, int, float]:
@@ -260,7 +260,7 @@ class ReservedSpending:
     amounts: tuple[int, int, float]
 
     def settle(self, tokens: int, dollars: float) -> None:
-        """It took this much; where that cannot be kept, what it has reserved counts, and its reply is not lost."""
+        """It took this much; where that cannot be stored, what it has reserved counts, and its reply is not lost."""
         try:
             self.book.add(self, 0, tokens - self.amounts[1], dollars - self.amounts[2])
         except BackendUnavailable as error:

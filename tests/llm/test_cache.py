@@ -251,7 +251,7 @@ def test_a_disk_that_cannot_be_written_is_said_once(
     assert cache.get("before") is not None
     assert cache.get("3") is None
     (warning,) = [record.message for record in caplog.records]
-    assert "replies are not kept" in warning
+    assert "replies are not stored" in warning
     assert "full" in warning or "read-only" in warning
     # When there is room again, it goes on.
     cache._rows._sql("PRAGMA query_only = 0").fetchall()

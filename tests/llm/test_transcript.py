@@ -89,7 +89,7 @@ def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> Non
     assert [one.text for one in invalid.attempts] == ["no colors"] * 2
     assert [bool(one.correction) for one in invalid.attempts] == [True, True]
     assert (invalid.text, invalid.calls) == ("no colors", 3)
-    assert invalid.error.startswith("the reply is not the JSON object that was asked for")
+    assert invalid.error.startswith("the reply is not the JSON object that was requested")
     assert ["broken" in one.error for one in down.attempts] == [True]
     assert "broken" in down.error
     assert (down.model, down.calls) == ("tiny", 2)
