@@ -87,7 +87,7 @@ class _Report:
     """What results become in notebooks, as JSON and as tables; loaded when one is asked for it."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(f"fairagent.report.{'notebook' if name == 'html_of' else 'record'}"), name)
+        return getattr(import_module(f"fairagent.report.{'page' if name == 'html_of' else 'record'}"), name)
 
 
 Recorded.writer = _Report()

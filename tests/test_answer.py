@@ -22,8 +22,8 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Prompts
-from fairagent.report.answer import answer_story
 from fairagent.report.record import answer_record, to_json
+from fairagent.report.story import answer_story
 from fairagent.report.text import plain
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent

@@ -18,8 +18,8 @@ from pathlib import Path
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.findings import comparisons_of
-from fairagent.evaluate.layout import aligned
 from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.tables import aligned
 from fairagent.report.page import STYLES, TEMPLATES
 from fairagent.report.plots import MARKERS, Point, color_number, marker_number, points, trade_off_plot
 from fairagent.storage.files import write_whole

@@ -28,7 +28,7 @@ from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.collection.exposure import total_gap
 from fairagent.errors import ModelError
 from fairagent.evaluate.judging import judged_topics
-from fairagent.evaluate.layout import aligned
+from fairagent.evaluate.tables import aligned
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, build_answerer, open_site, prepare, with_settings
 from fairagent.search.run import SearchRun

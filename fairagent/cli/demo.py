@@ -30,8 +30,7 @@ def demo(
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.judging import FUSED, LEGEND, SYSTEMS
-    from fairagent.report.answer import answer_body, sources_table
-    from fairagent.report.story import story
+    from fairagent.report.story import answer_body, sources_table, story
     from fairagent.report.text import verdict_text
     from fairagent.search.pipeline import build, open_site
 

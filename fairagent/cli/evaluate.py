@@ -201,7 +201,7 @@ def carried_out(
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
     from fairagent.evaluate.workers import crew, dask, threads
-    from fairagent.storage.processes import cores
+    from fairagent.storage.threads import cores
 
     if address is not None:
         return dask(address, workers)
@@ -362,7 +362,7 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
 def print_readiness(file: Path, limit: int | None, as_json: bool, given: Mapping[str, Any]) -> None:
     """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
     from fairagent.evaluate.check import readiness
-    from fairagent.evaluate.layout import aligned
+    from fairagent.evaluate.tables import aligned
     from fairagent.report.record import to_json
 
     ready = readiness(file, limit, given=given)

@@ -90,7 +90,7 @@ def evaluate_run(
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        from fairagent.evaluate.ranking.kind import check_runs
+        from fairagent.evaluate.ranking import check_runs
 
         chosen_target = options.target_of(target)
         checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", chosen_target)
@@ -102,7 +102,7 @@ def evaluate_run(
         )
     _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
     from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
-    from fairagent.collection.trec_fair.topics import find_track_files
+    from fairagent.collection.trec_fair.track import find_track_files
     from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json

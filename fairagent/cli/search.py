@@ -138,8 +138,8 @@ def answer(
     was cut off is shown as far as it goes, and the exit code is 7.
     """
     from fairagent.llm.exchange import transcript as transcript_in
-    from fairagent.report.answer import comparison_table
     from fairagent.report.record import answer_record, to_json
+    from fairagent.report.story import comparison_table
     from fairagent.search.pipeline import build, engine_alone, open_live, with_settings
 
     requested = listed.requested
@@ -184,7 +184,7 @@ def answer(
 
 def print_answer(result: AnswerResult, out: Console, written: bool) -> None:
     """Print an answer and all that belongs to it; the text itself only where it was not `written` before."""
-    from fairagent.report.answer import CUT_OFF, answer_body, answer_story, sources_table
+    from fairagent.report.story import CUT_OFF, answer_body, answer_story, sources_table
     from fairagent.report.text import ExposureBars, verdict_text
 
     out.print((CUT_OFF if result.answer.truncated else "") if written else answer_body(result))

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
-from fairagent.collection.documents import DocumentsInMemory
+from fairagent.collection.collection import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
-from fairagent.collection.target_choice import target_choice
+from fairagent.collection.targets import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.kind import (
     SEARCH,
@@ -26,9 +26,16 @@ from fairagent.evaluate.kind import (
     place_in,
     sample_of,
 )
-from fairagent.evaluate.loop import without_loops
-from fairagent.evaluate.plan import Plan, check_machine, check_systems, overridden, read_systems, read_values
-from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
+from fairagent.evaluate.plan import (
+    Plan,
+    SystemPlan,
+    check_machine,
+    check_systems,
+    overridden,
+    read_systems,
+    read_values,
+)
+from fairagent.evaluate.thresholds import Threshold, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.retrieve.manifest import indexed_documents
@@ -118,8 +125,8 @@ def examine(
     opening = collection or (None if kind.needs_collection else NO_COLLECTION)
     subject = problems.attempt("", kind.open, opening) if opening else None
     # Budget, prices and cache of all systems together; also what is set to nothing: `cache: ''` is no cache.
-    own = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
-    common = problems.attempt("", load_settings, None, own, environ) or Settings()
+    common_keys = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
+    common = problems.attempt("", load_settings, None, common_keys, environ) or Settings()
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
     checking.systems = read_systems(kind, folder, checking)
@@ -154,8 +161,8 @@ def examine(
     expected = _expected(kind, judged, (*measures, *kind.measured_together), problems)
     thresholds: tuple[Threshold, ...] = ()
     if collection is not None:
-        names = ThresholdNames(kind, collection.groups, dimensions, measured)
-        thresholds = read_thresholds(kind.thresholds, tuple(known), baseline, names, problems)
+        groups = collection.groups
+        thresholds = read_thresholds(kind, groups, dimensions, measured, tuple(known), baseline, problems)
     if subject is None or baseline not in rows:
         return kind, None
     plan = Plan(
@@ -165,7 +172,7 @@ def examine(
         measures=measures,
         n=max(system.settings.n for system in rows.values()),
         systems={baseline: rows[baseline], **rows},
-        without_loops=without_loops(rows) if kind.ranks else {},
+        without_loops=_without_loops(rows) if kind.ranks else {},
         prices=common.prices,
         budget=common.budget,
         cache=common.cache and str(Path(common.cache).absolute()),
@@ -175,6 +182,19 @@ def examine(
         unjudged={} if limit else _unjudged(chosen.unjudged, rows, collection),
     )
     return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded, unknown)
+
+
+def _without_loops(systems: Systems) -> Systems:
+    """What runs beside `systems`: those with a loop without it, but for what is one of them or asks a model itself."""
+    beside: dict[str, SystemPlan] = {}
+    for name, system in systems.items():
+        plain = system.without_loop()
+        if plain and not plain.asks and not plain.name_among({**systems, **beside}):
+            plain_name = f"{name}, no loop"
+            while plain_name in systems:
+                plain_name += ", again"
+            beside[plain_name] = plain
+    return beside
 
 
 def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection | None) -> dict[str, tuple[str, ...]]:
@@ -317,17 +337,17 @@ def readiness(
     """The readiness of the experiment in `file`, with the keys `given`; nothing is built or fetched."""
     problems = Problems()
     kind, checked = examine({**read_yaml(file), **given}, file, file.parent, problems, limit, environ, labeled=True)
-    own = problems.by_system(kind.systems)
-    everybodys = [error for error in problems.errors if not any(error in errors for errors in own.values())]
-    messages = tuple(dict.fromkeys(_message(error, own) for error in problems.errors))
+    of_system = problems.by_system(kind.systems)
+    of_all = [error for error in problems.errors if not any(error in errors for errors in of_system.values())]
+    messages = tuple(dict.fromkeys(_message(error, of_system) for error in problems.errors))
     return Readiness(
         kind.name,
         kind.about.strip(),
         len(checked.plan.topics) if checked else 0,
         messages,
         {
-            name: tuple(sorted({messages.index(_message(error, own)) for error in (*everybodys, *errors)}))
-            for name, errors in own.items()
+            name: tuple(sorted({messages.index(_message(error, of_system)) for error in (*of_all, *errors)}))
+            for name, errors in of_system.items()
         },
         tuple(estimate(checked)) if checked and checked.plan.topics else None,
         problems.errors[0].exit_code if problems.errors else 0,

@@ -16,7 +16,6 @@ from fairagent.errors import UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.outcome import took
-from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, error
@@ -45,7 +44,7 @@ def run(file: Path, folder: Path, **environ: str) -> Run:
 
 def test_tables_show_what_the_answers_took(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     done = run(file, tmp_path / "run")
-    spent = costs(done)
+    spent = done.costs
     assert (spent["plain"].calls, spent["plain"].cost) == (0, 0.0)
     for system in ("asked", "asked more", "asked warmly"):
         of_system = spent[system]

@@ -12,7 +12,7 @@ from fairagent.collection import load_collection
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.outcome import GroupRecall, Outcome
-from fairagent.evaluate.ranking.recall import group_recall, mean_recalls
+from fairagent.evaluate.ranking import group_recall, mean_recalls
 from fairagent.evaluate.run import Run
 from fairagent.types import UNKNOWN
 

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
-from fairagent.evaluate.layout import LATEX_WIDTH
 from fairagent.evaluate.outcome import from_value, to_line
 from fairagent.evaluate.results import falling, means_table, measure_tables, results_latex, results_text, write_results
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.tables import Cell, Column, Table
+from fairagent.evaluate.tables import LATEX_WIDTH, Cell, Column, Table
 
 from . import words
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
 from fairagent.evaluate.check import CheckedExperiment
-from fairagent.evaluate.ranking.kind import check_runs
+from fairagent.evaluate.ranking import check_runs
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
 from fairagent.report.page import page

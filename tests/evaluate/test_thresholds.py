@@ -12,9 +12,9 @@ import pytest
 
 from fairagent.errors import ModelError, UsageError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.layout import WIDTH
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.tables import WIDTH
 from fairagent.evaluate.thresholds import Bound, Threshold, summary, thresholds_table, verdicts
 from fairagent.report.page import page
 

@@ -31,7 +31,7 @@ from fairagent.collection import known as of_collection
 from fairagent.collection.known import KnownIds, compare_ids, warn_once
 from fairagent.collection.look import look_at
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.ranking.kind import check_runs
+from fairagent.evaluate.ranking import check_runs
 from fairagent.guests.stores.milvus import MilvusConfig
 from fairagent.guests.stores.postgres import PostgresConfig
 from fairagent.retrieve.manifest import indexed_documents
@@ -119,7 +119,7 @@ def test_192_one_labelled_document_is_said_and_searched() -> None:
 
 
 ALMOST: list[tuple[Callable[[str], str], str]] = [
-    (lambda id: f"{id}.0", "without `.0` at their end 3 of 3 are: they went through numbers with fractions"),
+    (lambda id: f"{id}.0", r"without `.0` at their end .* 3 of 3 are"),
     (lambda id: id.lstrip("0"), r"with zeros before them \(of judgments: `digits: 4`\) 3 of 3 are"),
     (lambda id: f"00{id}", "without zeros before them"),
     (lambda id: f"\ufeff{id}", "without white space, quotes and invisible characters 3 of 3 are"),

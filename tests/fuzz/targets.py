@@ -181,7 +181,7 @@ def plain_collection(random: Random, folder: Path) -> None:
 
 @target(2)
 def track(random: Random, folder: Path) -> None:
-    from fairagent.collection.trec_fair.load import load_track
+    from fairagent.collection.trec_fair.track import load_track
 
     year = random.choice((2022, 2021))
     write_track(folder, FILES_2022 if year == 2022 else FILES_2021)
@@ -234,7 +234,7 @@ def request_log(random: Random, folder: Path) -> None:
 def finished_run() -> Files:
     """The folder of a run, made without Java or a model."""
     from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking.kind import check_runs
+    from fairagent.evaluate.ranking import check_runs
     from fairagent.evaluate.workers import threads
 
     made = ROOT / "finished"
@@ -266,7 +266,7 @@ def transcripts(random: Random, folder: Path) -> None:
     from fairagent.guests.testing import ScriptedModel
     from fairagent.llm import ModelRequest
     from fairagent.llm.exchange import Transcript, read_transcript, transcript
-    from fairagent.storage.digests import sealed
+    from fairagent.storage.files import sealed
 
     file = folder / "t.jsonl"
     with transcript(file):

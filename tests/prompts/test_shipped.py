@@ -11,7 +11,6 @@ from collecting import faults
 
 from fairagent.answer.filtering import Verdicts
 from fairagent.errors import ReplyInvalid
-from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts, variants
 from fairagent.llm.prompts.template import specimens
 from fairagent.llm.reply import Reply, parse_reply
@@ -55,7 +54,7 @@ def says_what_it_is_and_is_short(source, id):
 
 
 FORMS: dict[str, type[Reply]] = REPLIES | {
-    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order, GroupLetters)
+    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order)
 }
 
 

@@ -23,7 +23,6 @@ from fairagent.answer.filtering import FairFilter, parse_verdict
 from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
-from fairagent.labeling.asked import Asked
 from fairagent.llm.budget import Ledger, ledger
 from fairagent.llm.models import CachingModel
 from fairagent.llm.prompts import Prompts
@@ -244,14 +243,6 @@ def write_on(model: Model, prompts: Prompts) -> None:
     assert ContinuationWriter(model, prompts, "rank", alone=True).write("The nurse was known for", ()).text
 
 
-def label(model: Model, prompts: Prompts) -> None:
-    asked = Asked(model, prompts, "gender", ("female", "male"), {DOCUMENT.id: DOCUMENT}, "small")
-    rows, usable = asked.rows([DOCUMENT.id])
-    assert rows.shape == (1, 2)
-    # Chances of the groups where it names one of them, zeros where it says that there is none.
-    assert np.exp(rows).sum() == pytest.approx(1.0 if usable[0] else 2.0)
-
-
 STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "ask": ask,
     "judge_agreement": judge(AGREEMENT),
@@ -263,7 +254,6 @@ STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "rewrite_counterfactual": rewrite,
     "choose_sentence": choose,
     "continue_text": write_on,
-    "label": label,
 }
 
 

@@ -13,8 +13,7 @@ import pytest
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.outcome import GroupShares, HitRecord
 from fairagent.evaluate.run import Run
-from fairagent.report.page import digest, page
-from fairagent.report.topics import cut
+from fairagent.report.page import cut, digest, page
 
 from .runs import MEASURES, ORACLE, failed, made_run, tiny_run, wide_run
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import yaml
 
 from fairagent.collection.records import Faults, shown
-from fairagent.storage.readers import Malformed, file_text
-from fairagent.storage.yaml_text import LARGEST_YAML, compose_yaml
+from fairagent.storage.readers import LARGEST_YAML, Malformed, compose_yaml, file_text
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""

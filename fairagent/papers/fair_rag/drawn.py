@@ -9,6 +9,7 @@ from itertools import pairwise, product
 from typing import ClassVar, Literal
 
 from fairagent.errors import SettingsError
+from fairagent.evaluate.findings import cloud
 from fairagent.evaluate.kind import (
     SEARCH,
     Checking,
@@ -21,7 +22,6 @@ from fairagent.evaluate.kind import (
 )
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.query_groups import cloud
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
 from fairagent.measures import normalized_expected_utility

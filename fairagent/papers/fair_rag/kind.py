@@ -15,11 +15,11 @@ from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection import Collection
 from fairagent.collection.records import listed
 from fairagent.errors import FairAgentError, SettingsError, UsageError
+from fairagent.evaluate.findings import query_group_files, query_group_tables
 from fairagent.evaluate.fingerprint import file_hash, of_model
 from fairagent.evaluate.judging import JudgedKind
 from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject, Systems
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.query_groups import query_group_files, query_group_tables
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Table
 from fairagent.llm.models import Models

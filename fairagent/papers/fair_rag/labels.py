@@ -29,9 +29,7 @@ from fairagent.llm.request import estimate_tokens
 from fairagent.measures.answers import StringUtility
 from fairagent.papers.fair_rag.lamp import NO_ANSWER, TOKENS, Item, Lamp, LampQuestion, answer_from, messages_for
 from fairagent.settings import ModelSettings
-from fairagent.storage.digests import unsealed
-from fairagent.storage.files import locked
-from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.files import LineFile, locked, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
 from fairagent.types import FloatArray
 

@@ -15,10 +15,8 @@ from fairagent.errors import IndexMismatch
 from fairagent.llm.likelihood import Likelihood
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.settings import TrainingExample
-from fairagent.storage.digests import sealed, unsealed
-from fairagent.storage.files import explained, force
+from fairagent.storage.files import explained, force, open_to_write, sealed, unsealed
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_to_write
 from fairagent.types import Document, FloatArray
 from fairagent.types.clean import logger, query_shown
 

@@ -14,6 +14,7 @@ from fairagent.collection import Collection
 from fairagent.collection.records import listed
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.comparison import SIGNIFICANT
+from fairagent.evaluate.findings import cloud, query_group_files, query_group_tables
 from fairagent.evaluate.kind import (
     Checking,
     Chosen,
@@ -27,7 +28,6 @@ from fairagent.evaluate.kind import (
     choose_topics,
 )
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.query_groups import cloud, query_group_files, query_group_tables
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
 from fairagent.llm.prompts import Prompts

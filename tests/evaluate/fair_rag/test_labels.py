@@ -21,7 +21,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import ModelRequest, estimate_tokens
 from fairagent.papers.fair_rag.labels import Labeling, head_line
 from fairagent.settings import BudgetSettings, ModelSettings
-from fairagent.storage.digests import sealed
+from fairagent.storage.files import sealed
 
 ENTRIES = 'A clown "sings".', "A chase."
 

@@ -12,8 +12,7 @@ import pytest
 
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
-from fairagent.evaluate.query_groups import cloud
-from fairagent.evaluate.results import costs
+from fairagent.evaluate.findings import cloud
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import PlotPoint
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
@@ -204,7 +203,7 @@ def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.M
     assert found["run", "P[not comparable]@2"] < found["run reversed", "P[not comparable]@2"]
     assert sum(line.calls for line in before.values()) >= len(server.requests)
     assert sum(line.input_tokens for line in before.values()) > 0
-    spent = costs(run)
+    spent = run.costs
     assert spent["Rel"].calls == 3 * RUNS * 1 + RUNS * (2 + 1 + 1)
     assert spent["Rel"].cost
 
