@@ -16,9 +16,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
 from fairagent.llm.cache import ReplyCache, key_of
-from fairagent.llm.endpoint import Body, TokenCount, read_body
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.server import Call, ServerModel
+from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress

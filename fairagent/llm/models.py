@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError
-from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Budget, Ledger, charged
+from fairagent.llm.exchange import valid_reply
 from fairagent.llm.request import ModelReply, ModelRequest, read_reply, stream
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.storage.telemetry import call_span, tell_usage

@@ -27,7 +27,7 @@ import httpcore
 import httpx
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
-from fairagent.llm.endpoint import MOST_VALUES, Endpoint, broken_off
+from fairagent.llm.server import MOST_VALUES, Endpoint, broken_off
 from fairagent.settings import ModelSettings
 from fairagent.storage.threads import abandonable, ended_by
 

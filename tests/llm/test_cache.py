@@ -21,8 +21,7 @@ from fairagent.llm import ask
 from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache, TextDisk
 from fairagent.llm.models import CachingModel
-from fairagent.llm.reply import Reply
-from fairagent.llm.request import ModelReply, ModelRequest
+from fairagent.llm.request import ModelReply, ModelRequest, Reply
 from fairagent.types import Usage
 
 REPLY = ModelReply('{"colors": ["red"]}', 11, 7, "tiny-2026", seconds=2.0, calls=2, cost=0.25, notes=("1 retry",))

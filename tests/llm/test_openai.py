@@ -29,8 +29,7 @@ from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.models import CachingModel
 from fairagent.llm.openai import FORMS, Capabilities, chances_of, json_schema
-from fairagent.llm.reply import list_within, one_for_each, text_like, text_within
-from fairagent.llm.request import ModelReply
+from fairagent.llm.request import ModelReply, list_within, one_for_each, text_like, text_within
 from fairagent.settings import BudgetSettings, Price
 
 from .conftest import CANARY, MakeModel

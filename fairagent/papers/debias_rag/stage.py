@@ -13,7 +13,7 @@ from pydantic import Field
 
 from fairagent.errors import SettingsError, UsageError
 from fairagent.llm.likelihood import open_local
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case
 from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
 from fairagent.papers.debias_rag.lexicon import Lexicon, lexicon_file, load_lexicon
 from fairagent.papers.debias_rag.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, synthesize

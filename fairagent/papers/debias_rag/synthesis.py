@@ -11,7 +11,7 @@ from pydantic import Field
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
+from fairagent.llm.exchange import unless_failing
 from fairagent.llm.likelihood import Likelihood, perplexity
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import AvoidPassage

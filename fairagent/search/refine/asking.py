@@ -11,11 +11,9 @@ from pydantic import Field
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.llm import Model, ModelRequest, Reply, ask
-from fairagent.llm.asking import unless_failing
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import STAND_IN, Calls, Case
-from fairagent.llm.reply import list_within, schema_of, text_like, text_within
-from fairagent.llm.request import Message
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import STAND_IN, Calls, Case, Prompts
+from fairagent.llm.request import Message, list_within, schema_of, text_like, text_within
 from fairagent.search.refine.feedback import Refiner, RefineState
 from fairagent.settings import Part, Settings
 from fairagent.types import Proposals, Refinement, Term

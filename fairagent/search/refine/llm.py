@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from fairagent.llm import Model
-from fairagent.llm.prompts.calls import STAND_IN
+from fairagent.llm.prompts import STAND_IN
 from fairagent.llm.request import Message
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand, words_of

@@ -20,7 +20,7 @@ from fairagent.evaluate.plan import Plan, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.llm.prompts.calls import Calls, Case
+from fairagent.llm.prompts import Calls, Case
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.debias_rag.benchmarks.items import (
     LM_SCORE,

@@ -18,10 +18,10 @@ from pydantic import Field
 
 from fairagent.errors import ReplyInvalid, SettingsError
 from fairagent.llm import Model, Reply
-from fairagent.llm.asking import valid_reply
+from fairagent.llm.exchange import valid_reply
 from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.reply import one_of
+from fairagent.llm.request import one_of
 from fairagent.papers.debias_rag.benchmarks.items import BLANK, Item, StereoSetExample, filled_word
 from fairagent.papers.debias_rag.benchmarks.measures import (
     DECIMALS,
