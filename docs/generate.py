@@ -32,8 +32,8 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
 from fairagent.llm.request import Reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
-from fairagent.papers.debias_rag.benchmarks.scorers import Order
-from fairagent.papers.debias_rag.synthesis import Rewrites
+from fairagent.papers.debias_rag.benchmarks.preference import Order
+from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES

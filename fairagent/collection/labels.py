@@ -22,8 +22,7 @@ from fairagent.collection.table import GroupTable, Labels, TableBuffer
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import awrf_under_error, known_part, odds_spread
 from fairagent.measures.base import seeded
-from fairagent.measures.label_error import SAFE_SPREAD, shared_part
-from fairagent.measures.unawareness import as_posteriors
+from fairagent.measures.unawareness import SAFE_SPREAD, as_posteriors, shared_part
 from fairagent.settings import Section, validate
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import write_whole

@@ -31,7 +31,7 @@ from fairagent.evaluate.judging import Judge, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.labeling.examples import FEWEST, Examples, examples_of
 from fairagent.measures import LOG2_MAX2, Interval, calibration_error, confusion_matrix, reliability
-from fairagent.measures.label_error import Bin, mean_under_error
+from fairagent.measures.unawareness import Bin, mean_under_error
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import plain_words
 from fairagent.retrieve.manifest import indexed_documents

@@ -80,8 +80,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "refine": {
         "feedback": "fairagent.search.refine.feedback:FeedbackConfig",
-        "llm": "fairagent.search.refine.llm:LlmConfig",
-        "grounded": "fairagent.search.refine.llm:GroundedConfig",
+        "llm": "fairagent.search.refine.asking:LlmConfig",
+        "grounded": "fairagent.search.refine.asking:GroundedConfig",
         "none": "fairagent.settings.parts:Without",
     },
     "rerank": {
@@ -104,7 +104,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "attribute": {
         "citations": "fairagent.answer.attribution:CitationConfig",
         "judge": "fairagent.answer.attribution:JudgeConfig",
-        "embeddings": "fairagent.answer.attribution:EmbeddingConfig",
         "none": "fairagent.settings.parts:Without",
     },
 }

@@ -196,7 +196,7 @@ class Settings(Section):
     """How the gap between exposure and target is measured: js (Jensen-Shannon, as AWRF), kl, KL(exposure || target),
     kl-reverse, all in nats, or tv (total variation, 0 to 1)."""
     discount: str = "log2-max2"
-    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
+    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), given(1, w, ...)."""
     candidates: Literal["best", "last", "union"] = "best"
     """`loop: fair-qr`: which lists the re-ranker sees: the last accepted one (best), the last one tried (last), or all
     accepted ones (union)."""
@@ -230,7 +230,7 @@ class Settings(Section):
     generate: Generate = default("generate")
     """Who writes the answer: extractive (the documents' sentences), or llm."""
     attribute: Attribute = default("attribute")
-    """How the documents that the answer rests on are determined: citations, nli, judge, embeddings, or none."""
+    """How the documents that the answer rests on are determined: citations, nli, judge, or none."""
     prompts: str = ""
     """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
     which each file replaces the shipped one of that name."""
