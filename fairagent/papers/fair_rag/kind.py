@@ -23,8 +23,7 @@ from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Table
 from fairagent.llm.models import Models
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.fair_rag.drawn import DrawnKind, generator
 from fairagent.papers.fair_rag.draws import CollectionDrawing, LampFiles
