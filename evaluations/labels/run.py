@@ -48,7 +48,7 @@ from fairagent.labeling.labeler import (
     with_labels,
 )
 from fairagent.measures import LOG2_MAX2
-from fairagent.measures.label_error import mean_under_error, shared_part
+from fairagent.measures.unawareness import mean_under_error, shared_part
 from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, open_site, prepare, with_settings

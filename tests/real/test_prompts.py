@@ -29,9 +29,9 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 from fairagent.papers.debias_rag.benchmarks.bold import ContinuationWriter
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
-from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer
+from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
 from fairagent.papers.debias_rag.lexicon import load_lexicon
-from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, Asker, GradedQuestion, Grader, Task
 from fairagent.papers.utility.trial import ModelWriter
 from fairagent.retrieve.bm25.build import build_index

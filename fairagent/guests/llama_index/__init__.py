@@ -36,8 +36,7 @@ from fairagent.papers.debias_rag.stage import DebiasRAG
 from fairagent.retrieve.base import TextSource, check_length, engine_time
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.hit_shapes import at_path
-from fairagent.search.hits import FairHits, HitGroups, Shares, fair_rerank, fields_of, groups_alone
+from fairagent.search.hits import FairHits, HitGroups, Shares, at_path, fair_rerank, fields_of, groups_alone
 from fairagent.search.pipeline import build, resolve
 from fairagent.settings import Settings, Unknown
 from fairagent.storage.packages import expect_installed
@@ -446,8 +445,8 @@ class FairRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """What the pipeline's search finds, and what it raises."""
-        found = documents_found(self._agent, query_bundle.query_str, self._on_result)
-        return [NodeWithScore(node=node_of(text, metadata_of(hit, text)), score=score) for hit, text, score in found]
+        lines = documents_found(self._agent, query_bundle.query_str, self._on_result)
+        return [NodeWithScore(node=node_of(text, metadata_of(hit, text)), score=score) for hit, text, score in lines]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The same in a thread of its own: the event loop goes on meanwhile."""
