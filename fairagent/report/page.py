@@ -77,6 +77,14 @@ def page(run: Run) -> str:
     style, script = "".join(map(template, STYLES)), template("topics.js") + template("page.js")
     # Paragraphs are set apart by blank lines; other line breaks are those of the file.
     about = re.split(r"\n\s*\n", str(run.provenance.get("about") or "").strip())
+    short, drawn = labels_of(run.measures), dict[str, dict[str, Markup]](trade_off={}, exposure={})
+    for dimension in run.compared_in:
+        if between := plots.trade_off(run, dimension):
+            (relevance, fairness), points = between
+            axes = short[relevance], short[fairness]
+            drawn["trade_off"][dimension] = plots.trade_off_plot(points, run.systems, axes)
+        if exposed := run.mean_exposures(dimension):
+            drawn["exposure"][dimension] = plots.exposure_plot(exposed, run.systems)
     parts = groupby(section.parts, lambda one: isinstance(one, LinePlot)) if section else ()
     return (
         templates()
@@ -88,7 +96,7 @@ def page(run: Run) -> str:
             # Nothing may load or run but this style sheet and this script.
             policy=f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
             "base-uri 'none'; form-action 'none'",
-            short=labels_of(run.measures),
+            short=short,
             heads=short_labels(run.measures),
             counted=run.counted_topics,
             alarms=alarms_of(run),
@@ -107,13 +115,13 @@ def page(run: Run) -> str:
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
             exposures={dimension: run.mean_exposures(dimension) for dimension in run.dimensions},
             own=section,
-            own_parts=[(drawn, list(group)) for drawn, group in parts],
+            own_parts=[(plotted, list(group)) for plotted, group in parts],
             thresholds=thresholds_table(run) if run.thresholds else None,
             published=published_tables(run),
             all_numbers=results_table(run),
             markers=plots.MARKERS,
             html=lambda table: Markup(printable(table.html(names))),
-            plots=_plots(run),
+            plots=drawn,
             # The best of the first dimension, or the first beside the baseline.
             shown_system=run.systems.index(best[0].best.system) if best else min(1, len(run.systems) - 1),
             topics=views,
@@ -124,20 +132,6 @@ def page(run: Run) -> str:
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
     )
-
-
-def _plots(run: Run) -> dict[str, dict[str, Markup]]:
-    """Every plot: kind -> dimension -> SVG."""
-    short = labels_of(run.measures)
-    drawn: dict[str, dict[str, Markup]] = {"trade_off": {}, "exposure": {}}
-    for dimension in run.compared_in:
-        if between := plots.trade_off(run, dimension):
-            (relevance, fairness), points = between
-            axes = short[relevance], short[fairness]
-            drawn["trade_off"][dimension] = plots.trade_off_plot(points, run.systems, axes)
-        if means := run.mean_exposures(dimension):
-            drawn["exposure"][dimension] = plots.exposure_plot(means, run.systems)
-    return drawn
 
 
 @cache
