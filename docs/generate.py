@@ -28,13 +28,12 @@ from fairagent.answer.filtering import Verdicts
 from fairagent.cli.app import COMMANDS, command
 from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
-from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
 from fairagent.llm.reply import Reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
-from fairagent.papers.debias_rag.benchmarks.scorers import Order
-from fairagent.papers.debias_rag.synthesis import Rewrites
+from fairagent.papers.debias_rag.benchmarks.preference import Order
+from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
@@ -42,7 +41,7 @@ from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 BAR = r"\|"
@@ -72,7 +71,6 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
         Verdicts,
         Rewrites,
         Diagnoses,
-        GroupLetters,
         Order,
     )
 }

@@ -19,7 +19,7 @@ import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, ranking, refinement
 
 from fairagent.collection import GroupTable, TopicGroups
-from fairagent.collection.table_buffer import TableBuffer
+from fairagent.collection.table import TableBuffer
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve import base as engine_clock
 from fairagent.retrieve.base import engine_time

@@ -27,7 +27,6 @@ from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
 from fairagent.papers.debias_rag.benchmarks.items import OVERALL, ItemScores
 from fairagent.papers.debias_rag.benchmarks.preference import StereoSet
-from fairagent.papers.debias_rag.theta import grid, search_theta
 from fairagent.settings import read_yaml
 
 Weights = tuple[float, float]
@@ -36,7 +35,13 @@ SHOWN = ("LMS", "SS", "ICAT")
 
 def fixed(system: dict[str, Any], theta: Weights) -> dict[str, Any]:
     """DebiasRAG with these weights for every query."""
-    return {**system, "debias": {**system["debias"], "kind": "debias-rag-variant", "rate": 0, "theta": list(theta)}}
+    return {**system, "debias": {**system["debias"], "rate": 0, "theta": list(theta)}}
+
+
+def grid(points: int) -> list[Weights]:
+    """Evenly spaced weights (first, second) from (0, 1) to (1, 0), `points` (2 or more) of them."""
+    shares = [number / (points - 1) for number in range(points)]
+    return [(round(share, 12), round(1 - share, 12)) for share in shares]
 
 
 def name_of(theta: Weights) -> str:
@@ -103,7 +108,8 @@ def main(arguments: list[str] | None = None) -> dict[int, Weights]:
     found: dict[int, Weights] = {}
     for count in options.questions:
         first = asked[:count]
-        best, value = search_theta(lambda theta, first=first: icat(searched, name_of(theta), first), options.points)
+        # Ties go to the more even weights.
+        value, _, best = max((icat(searched, name_of(one), first), -abs(one[0] - 0.5), one) for one in points)
         found[count] = best
         print(f"{len(first)} questions: theta = ({best[0]:.4g}, {best[1]:.4g}), ICAT {value:.2f}")
 

@@ -31,7 +31,7 @@ from tables.small import CAUSAL, MASKED, SERVED
 from fairagent.evaluate.run import load_run
 from fairagent.guests.local.server import LocalServer, small_model
 from fairagent.storage.files import write_whole
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 PROJECT = HERE.parents[1]
 RUNS = Path("runs/papers")

@@ -34,9 +34,9 @@ from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import diagnose
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
-from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer
+from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
 from fairagent.papers.debias_rag.lexicon import load_lexicon
-from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, engine_alone, open_site, prepare
 from fairagent.settings import load_settings

@@ -28,7 +28,7 @@ from fairagent.evaluate.tables import aligned
 from fairagent.measures.parse import label_of
 from fairagent.measures.trec_fair.evaluator import LONGEST, RANKING_LENGTH
 from fairagent.storage.files import file_name, locked, whole_file, write_whole
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

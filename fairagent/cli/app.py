@@ -21,8 +21,8 @@ from fairagent.cli.options import echo, error_console
 from fairagent.errors import BackendUnavailable, FairAgentError, UsageError
 from fairagent.settings.faults import no_such, worded
 from fairagent.settings.gone import gone
-from fairagent.storage.log_lines import logs_as_json
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
+from fairagent.storage.telemetry import logs_as_json
 from fairagent.types.clean import in_line, logger, printable
 
 COMMANDS = {

@@ -201,7 +201,7 @@ def carried_out(
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
     from fairagent.evaluate.workers import crew, dask, threads
-    from fairagent.storage.processes import cores
+    from fairagent.storage.threads import cores
 
     if address is not None:
         return dask(address, workers)

@@ -102,7 +102,7 @@ def evaluate_run(
         )
     _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
     from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
-    from fairagent.collection.trec_fair.topics import find_track_files
+    from fairagent.collection.trec_fair.track import find_track_files
     from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json

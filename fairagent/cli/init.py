@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairagent.cli.options import console, echo, option
-from fairagent.errors import DataError, UsageError
-from fairagent.storage.regular import new_file
+from fairagent.errors import UsageError
+from fairagent.storage.files import new_file
 from fairagent.types.clean import in_line
 
 if TYPE_CHECKING:
@@ -23,10 +21,7 @@ if TYPE_CHECKING:
 
 def init(
     file: Annotated[
-        str,
-        typer.Argument(
-            help="CSV, TSV, JSON lines, Parquet, a folder of Hugging Face's, or irds:NAME, a data set of ir-datasets."
-        ),
+        Path, typer.Argument(help="CSV, TSV, JSON lines, Parquet, or a folder of Hugging Face's datasets.")
     ],
     output: Annotated[Path, option("--output -o", "The file to write.", "FILE")] = Path("collection.yaml"),
     id: Annotated[
@@ -55,48 +50,43 @@ def init(
     Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
     is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed, and rare
     labels to `other` where there are many. The file stays the only source: another encoding, or ids that a few rows
-    lack or share, are mended whenever it is read. A data set by its name is copied. With topics and judgments there is
+    lack or share, are mended whenever it is read. With topics and judgments there is
     also an experiment that runs as it is.
     """
     from fairagent.collection.look import look_at
-    from fairagent.collection.prepared import add_experiment, match_judged, prepare
+    from fairagent.collection.prepared import experiment_file, experiment_text, match_judged, prepare
 
     _check_free(output)
-    with TemporaryDirectory() as passing:
+    ready = prepare(file, format, encoding, topics, qrels, output)
+    look = look_at(file, format, id, text or (), title, group or (), ready.encoding)
+    match_judged(ready, look)
+    _print(look)
+    for note in (*ready.notes, *look.notes()):
+        console().print(f"note: {in_line(note)}", soft_wrap=True)
+    chosen = _target(look, target, not yes and sys.stdin.isatty())
+    texts = {output: look.file(output, chosen, ready.more)}
+    if experiment := experiment_text(ready, look, output, chosen):
+        texts[experiment_file(output)] = experiment
+    for path in texts:
+        _check_free(path)
+    echo(f"\n{texts[output]}")
+    if not yes and not _agreed(output):
+        echo("Nothing was written.")
+        return
+    for path, written in texts.items():
         try:
-            ready = prepare(file, format, encoding, topics, qrels, Path(passing), output)
-            look = look_at(ready.documents, format, id, text or (), title, group or (), ready.encoding)
-            if copy := next((name for name, path in ready.copies.items() if path == ready.documents), None):
-                look = replace(look, path=output.parent / copy)
-            match_judged(ready, look)
-            _print(look)
-            for note in (*ready.notes, *look.notes()):
-                console().print(f"note: {in_line(note)}", soft_wrap=True)
-            ready.check_free(output.parent)
-            chosen = _target(look, target, not yes and sys.stdin.isatty())
-            proposed, experiment = look.file(output, chosen, ready.more), add_experiment(ready, look, output, chosen)
-            ready.check_free(output.parent)
-            echo(f"\n{proposed}")
-            if not yes and not _agreed(output):
-                echo("Nothing was written.")
-                return
-            ready.keep(output.parent)
-        except DataError as error:
-            # Errors name copies without the folder that passes; their lines are those of the file.
-            raise DataError(str(error).replace(f"{passing}{os.sep}", "")) from None
-        try:
-            with new_file(output, replacing=False) as opened:
-                opened.write(proposed.encode())
+            with new_file(path, replacing=False) as opened:
+                opened.write(written.encode())
         except FileExistsError:
-            _check_free(output)
+            _check_free(path)
         except OSError as error:
-            raise UsageError(f"{output} cannot be written ({error.strerror})") from None
-    written = " and ".join(map(str, [output, *(output.parent / name for name in ready.copies)]))
-    echo(f"Wrote {written}. What comes next:\n")
+            raise UsageError(f"{path} cannot be written ({error.strerror})") from None
+    echo(f"Wrote {' and '.join(map(str, texts))}. What comes next:\n")
     echo(f"  fairagent index -c {output}")
     if experiment:
-        echo(f"  fairagent evaluate {experiment}")
-    words = shlex.quote(ready.example or look.words or "your words")
+        echo(f"  fairagent evaluate {experiment_file(output)}")
+    example = next((topic.query for topic in ready.topics.values()), "")
+    words = shlex.quote(example or look.words or "your words")
     words = words if words.startswith("'") else f'"{words}"'
     echo(f"  fairagent search {words} -c {output}{'' if look.groups else ' --set profile=engine'}")
     if look.groups and target is None:

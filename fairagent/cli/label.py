@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -13,13 +14,11 @@ from fairagent.storage.packages import expect_installed
 from fairagent.types.common import counted, listed
 
 if TYPE_CHECKING:
-    from fairagent.labeling.evidence import Evidence
-    from fairagent.labeling.examples import Examples
-    from fairagent.labeling.made import MadeLabels
+    from fairagent.labeling.labeler import MadeLabels
     from fairagent.measures import Interval
     from fairagent.retrieve.site import Site
 
-By = Literal["classifier", "model", "words"]
+By = Literal["classifier", "words"]
 LISTED = 20
 """The cut-off of the AWRF that is reported."""
 SHOWN = 600
@@ -39,15 +38,11 @@ def label(
     words: Annotated[
         Path | None, option("--words", "Word lists (YAML): label -> words; for --by words.", "FILE")
     ] = None,
-    batch: Annotated[
-        int, option("--batch", "Documents per call of a model; 1: as sure as it says it is.", "N", min=1)
-    ] = 10,
     confidence: Annotated[float, option("--confidence", "Abstain below this chance.", "P", min=0, max=1)] = 0.0,
     out: Annotated[Path | None, option("--out", "The labels. (default: NAME.DIMENSION.labels.jsonl)", "FILE")] = None,
     ask: Annotated[bool, option("--ask", "Ask for the labels that would help most; answers go to --examples.")] = False,
     count: Annotated[int, option("--count", "How many --ask asks for.", "N", min=1)] = 20,
     force: Annotated[bool, option("--force", "Replace labels that were made before.")] = False,
-    write: Annotated[bool, option("--write", "Put the lines that use the labels into the collection's file.")] = False,
     of: options.SiteOptions,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
@@ -56,22 +51,22 @@ def label(
     they are right, which experiments make an interval of. Given labels stay as they are. People's own attributes are
     theirs to say: docs/labels.md.
     """
-    from fairagent.labeling.asked import Asked
     from fairagent.labeling.examples import examples_of
     from fairagent.labeling.labeler import (
+        Embedded,
+        Evidence,
+        WordLists,
         awrf_of_lists,
         engine_lists,
         known_documents_of,
         labels_file,
         make_labels,
+        read_word_lists,
         unlabeled_ids,
+        write_labels,
     )
-    from fairagent.labeling.made import write_labels
-    from fairagent.labeling.section import dumped, section_of, with_section
-    from fairagent.llm.exchange import transcript as transcript_in
-    from fairagent.llm.prompts.calls import Case
     from fairagent.search.pipeline import open_site
-    from fairagent.storage.files import write_whole
+    from fairagent.settings import read_yaml
 
     chosen = of.chosen()
     expect_installed("scikit-learn", "fairagent label", "labels")
@@ -94,45 +89,29 @@ def label(
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
         known = examples_of(collection, name, known_documents_of(site), examples)
         ids = unlabeled_ids(collection, name, known.given)
-        typed = name in names and collection.groups.of_type(name, ids[:1]) is not None
-        section = section_of(site, path, errors, name, typed)
-        if write:  # what cannot be written is told before anything is made
-            with_section(site, section)
-        evidence = evidence_of(site, known, by, words, batch)
-    if isinstance(evidence, Asked):
-        calls = evidence.calls(Case(site.settings, site.prompts, ()), [*known.ids, *ids])
-        options.announce_calls(options.requests_of([calls], site.settings.prices))
-    with status(hidden=of.log_prompts), transcript_in(of.transcript):
+        evidence: Evidence
+        if words is None:
+            evidence = Embedded(site)
+        else:
+            lists = read_word_lists(words)
+            if strange := [one for one in lists if one not in known.labels]:
+                raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(known.labels)}")
+            evidence = WordLists(lists, {document.id: document for document in collection.source})
         made = make_labels(known, evidence, ids, confidence)
         write_labels(path, collection, made)
         made.errors.write(errors)
-        lists = engine_lists(site, LISTED) if collection.topics else {}
-        awrf = awrf_of_lists(collection, made, lists, LISTED)
+        rankings = engine_lists(site, LISTED) if collection.topics else {}
+        awrf = awrf_of_lists(collection, made, rankings, LISTED)
     report(made, awrf)
+    typed = name in names and collection.groups.of_type(name, ids[:1]) is not None
+    # Paths in the collection's file are relative to its `root`.
+    origin = collection.origin
+    root = origin.file.parent / (read_yaml(origin.file).get("root") or "") if origin else Path()
+    labels_path, errors_path = (os.path.relpath(one, root) for one in (path, errors))
+    column = f"predicted: true, errors: {errors_path}{', applies_to: all' if typed else ''}"
     echo(f"\n{path}, {errors}")
-    if write:
-        write_whole(*with_section(site, section))
-        echo(f"{collection.origin and collection.origin.file} names them now")
-    else:
-        echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
-        echo(dumped({"groups": section}))
-
-
-def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batch: int) -> Evidence:
-    """What tells the groups apart; DataError for word lists of labels that no example has."""
-    from fairagent.labeling.asked import Asked
-    from fairagent.labeling.evidence import Embedded, WordLists, read_word_lists
-
-    if by == "classifier":
-        return Embedded(site)
-    texts = {document.id: document for document in site.collection.source}
-    if words is None:
-        model = site.settings.model.name
-        return Asked(site.model, site.prompts, examples.dimension, examples.labels, texts, model, batch)
-    lists = read_word_lists(words)
-    if strange := [one for one in lists if one not in examples.labels]:
-        raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(examples.labels)}")
-    return WordLists(lists, texts)
+    echo(f"To use them, put this into `groups` of the collection's file, in the place of the column of {name!r}:\n")
+    echo(f"- {{path: {labels_path}, dimensions: {{{name}: {{{column}}}}}}}")
 
 
 def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:
@@ -172,7 +151,7 @@ def ask_for_labels(
     Ctrl-C, the end of the input and "q" end it; what was answered stays. A number is one of the labels that there are,
     other text a new one.
     """
-    from fairagent.labeling.asking import LabelAsking
+    from fairagent.labeling.labeler import LabelAsking
 
     asking, done = LabelAsking(site, dimension, file), 0
     with status(hidden=hidden):
@@ -181,9 +160,8 @@ def ask_for_labels(
         echo(f"no document lacks a label of {dimension!r}")
         return
     with going_on(f"every answer is in {file}"):
-        for number, one in enumerate(wanted, start=1):
-            document = one.document
-            about = f"{document.id}  ({one.helpful.why})\n{document.title}\n{document.text[:SHOWN]}"
+        for number, (document, helpful) in enumerate(wanted, start=1):
+            about = f"{document.id}  ({helpful.why})\n{document.title}\n{document.text[:SHOWN]}"
             echo(f"\n{number} of {len(wanted)}  {about}")
             choices = "".join(f"{place} {label}, " for place, label in enumerate(labels, start=1))
             echo(f"{dimension}: {choices}another label, Enter to skip, q to end")

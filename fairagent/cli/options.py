@@ -26,7 +26,7 @@ from fairagent.errors import UsageError
 from fairagent.report import text as consoles
 from fairagent.settings import SearchOptions, Settings, load_settings, merge, nested, parse_yaml
 from fairagent.settings.parts import SLOTS, described
-from fairagent.storage.log_lines import log_as_json
+from fairagent.storage.telemetry import log_as_json
 from fairagent.storage.threads import listening
 from fairagent.types.clean import in_line, in_one_line, printable
 

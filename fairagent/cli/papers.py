@@ -14,8 +14,8 @@ from fairagent.cli.options import AsJson, console, echo, error_console, option
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairagent.papers.fairft.evaluate import TrainingEffect
     from fairagent.papers.fairft.run import CheckedTraining, Trained
+    from fairagent.papers.fairft.train import TrainingEffect
 
 fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of the fair answer.")
 avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
@@ -100,8 +100,7 @@ def run_chain(
     Ctrl-C or even kill -9: repeat the command, and it goes on where it was.
     """
     from fairagent.evaluate.check import check_experiment, check_experiment_values
-    from fairagent.papers.fairft.chain import read_chain
-    from fairagent.papers.fairft.run import is_finished, run_folder
+    from fairagent.papers.fairft.run import is_finished, read_chain, run_folder
 
     environ = experiments.environment(False)
     finished = {}

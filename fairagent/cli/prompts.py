@@ -14,9 +14,8 @@ from fairagent.cli.options import AsJson, console, echo, error_console, option
 from fairagent.cli.search import Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
 from fairagent.settings.faults import no_such
-from fairagent.storage.files import explained
+from fairagent.storage.files import explained, new_file
 from fairagent.storage.readers import Malformed, file_bytes, file_text
-from fairagent.storage.regular import new_file
 from fairagent.types.common import counted
 
 if TYPE_CHECKING:

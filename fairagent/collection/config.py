@@ -12,12 +12,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fairagent.collection.records import template_fields
-from fairagent.collection.row_ids import CONTENT, ROW
 from fairagent.settings import Label, Section, Target
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import plain_name
 from fairagent.types import UNKNOWN, Document
 
+ROW = "@row"
+"""The `id` of rows that go by their numbers, from 1."""
+CONTENT = "@content"
+"""The `id` of rows that go by a digest of what they hold."""
 START = "@start"
 """The field in a passage's `extra` that says at which character of its document's text it starts."""
 

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.records import Faults, listed
-from fairagent.collection.table import BATCH, GroupTable
-from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn
+from fairagent.collection.table import BATCH, AnyArray, GroupTable, IntArray, LabelColumn
 from fairagent.errors import UsageError
 from fairagent.measures import joint_memberships
 from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray
+
+FEW = 30
+"""A group of an intersection with fewer documents is noted as small."""
 
 
 class Groups(Protocol):
@@ -122,10 +124,9 @@ class JoinedGroups:
         return self._part(dimension).missing(dimension)
 
     def _part(self, dimension: str) -> Groups:
-        try:
-            return self._parts[dimension]
-        except KeyError:
-            raise UsageError(no_such("dimension", dimension, self.dimensions)) from None
+        if dimension not in self._parts:
+            raise UsageError(no_such("dimension", dimension, self.dimensions))
+        return self._parts[dimension]
 
 
 def tables_of(groups: Groups) -> list[GroupTable]:
@@ -133,12 +134,6 @@ def tables_of(groups: Groups) -> list[GroupTable]:
     if isinstance(groups, JoinedGroups):
         return [table for part in groups.parts for table in tables_of(part)]
     return [groups] if isinstance(groups, GroupTable) and not isinstance(groups, TopicGroups) else []
-
-
-BETWEEN = " x "
-"""What stands between the labels of a combination: "female x Africa"."""
-FEW = 30
-"""A group with fewer documents is noted as small."""
 
 
 class Intersection:
@@ -164,7 +159,7 @@ class Intersection:
         self.oracle = self.dimensions if any(part in table.oracle for part, table in parts.items()) else ()
         self.predicted = self.dimensions if any(part in table.predicted for part, table in parts.items()) else ()
         cells = itertools.product(*(table.labels(dimension) for dimension, table in parts.items()))
-        self._labels = tuple(BETWEEN.join(cell) for cell in cells)
+        self._labels = tuple(" x ".join(cell) for cell in cells)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
         """The combinations of known labels, in the order of the columns 1 .. g."""

@@ -83,7 +83,9 @@ def run_lines(path: Path, faults: Faults, topics: Container[str] = ()) -> list[R
     if first_bytes(path).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return _of_json(path, faults)
     (names, rows), entries = rows_of(path, faults, topics), list[RunLine]()
-    columns, width = _named(names), len(names)
+    # By the names of a header, where they name topic and document.
+    columns = places_of(names, {"topic": TOPIC, "document": DOCUMENT, "rank": RANK, "score": SCORE, "tag": TAG})
+    columns, width = columns if {"topic", "document"} <= columns.keys() else {}, len(names)
     for number, cells in rows:
         if not columns:
             columns, width = {name: place for place, name in enumerate(_columns(cells))}, len(cells)
@@ -121,8 +123,10 @@ def by_score(entries: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
 def order_note(path: Path, contradicting: Sequence[str]) -> str:
     """What to know of a run in which the scores of these topics rise where their ranks do."""
     topics = f"{counted(len(contradicting), 'topic')} ({listed(contradicting, 5)})"
-    how = "documents stand by falling score, as trec_eval orders them"
-    return f"{path}: in {topics} a lower rank has a higher score; {how}: if scores are distances, turn their signs"
+    return (
+        f"{path}: in {topics} a lower rank has a higher score; documents stand by falling score, as trec_eval orders "
+        "them: if scores are distances, turn their signs"
+    )
 
 
 def _separator(line: str) -> str | None:
@@ -150,12 +154,6 @@ def places_of(names: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> dict[
     return {kind: names.index(name) for kind, name in named.items() if name is not None}
 
 
-def _named(names: Sequence[str]) -> dict[str, int]:
-    """Column -> its place, by the names of a header; nothing where they do not name topic and document."""
-    named = places_of(names, {"topic": TOPIC, "document": DOCUMENT, "rank": RANK, "score": SCORE, "tag": TAG})
-    return named if {"topic", "document"} <= named.keys() else {}
-
-
 def _columns(cells: Sequence[str]) -> tuple[str, ...]:
     """What the columns of a file without a header are, by its first line; none where it is no run's."""
     with_iteration = len(cells) > 3 and cells[1] in ("Q0", "q0", "0")
@@ -173,13 +171,14 @@ def _line(cells: dict[str, str], number: int) -> RunLine:
     if rank is not None and not _WHOLE.fullmatch(rank):
         raise ValueError(f"the rank {shown(rank)} is no whole number")
     try:
-        value = None if score is None else float(score)
+        value = 0.0 if score is None else float(score)
     except ValueError:
         value = math.nan
-    if value is not None and not math.isfinite(value):
+    if not math.isfinite(value):
         raise ValueError(f"the score {shown(score)} is no finite number")
+    place = None if rank is None else int(rank)
     return RunLine(
-        cells["topic"], cells["document"], None if rank is None else int(rank), value, cells.get("tag", ""), number
+        cells["topic"], cells["document"], place, None if score is None else value, cells.get("tag", ""), number
     )
 
 

@@ -31,8 +31,7 @@ from fairagent.collection.exposure import dimensions_of
 from fairagent.collection.known import KnownIds, compare_ids
 from fairagent.collection.records import Faults, checked_id, csv_records, json_records, lines, listed, read_text, shown
 from fairagent.collection.run_lines import places_of
-from fairagent.collection.target_choice import judged_by
-from fairagent.collection.targets import make_target
+from fairagent.collection.targets import judged_by, make_target
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.comparison import bootstrap_intervals
 from fairagent.measures import exposure_bounds, group_exposure, parse_discount
@@ -40,7 +39,7 @@ from fairagent.measures.amortized import attention
 from fairagent.measures.base import seeded
 from fairagent.search.account import Account
 from fairagent.settings import Settings
-from fairagent.storage.regular import open_to_read
+from fairagent.storage.files import open_to_read
 from fairagent.types import UNKNOWN, FloatArray
 from fairagent.types.common import counted
 

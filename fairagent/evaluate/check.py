@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
-from fairagent.collection.documents import DocumentsInMemory
+from fairagent.collection.collection import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
-from fairagent.collection.target_choice import target_choice
+from fairagent.collection.targets import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.kind import (
     SEARCH,

@@ -13,9 +13,9 @@ from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
 from fairagent.measures.base import seeded
-from fairagent.measures.curves import fitted_line
-from fairagent.measures.label_error import mean_under_error
+from fairagent.measures.expected_exposure import fitted_line
 from fairagent.measures.parse import is_measure, labels_of, leading_measure, short_labels
+from fairagent.measures.unawareness import mean_under_error
 from fairagent.types import exposure_rows
 from fairagent.types.change import ExposureChange, Verdict, as_verdict, exposure_change, seen_change
 from fairagent.types.clean import in_line

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.config import CollectionFile
-from fairagent.collection.trec_fair.topics import find_track_files
+from fairagent.collection.trec_fair.track import find_track_files
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.prompts import Prompts
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
-from fairagent.storage.digests import checksum, file_digest
+from fairagent.storage.digests import file_digest
+from fairagent.storage.files import checksum
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment

@@ -18,9 +18,8 @@ from pydantic import Field
 
 from fairagent.collection import Collection, Target, make_target
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.collection.label_errors import under_error
-from fairagent.collection.target_choice import judged_by, target_choice
-from fairagent.collection.targets import TARGET, TargetKind, read_target
+from fairagent.collection.labels import under_error
+from fairagent.collection.targets import TARGET, TargetKind, judged_by, read_target, target_choice
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, JsonObject, Subject, choose_topics
 from fairagent.evaluate.outcome import HitRecord

@@ -13,8 +13,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.records import listed
-from fairagent.collection.target_choice import open_choice, target_choice
-from fairagent.collection.targets import read_target
+from fairagent.collection.targets import open_choice, read_target, target_choice
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.kind import SEARCH, Checking, Chosen, ExperimentKind, Opened, Problems
 from fairagent.evaluate.thresholds import Threshold

@@ -31,9 +31,7 @@ from fairagent.measures.base import seeded
 from fairagent.measures.parse import leading_measure, short_labels
 from fairagent.measures.trec_fair import Year
 from fairagent.settings.faults import no_such, worded
-from fairagent.storage.digests import checksum, unsealed
-from fairagent.storage.files import write_whole
-from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.files import LineFile, checksum, unsealed, whole_lines, write_whole
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Usage

@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.storage.packages import installed
-from fairagent.storage.processes import Crew
 from fairagent.storage.signals import ENDING
+from fairagent.storage.threads import Crew
 
 T = TypeVar("T")
 

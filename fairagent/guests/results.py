@@ -1,4 +1,4 @@
-"""What a search of an agent found, with texts, as hosts' own documents need it."""
+"""The result of an agent's search with its texts, as hosts need it."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm.exchange import exchanged
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.settings import BudgetSettings
-from fairagent.storage.cancellation import waiting
+from fairagent.storage.threads import waiting
 from fairagent.types import Usage
 
 T = TypeVar("T")

@@ -20,10 +20,8 @@ from pydantic import TypeAdapter
 
 from fairagent.errors import BackendUnavailable, NotRegular, SettingsError
 from fairagent.llm.request import ModelReply
-from fairagent.storage.cancellation import holding
-from fairagent.storage.digests import sealed, unsealed
-from fairagent.storage.files import one_at_a_time
-from fairagent.storage.regular import expect_regular
+from fairagent.storage.files import expect_regular, one_at_a_time, sealed, unsealed
+from fairagent.storage.threads import holding
 from fairagent.types.clean import logger
 
 ENVIRONMENT_ERRORS = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM}

@@ -20,7 +20,7 @@ from fairagent.llm.endpoint import Body, TokenCount, read_body
 from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.server import Call, ServerModel
 from fairagent.settings import ModelSettings, Price
-from fairagent.storage.spans import call_span, tell_usage
+from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
 

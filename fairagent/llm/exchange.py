@@ -20,11 +20,8 @@ from pydantic import TypeAdapter
 
 from fairagent.errors import ReplyTruncated, UsageError
 from fairagent.llm.request import Message, ModelReply, ModelRequest
-from fairagent.storage.digests import unsealed
-from fairagent.storage.files import explained
-from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.files import LineFile, explained, open_to_read, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_to_read
 from fairagent.types import Usage
 
 

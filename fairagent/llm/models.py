@@ -14,7 +14,7 @@ from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Budget, Ledger, charged
 from fairagent.llm.request import Model, ModelReply, ModelRequest, read_reply, stream
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
-from fairagent.storage.spans import call_span, tell_usage
+from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
 

@@ -14,8 +14,8 @@ from fairagent.llm.budget import Budget
 from fairagent.llm.endpoint import Endpoint, check_named, client_error
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
-from fairagent.storage.cancellation import sleep as pause
-from fairagent.storage.cancellation import waiting
+from fairagent.storage.threads import sleep as pause
+from fairagent.storage.threads import waiting
 from fairagent.types import Usage
 from fairagent.types.clean import logger
 

@@ -29,7 +29,7 @@ import httpx
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
 from fairagent.llm.endpoint import MOST_VALUES, Endpoint, broken_off
 from fairagent.settings import ModelSettings
-from fairagent.storage.cancellation import abandonable, ended_by
+from fairagent.storage.threads import abandonable, ended_by
 
 if TYPE_CHECKING:
     from openai import OpenAI

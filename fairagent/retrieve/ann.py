@@ -2,8 +2,8 @@
 
 Only which documents are looked at is approximate; their scores are those of exact search, from the stored embeddings.
 It is an inverted file, of whose cells a search looks at a few. How many is not set but measured when the index is made:
-the fewest with which at least `FLOOR` of the documents that exact search ranks first are found, over all and of every
-group.
+the fewest with which at least `FLOOR` of the documents that exact search ranks first are in the lists, over all and of
+every group.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def build_ann(
 
     `groups` gives the groups of documents, `topics` (t, d) are vectors of the collection's queries. Raises
     BackendUnavailable without faiss, or where the disk is full, UsageError where something else is at `folder`,
-    DataError where too little is found of what exact search finds.
+    DataError where too little comes of what exact search gives.
     """
     faiss, rows = installed("faiss-cpu", "an ANN index"), dense.stored
     count, size = rows.shape

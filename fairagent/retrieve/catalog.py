@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import DataError
 from fairagent.storage.arrays import read_array, write_array
-from fairagent.storage.regular import new_file
+from fairagent.storage.files import new_file
 from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255

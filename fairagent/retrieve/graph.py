@@ -2,7 +2,7 @@
 
 Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors
 are looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and
-not with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
+not with their square; .83 to .90 of the ten exact neighbors are there (benchmarks/graph.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from fairagent.collection import Collection
+from fairagent.collection.collection import states_of
 from fairagent.collection.known import NAMED, KnownIds, known_documents
-from fairagent.collection.origin import states_of
 from fairagent.errors import BackendUnavailable, FairAgentError, IndexMismatch
 from fairagent.retrieve.catalog import IdTable
 from fairagent.storage.digests import expect_whole

@@ -38,7 +38,7 @@ LENT = (
     *("document", "documents", "passages", "document_frequency"),
     *("postings", "words", "analyze", "bound", "vectors", "query_vector"),
 )
-"""What an engine that is asked deeper offers besides."""
+"""What else an engine that is searched deeper offers."""
 
 
 @runtime_checkable
@@ -219,7 +219,7 @@ class Conditions:
 
 
 class AskedDeeper:
-    """Any `engine`, asked for longer lists until enough of its documents meet the conditions."""
+    """Any `engine`, searched for longer lists until enough of its documents meet the conditions."""
 
     def __init__(self, engine: Retriever, conditions: Conditions) -> None:
         self._engine, self._conditions = engine, conditions

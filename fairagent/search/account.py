@@ -27,9 +27,8 @@ from zlib import crc32
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.storage.files import explained
+from fairagent.storage.files import explained, open_to_write
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_to_write
 from fairagent.types import FloatArray
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted

@@ -28,19 +28,17 @@ from fairagent.search.relevance import Weighed, Weighing
 from fairagent.search.rerank.base import Pool, Reranker, account_notes, pool_of, with_dial
 from fairagent.search.run import SearchRun, alarms_of, engine_notes, notes_of
 from fairagent.settings import OptionValues, SearchOptions, Settings
-from fairagent.storage.cancellation import Cancellation, cancelled_by
-from fairagent.storage.processes import cores
-from fairagent.storage.spans import OPERATION, SOURCE, span
-from fairagent.storage.threads import one_blas_thread, progress
+from fairagent.storage.telemetry import OPERATION, SOURCE, span
+from fairagent.storage.threads import Cancellation, cancelled_by, cores, one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic
 from fairagent.types.clean import shown
 from fairagent.types.common import Summarized
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer, OnCited
-    from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
+    from fairagent.collection.rows import Bounds
     from fairagent.search.live import LiveSite
 
 P = ParamSpec("P")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral
 from typing import Any
 
-from fairagent.collection.bounds import Bounds, bounded, error_text, plain
 from fairagent.collection.records import listed, shown
+from fairagent.collection.rows import Bounds, bounded, error_text, plain
 from fairagent.errors import DataError, FairAgentError, UsageError
 
 IDS = ("ref_doc_id", "id", "_id", "node_id", "docid", "doc_id", "docno", "file_id")

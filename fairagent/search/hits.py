@@ -20,18 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection import Collection, Groups, GroupTable
-from fairagent.collection.bounds import plain
+from fairagent.collection.collection import NoDocuments
 from fairagent.collection.config import DimensionColumn
-from fairagent.collection.documents import NoDocuments
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.known import compare_ids, known_documents
 from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
 from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed, shown
+from fairagent.collection.rows import plain
 from fairagent.collection.spellings import meant
-from fairagent.collection.table_buffer import Labels, TableBuffer
-from fairagent.collection.target_choice import following
-from fairagent.collection.targets import GivenTarget, share_faults
+from fairagent.collection.table import Labels, TableBuffer
+from fairagent.collection.targets import GivenTarget, following, share_faults
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
 from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in, read_hit

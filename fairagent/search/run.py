@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
-from fairagent.collection.target_choice import below_corpus, following
+from fairagent.collection.targets import below_corpus, following
 from fairagent.measures.objective import estimated_relevance, objective
 from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, Vocabulary, engine_seconds, shown
 from fairagent.search.loop.base import FinalList, LoopResult, lacking, relevance_in, without

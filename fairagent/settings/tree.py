@@ -196,7 +196,7 @@ class Settings(Section):
     """How the gap between exposure and target is measured: js (Jensen-Shannon, as AWRF), kl, KL(exposure || target),
     kl-reverse, all in nats, or tv (total variation, 0 to 1)."""
     discount: str = "log2-max2"
-    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
+    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), given(1, w, ...)."""
     candidates: Literal["best", "last", "union"] = "best"
     """`loop: fair-qr`: which lists the re-ranker sees: the last accepted one (best), the last one tried (last), or all
     accepted ones (union)."""

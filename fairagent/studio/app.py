@@ -45,7 +45,7 @@ from fairagent.report.page import STYLES, TEMPLATES
 from fairagent.report.record import PlainRecord
 from fairagent.settings.faults import fault_lines, no_such
 from fairagent.settings.plugins import load_plugins
-from fairagent.storage.log_lines import FIELDS, about_request
+from fairagent.storage.telemetry import FIELDS, about_request
 from fairagent.studio.desk import Desk, ExposureRequest, NotFinished, SearchRequest, TracedRequest
 from fairagent.studio.lanes import FAULT, OF_ONE_USER, WITH_MODEL, Lanes, Work, encoded, events, ignore_event, status
 from fairagent.studio.server import (

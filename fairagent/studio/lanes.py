@@ -23,7 +23,7 @@ from fairagent.errors import (
     UsageError,
 )
 from fairagent.report.record import PlainRecord
-from fairagent.storage.cancellation import Cancellation, cancelled_by, check_cancelled
+from fairagent.storage.threads import Cancellation, cancelled_by, check_cancelled
 from fairagent.types.clean import logger, printable
 
 T = TypeVar("T")

@@ -32,8 +32,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FairAgentError, Fault, UsageError
 from fairagent.llm.budget import limited_by
 from fairagent.settings.faults import fault_lines
+from fairagent.storage.files import open_private, open_to_write
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_private, open_to_write
 from fairagent.studio.desk import RequestModel
 from fairagent.studio.lanes import asking
 from fairagent.types.clean import logger

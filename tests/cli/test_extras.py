@@ -53,7 +53,6 @@ COMMANDS = {
     "studio": ["serve {collection}", "mcp {collection}"],
     "dask": ["evaluate plain.yaml --dask local"],
     "labels": ["label {collection} --dimension gender"],
-    "trec": ["init irds:vaswani --yes -o vaswani.yaml"],
     "opensearch": ["search law {collection} --set 'engine={{kind: opensearch, index: i}}'"],
     "pgvector": ["search law {collection} --set 'engine={{kind: pgvector, table: t}}'"],
     "milvus": ["search law {collection} --set 'engine={{kind: milvus, entities: t}}'"],

@@ -17,7 +17,7 @@ FILE_FAULTS = [
     ("docs.jsonl", None, None, "no such file"),
     ("topics.jsonl", '{"n": "T1", "title": "a"}\n{"n": "T1", "title": "b"}\n', 2, "'T1' is that of line 1"),
     ("topics.jsonl", '{"n": "", "title": "a"}\n', 1, "the topic id is empty"),
-    ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object in the line, got a list"),
+    ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object, got a list"),
     ("topics.jsonl", b'{"n": "T1", "title": "a"}\n{"n": "T2", "title": "M\xfcller"}\n', 2, "not UTF-8 (byte 0xfc"),
     ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode(), mtime=0)[:-20], 1, "break off"),
     ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "3 columns, and 4 above"),

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from fairagent.collection import Collection
+from fairagent.collection.collection import Documents
 from fairagent.collection.config import DocumentsFile
-from fairagent.collection.documents import Documents, drawn
 from fairagent.errors import DataError, UsageError
 
 
-def documents(tmp_path, *contents: str, **fields: object) -> Documents:
+def documents(tmp_path, *contents: str, share: float = 1.0, **fields: object) -> Documents:
     paths = []
     for number, content in enumerate(contents):
         paths.append(tmp_path / f"part{number}.jsonl")
         paths[-1].write_text(content, encoding="utf-8")
-    return Documents("made", tuple(paths), DocumentsFile.model_validate({"path": "unused", **fields}))
+    return Documents("made", tuple(paths), DocumentsFile.model_validate({"path": "unused", **fields}), share)
 
 
 def test_fields_templates_and_several_texts(tmp_path):
@@ -94,9 +94,8 @@ def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):
 
 def test_a_share_of_the_documents_is_always_the_same(tmp_path):
     lines = "".join(f'{{"id": "d{number}", "text": "t"}}\n' for number in range(400))
-    source = documents(tmp_path, lines)
-    assert drawn(source, 1.0) is source
-    tenth, half = drawn(source, 0.1), drawn(source, 0.5)
+    source, tenth, half = (documents(tmp_path, lines, share=share) for share in (1.0, 0.1, 0.5))
+    assert len(list(source)) == 400
     ids = [one.id for one in tenth]
     # By hand: the documents whose SHA-256 begins with less than a tenth of the largest number.
     hashes = {f"d{n}": int(hashlib.sha256(f"d{n}".encode()).hexdigest()[:16], 16) for n in range(400)}
@@ -106,4 +105,4 @@ def test_a_share_of_the_documents_is_always_the_same(tmp_path):
     assert tenth.count() == 40
     assert len({one.fingerprint() for one in (source, tenth, half)}) == 3
     with pytest.raises(UsageError, match="leaves none"):
-        list(drawn(documents(tmp_path, '{"id": "d1", "text": "t"}\n'), 0.001))
+        list(documents(tmp_path, '{"id": "d1", "text": "t"}\n', share=0.001))

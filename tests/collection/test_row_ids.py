@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.collection.config import DocumentsFile, RecordsFile
-from fairagent.collection.documents import Documents
-from fairagent.collection.forms import records
+from fairagent.collection.collection import Documents
+from fairagent.collection.config import CONTENT, DocumentsFile, RecordsFile
+from fairagent.collection.forms import mended, records, whole_ids, with_ids
 from fairagent.collection.records import Faults
-from fairagent.collection.row_ids import CONTENT, mended, own_ids, with_ids
 from fairagent.errors import SettingsError
 from fairagent.settings import validate
 
@@ -31,7 +30,7 @@ def digest(row: dict[str, Any]) -> str:
 
 def ids_of(rows: list[dict[str, Any]]) -> list[str]:
     numbered = list(enumerate(rows, start=1))
-    return [row["id"] for _, row in mended(numbered, "id", Faults(), own_ids(numbered, "id"))]
+    return [row["id"] for _, row in mended(numbered, "id", Faults(), whole_ids(numbered, "id"))]
 
 
 def test_ids_are_mended_by_the_content_of_their_rows(tmp_path: Path) -> None:

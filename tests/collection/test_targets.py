@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.collection import Collection, GroupTable, load_collection, make_target
-from fairagent.collection.table_buffer import LabelColumn
+from fairagent.collection.table import LabelColumn
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.exposure import blend
 from fairagent.types import Ranking, Topic

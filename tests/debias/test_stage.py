@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fairagent.errors import UsageError
 from fairagent.papers.debias_rag.avoid import AvoidPassage
-from fairagent.papers.debias_rag.stage import rerank
-from fairagent.papers.debias_rag.theta import Theta
+from fairagent.papers.debias_rag.stage import Theta
 from fairagent.types import Document
 
 from .parts import stage
@@ -88,11 +86,3 @@ def test_an_id_that_is_taken_is_not_taken_twice(tmp_path: Path) -> None:
 def test_values_that_make_no_sense(tmp_path: Path, wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="DebiasRAG"):
         stage(tmp_path, **wrong)
-
-
-def test_ties_go_to_the_earlier_candidate() -> None:
-    vectors = np.eye(4, dtype=np.float32)[[1, 0, 0, 1]]
-    query, avoided = np.eye(4, dtype=np.float32)[0], np.eye(4, dtype=np.float32)[2:3]
-    ranked = rerank(vectors, query, avoided, Theta(), 3, 0.9, np.zeros(4, dtype=bool))
-    assert ranked.places.tolist() == [1, 2, 0]
-    assert ranked.flat == (False, True)

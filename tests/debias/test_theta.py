@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.errors import DataError, UsageError
-from fairagent.papers.debias_rag.theta import (
+from fairagent.errors import UsageError
+from fairagent.papers.debias_rag.stage import (
     MOST_HALVINGS,
     Theta,
     features,
     gradient,
     loss,
     project,
-    search_theta,
     step,
 )
 
@@ -71,15 +70,6 @@ def test_threads_lose_no_step() -> None:
     left = sorted(taken.theta[0] for _, taken in steps)
     found = sorted(before[0] for before, _ in steps)
     assert sorted([*found, theta.now[0]]) == sorted([1.0, *left])
-
-
-def test_theta_by_an_objective() -> None:
-    assert search_theta(lambda theta: -((theta[0] - 0.31) ** 2)) == ((0.3, 0.7), pytest.approx(-0.0001))
-    assert search_theta(lambda theta: 1.0)[0] == (0.5, 0.5)
-    with pytest.raises(DataError, match="nan"):
-        search_theta(lambda theta: float("nan"))
-    with pytest.raises(UsageError, match="at least 2 points"):
-        search_theta(lambda theta: 1.0, points=1)
 
 
 @pytest.mark.parametrize("start", [(0.5, 0.6), (-0.5, 1.5), (float("nan"), 0.5)])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from evaluate.made_runs import outcome, run_of
 
 from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome
-from fairagent.papers.fairft.cases import case_table, case_text
+from fairagent.papers.fairft.graded import case_table, case_text
 
 HITS = tuple(
     HitRecord(id, title, 1.0, False, {}, snippet)

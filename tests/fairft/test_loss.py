@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairagent.errors import DataError
-from fairagent.papers.fairft.loss import Direction, Reduction, kl_loss, log_target
+from fairagent.papers.fairft.train import Direction, Reduction, kl_loss, log_target
 
 FEW = settings(max_examples=30)
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(-1, 1))

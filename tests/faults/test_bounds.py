@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from fairagent import Collection, DataError, FairAgent, GroupTable, UsageError, fair_rerank
-from fairagent.collection import bounds, columns
-from fairagent.collection.bounds import LONGEST_CELL, Bounds, bounded, plain
+from fairagent.collection import rows as reading
 from fairagent.collection.config import RecordsFile
 from fairagent.collection.forms import records
 from fairagent.collection.look import look_at
 from fairagent.collection.records import LONGEST_LINE, Faults
+from fairagent.collection.rows import LONGEST_CELL, Bounds, bounded, plain
 from fairagent.guests.testing import exposure_of
 from fairagent.storage import readers
 from fairagent.storage.readers import MOST_COLUMNS, UNPACKED
@@ -54,9 +54,9 @@ def _runs() -> dict[str, Any]:
 @pytest.fixture
 def lower(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds a hundredth, so that no test takes its time to reach them."""
-    for module in (readers, columns):
+    for module in (readers, reading):
         monkeypatch.setattr(module, "UNPACKED", UNPACKED // 100)
-    monkeypatch.setattr(bounds, "LONGEST_CELL", LONGEST_CELL // 100)
+    monkeypatch.setattr(reading, "LONGEST_CELL", LONGEST_CELL // 100)
     monkeypatch.setattr("fairagent.collection.records.LONGEST_LINE", LONGEST_LINE // 100)
 
 
@@ -167,9 +167,9 @@ class Endless(Iterable[dict[str, str]]):
 
 def test_212_a_generator_without_an_end_or_a_slow_one() -> None:
     few = Bounds(rows=1_000)
-    for rows in (({"text": "x"} for _ in itertools.count()), Endless()):
+    for endless in (({"text": "x"} for _ in itertools.count()), Endless()):
         with pytest.raises(DataError, match=r"more than 1,000 rows \(bound `rows`\)"):
-            FairAgent.from_records(rows, bounds=few)
+            FairAgent.from_records(endless, bounds=few)
     with pytest.raises(DataError, match=r"more than 1,000 rows \(bound `rows`\)"):
         GroupTable.from_rows(((str(n), {"gender": "a"}) for n in itertools.count()), ["gender"], bounds=few)
     ticks = itertools.count(0.0, 10.0)

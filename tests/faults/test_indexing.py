@@ -28,9 +28,9 @@ from fairagent.retrieve.dense import build_dense_index
 from fairagent.retrieve.manifest import Manifest
 from fairagent.search.live import LOOK
 from fairagent.search.pipeline import build, open_live, open_site
-from fairagent.storage import processes
+from fairagent.storage import threads
 from fairagent.storage.folders import workshop
-from fairagent.storage.processes import Crew
+from fairagent.storage.threads import Crew
 from fairagent.types import Document, SearchResult
 
 from .damage import trials
@@ -98,7 +98,7 @@ def test_121_and_224_a_process_that_is_killed_is_an_error() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell which process is stopped")
 def test_209_a_process_that_is_stopped_is_named_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "LOOK", 0.01)
+    monkeypatch.setattr(threads, "LOOK", 0.01)
     with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"\(pid \d+\) is stopped"):
         crew.submit(signal.raise_signal, signal.SIGSTOP).result()
 

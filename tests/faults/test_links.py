@@ -22,10 +22,8 @@ from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Transcript
 from fairagent.retrieve.catalog import ArrayWriter
 from fairagent.storage.arrays import write_array
-from fairagent.storage.files import locked, write_whole
+from fairagent.storage.files import LineFile, locked, new_file, write_whole
 from fairagent.storage.folders import workshop
-from fairagent.storage.lines import LineFile
-from fairagent.storage.regular import new_file
 
 MINE = b"mine\n"
 

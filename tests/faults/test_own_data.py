@@ -119,7 +119,7 @@ def test_192_one_labelled_document_is_said_and_searched() -> None:
 
 
 ALMOST: list[tuple[Callable[[str], str], str]] = [
-    (lambda id: f"{id}.0", "without `.0` at their end 3 of 3 are: they went through numbers with fractions"),
+    (lambda id: f"{id}.0", r"without `.0` at their end .* 3 of 3 are"),
     (lambda id: id.lstrip("0"), r"with zeros before them \(of judgments: `digits: 4`\) 3 of 3 are"),
     (lambda id: f"00{id}", "without zeros before them"),
     (lambda id: f"\ufeff{id}", "without white space, quotes and invisible characters 3 of 3 are"),

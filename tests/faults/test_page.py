@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 FAULTS = Path(__file__).parent
 CASES = parse_yaml((FAULTS / "cases.yaml").read_text(encoding="utf-8"))

@@ -28,8 +28,7 @@ from fairagent.evaluate.tables import Column, Table
 from fairagent.report.page import page
 from fairagent.settings import load_settings
 from fairagent.storage.arrays import read_array
-from fairagent.storage.readers import Malformed, file_bytes, parse_json
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import Malformed, file_bytes, parse_json, parse_yaml
 from fairagent.types.clean import in_line, logger, printable, spreadsheet_cell
 
 from .tiny import COLLECTION, DOCUMENTS, write

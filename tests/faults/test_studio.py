@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from fairagent.cli import app
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import ServerReply, streamed
-from fairagent.storage.cancellation import sleep
+from fairagent.storage.threads import sleep
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import User, hash_of
 

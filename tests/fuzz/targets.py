@@ -181,7 +181,7 @@ def plain_collection(random: Random, folder: Path) -> None:
 
 @target(2)
 def track(random: Random, folder: Path) -> None:
-    from fairagent.collection.trec_fair.load import load_track
+    from fairagent.collection.trec_fair.track import load_track
 
     year = random.choice((2022, 2021))
     write_track(folder, FILES_2022 if year == 2022 else FILES_2021)
@@ -266,7 +266,7 @@ def transcripts(random: Random, folder: Path) -> None:
     from fairagent.guests.testing import ScriptedModel
     from fairagent.llm import ModelRequest
     from fairagent.llm.exchange import Transcript, read_transcript, transcript
-    from fairagent.storage.digests import sealed
+    from fairagent.storage.files import sealed
 
     file = folder / "t.jsonl"
     with transcript(file):
@@ -421,7 +421,7 @@ def replies(random: Random, folder: Path) -> None:
     from fairagent.answer.filtering import Verdicts, parse_verdict
     from fairagent.llm.reply import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
-    from fairagent.papers.debias_rag.benchmarks.scorers import Order
+    from fairagent.papers.debias_rag.benchmarks.preference import Order
     from fairagent.search.loop.asking import GroupKeywords
     from fairagent.search.refine.asking import Keywords, ReasonedKeywords
 

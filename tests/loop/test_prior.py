@@ -15,7 +15,7 @@ from scripted import by_letter, collection
 
 from fairagent.collection import GroupTable
 from fairagent.collection.exposure import ExposureMeter, UnlabeledTarget
-from fairagent.collection.table_buffer import TableBuffer
+from fairagent.collection.table import TableBuffer
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.graph import Graph
 from fairagent.search.document_types import TypePrior, TypeSource, type_chances, type_prior

@@ -10,7 +10,6 @@ from fairagent.measures import (
     LOG2_MAX2,
     NDCG,
     Discount,
-    Ends,
     Geometric,
     Given,
     Log2Max2,
@@ -19,7 +18,7 @@ from fairagent.measures import (
     Uniform,
     parse_discount,
 )
-from fairagent.measures.discounts import given_by
+from fairagent.measures.base import given_by
 
 from .laws import BROWSING, DISCOUNTS, law
 
@@ -33,9 +32,6 @@ from .laws import BROWSING, DISCOUNTS, law
         (Geometric(0.5), "geometric(0.5)", [1.0, 0.5, 0.25, 0.125, 0.0625]),
         (Geometric(1), "geometric(1.0)", [1.0, 1.0, 1.0, 1.0, 1.0]),
         (StepDiscount(2), "step(2)", [1.0, 1.0, 0.0, 0.0, 0.0]),
-        (Ends(4, 0.1), "ends(4, 0.1)", [1.0, 0.2, 0.2, 1.0, 0.0]),
-        (Ends(5), "ends(5, 0.5)", [1.0, 0.625, 0.5, 0.625, 1.0]),
-        (Ends(1, 0.0), "ends(1, 0.0)", [1.0, 0.0, 0.0, 0.0, 0.0]),
         (Given((1.0, 0.5, 0.75)), "given(1.0, 0.5, 0.75)", [1.0, 0.5, 0.75, 0.0, 0.0]),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import linregress, ttest_ind
 
 from fairagent.errors import DataError
-from fairagent.measures.curves import area_under_curve, disparity_intervals, fitted_line
+from fairagent.measures.expected_exposure import area_under_curve, disparity_intervals, fitted_line
 
 RNG = np.random.default_rng(3)
 DISPARITY, UTILITY, OWN = RNG.random(60), RNG.random(60), RNG.random(12)

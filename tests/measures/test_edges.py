@@ -108,7 +108,7 @@ ERRORS: list[tuple[str, Callable[[], object], str]] = [
     ("awrf, mask of numbers", lambda: awrf(ROW, TARGET, 20, known=a(1)), "known is float64"),  # type: ignore[arg-type]
     ("joint of no dimension", lambda: joint_memberships([]), r"\[\] documents cannot be joined"),
     ("joint with nan", lambda: joint_memberships([ROW, a([NAN])]), r"of dimension 1\[0, 0\] is nan"),
-    ("target of no mass", lambda: blend(a(0, 0, 0), HALF), "none of them has a group record"),
+    ("target of no mass", lambda: blend(a(0, 0, 0), HALF), "no relevant document has a group record"),
     ("background of .9", lambda: blend(a(0, 1, 0), a(0.5, 0.4)), "background adds up to 0.9"),
     ("background with the unknown", lambda: blend(a(0, 1, 0), TARGET), "3 background shares for 2 known groups"),
     (

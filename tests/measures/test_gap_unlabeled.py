@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.errors import DataError
 from fairagent.measures import NDCG, JudgedRanking, Log2Plus1, Unlabeled, parse_measure
-from fairagent.measures.ndcg import graded_ndcg
+from fairagent.measures.ranking import graded_ndcg
 from fairagent.types import FloatArray
 
 ROWS = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5], [0, 0, 1.0]])

@@ -14,7 +14,7 @@ from fairagent.measures import (
     odds_spread,
     reliability,
 )
-from fairagent.measures.label_error import mean_under_error, shared_part
+from fairagent.measures.unawareness import mean_under_error, shared_part
 
 HALF = np.array([0.5, 0.5])
 NONE = np.zeros(2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairagent.errors import UsageError
-from fairagent.measures import LOG2_MAX2, NDCG, Discount, Ends, JudgedRanking, Log2Plus1, Uniform, ndcg
+from fairagent.measures import LOG2_MAX2, NDCG, Discount, Given, JudgedRanking, Log2Plus1, Uniform, ndcg
 
 from .laws import DISCOUNTS, law
 
@@ -68,5 +68,5 @@ def test_a_relevant_document_that_moves_up_never_costs(relevant: np.ndarray, dat
 
 
 def test_a_discount_that_rises_again_has_no_best_ranking() -> None:
-    with pytest.raises(UsageError, match=r"ends\(5, 0\.5\) rise again"):
-        NDCG(5, Ends(5))
+    with pytest.raises(UsageError, match=r"rise again"):
+        NDCG(5, Given((1.0, 0.5, 0.75)))

@@ -25,7 +25,7 @@ from fairagent.measures import (
     ndkl,
     parse_measure,
 )
-from fairagent.measures.divergence import LARGEST
+from fairagent.measures.exposure import LARGEST
 from fairagent.measures.objective import GapColumns, GapTarget, gap_rows
 from fairagent.types import FloatArray
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
-from fairagent.measures.discounts import Log2Plus1
-from fairagent.measures.ndcg import graded_ndcg, ndcg
+from fairagent.measures.base import Log2Plus1
+from fairagent.measures.ranking import graded_ndcg, ndcg
 from fairagent.papers.utility.measures import (
     best_of_references,
     greedy_match,

@@ -20,8 +20,7 @@ from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import Calls, Case, together
 from fairagent.llm.request import estimate_tokens
-from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN
-from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN, Rewriter
 from fairagent.search.refine.asking import MOST_KEYWORDS
 from fairagent.search.refine.llm import LlmRefiner
 from fairagent.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 from fairagent.llm.prompts import Prompts, sandbox, template, variants
 from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
 from fairagent.search.refine.llm import LlmConfig
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDE = (DOCS / "prompts_and_models.md").read_text(encoding="utf-8")

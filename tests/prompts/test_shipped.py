@@ -11,14 +11,13 @@ from collecting import faults
 
 from fairagent.answer.filtering import Verdicts
 from fairagent.errors import ReplyInvalid
-from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts, variants
 from fairagent.llm.prompts.template import specimens
 from fairagent.llm.reply import Reply, parse_reply
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.debias_rag.avoid import Diagnoses
-from fairagent.papers.debias_rag.benchmarks.scorers import Order
-from fairagent.papers.debias_rag.synthesis import Rewrites
+from fairagent.papers.debias_rag.benchmarks.preference import Order
+from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
 from fairagent.search.refine.llm import GroundedRefiner, LlmRefiner
@@ -55,7 +54,7 @@ def says_what_it_is_and_is_short(source, id):
 
 
 FORMS: dict[str, type[Reply]] = REPLIES | {
-    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order, GroupLetters)
+    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order)
 }
 
 

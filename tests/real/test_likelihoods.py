@@ -13,7 +13,7 @@ import pytest
 from fairagent.guests.local.likelihood import CausalModel
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
-from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
+from fairagent.papers.debias_rag.benchmarks.preference import Likelihoods
 from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.signals import Signals
 from fairagent.types import Document

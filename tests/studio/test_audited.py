@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.search.account import Account
-from fairagent.storage.log_lines import JsonLines
+from fairagent.storage.telemetry import JsonLines
 
 SEARCHES = 12
 

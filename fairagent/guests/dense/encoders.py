@@ -21,8 +21,7 @@ import numpy as np
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
 from fairagent.storage.packages import installed, pick_device, without_progress
-from fairagent.storage.processes import Crew, cores
-from fairagent.storage.threads import one_torch_thread
+from fairagent.storage.threads import Crew, cores, one_torch_thread
 
 MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
 PUBLISHED = ("facebook/contriever", "facebook/mcontriever")

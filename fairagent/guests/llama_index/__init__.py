@@ -446,8 +446,8 @@ class FairRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """What the pipeline's search finds, and what it raises."""
-        found = documents_found(self._agent, query_bundle.query_str, self._on_result)
-        return [NodeWithScore(node=node_of(text, metadata_of(hit, text)), score=score) for hit, text, score in found]
+        lines = documents_found(self._agent, query_bundle.query_str, self._on_result)
+        return [NodeWithScore(node=node_of(text, metadata_of(hit, text)), score=score) for hit, text, score in lines]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The same in a thread of its own: the event loop goes on meanwhile."""

@@ -145,8 +145,8 @@ class MilvusEntities(Store):
             some = [int(one) for one in ids if one.isascii() and one.lstrip("-").isdecimal() and len(one) < 19]
         if not some:
             return []
-        found = self.ask("query", filter=f"{self._id} in {_literals(some)}", output_fields=[self._id, *columns])
-        return [(str(row[self._id]), row) for row in found]
+        rows = self.ask("query", filter=f"{self._id} in {_literals(some)}", output_fields=[self._id, *columns])
+        return [(str(row[self._id]), row) for row in rows]
 
     def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
         """All entities."""
@@ -170,8 +170,8 @@ class MilvusEntities(Store):
 
     def near(self, vector: Embeddings, n: int) -> Sequence[str]:
         """The nearest entities."""
-        asked = {"data": [vector.tolist()], "anns_field": self._vector, "limit": n, "output_fields": [self._id]}
-        [hits] = self.ask("search", filter=self._where, **asked)
+        options = {"data": [vector.tolist()], "anns_field": self._vector, "limit": n, "output_fields": [self._id]}
+        [hits] = self.ask("search", filter=self._where, **options)
         return [str(hit["entity"].get(self._id, hit.get(self._id))) for hit in hits]
 
 

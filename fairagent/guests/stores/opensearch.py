@@ -214,8 +214,8 @@ class OpenSearchIndex(Store):
 
     def rows(self, ids: Sequence[str], columns: Sequence[str]) -> list[tuple[str, Row]]:
         """The documents that there are of these ids."""
-        found = self._search({"bool": {"filter": [self._among(ids)]}}, len(ids) + 1, columns)
-        return [(id, row) for id, _, row in found]
+        hits = self._search({"bool": {"filter": [self._among(ids)]}}, len(ids) + 1, columns)
+        return [(id, row) for id, _, row in hits]
 
     def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
         """All documents, by a scroll."""
@@ -249,21 +249,21 @@ class OpenSearchIndex(Store):
         field, numbers = self._fields.vector, [float(number) for number in vector]
         if self._mapping[field].get("type") == "knn_vector":
             let = {"filter": {"bool": {"filter": self._where}}} if self._where else {}
-            found = self._search({"knn": {field: {"vector": numbers, "k": n, **let}}}, n, ())
+            hits = self._search({"knn": {field: {"vector": numbers, "k": n, **let}}}, n, ())
         else:
             many = min(WINDOW, max(2 * n, 100))
             knn = {"field": field, "query_vector": numbers, "k": n, "num_candidates": many, "filter": self._where}
-            found = self._search(None, n, (), knn=knn)
-        return [id for id, _, _ in found]
+            hits = self._search(None, n, (), knn=knn)
+        return [id for id, _, _ in hits]
 
     def matching(self, weights: Mapping[str, float], n: int) -> list[tuple[str, float]]:
         """The best documents by the index's similarity, with document frequencies of the whole index."""
         query = {"bool": {"should": self._clauses(weights), "minimum_should_match": 1, "filter": self._where}}
-        found = self._search(query, n + 1, (), about=weights)
-        if len(found) > n and found[n - 1][1] == found[n][1]:
+        hits = self._search(query, n + 1, (), about=weights)
+        if len(hits) > n and hits[n - 1][1] == hits[n][1]:
             # A tie across the cut: only all of it can be ordered by id.
-            found = self._search(query, WINDOW, (), about=weights)
-        return [(id, score) for id, score, _ in found]
+            hits = self._search(query, WINDOW, (), about=weights)
+        return [(id, score) for id, score, _ in hits]
 
     def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> list[tuple[str, float]]:
         """These documents, scored so."""
@@ -290,14 +290,14 @@ class OpenSearchIndex(Store):
         body: dict[str, Any] = {"size": size, "_source": self._sources(columns) or False, "track_total_hits": False}
         body |= ({"query": query} if query else {}) | more
         # A shard that fails fails the search.
-        asked = {"allow_partial_search_results": "false"}
+        options = {"allow_partial_search_results": "false"}
         if about is not None:
             # Copies of a shard differ in what they have not yet forgotten, and so in their scores: the same each time.
             words = hashlib.sha256(repr(sorted(about)).encode()).hexdigest()[:8]
-            asked |= {"search_type": "dfs_query_then_fetch", "preference": words}
+            options |= {"search_type": "dfs_query_then_fetch", "preference": words}
 
         def read() -> list[tuple[str, float, Row]]:
-            answer = complete(self._client.search(index=self._index, body=body, params=asked), self._host)
+            answer = complete(self._client.search(index=self._index, body=body, params=options), self._host)
             read_hits = ((self._read(hit, columns), float(hit.get("_score") or 0.0)) for hit in answer["hits"]["hits"])
             return [(id, score, row) for (id, row), score in read_hits]
 

@@ -17,8 +17,7 @@ from fairagent.errors import Fault, PromptError
 from fairagent.llm.request import Message
 from fairagent.settings import Section
 from fairagent.settings.faults import fault_lines, no_such
-from fairagent.storage.readers import Malformed, file_bytes
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import Malformed, file_bytes, parse_yaml
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -15,8 +15,7 @@ from pathlib import Path
 import yaml
 
 from fairagent.collection.records import Faults, shown
-from fairagent.storage.readers import Malformed, file_text
-from fairagent.storage.yaml_text import LARGEST_YAML, compose_yaml
+from fairagent.storage.readers import LARGEST_YAML, Malformed, compose_yaml, file_text
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""
@@ -30,8 +29,8 @@ _NO_WORD = re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
 class Lexicon:
     """Words that name groups: `swaps` (word -> the word in its place) and `kinds` (word -> its bias class).
 
-    Words are in lower case, the parts of longer ones with one space between; what stands in their place is written as
-    the file has it. `order` are the classes in the order of the file. `name` is for reports.
+    Words are in lower case, with one space between the parts of longer ones; what stands in their place is written as
+    the file has it. `order` are the classes in the order of the file.
     """
 
     name: str
@@ -44,8 +43,7 @@ class Lexicon:
     def swap(self, text: str) -> str:
         """`text` with every word that has a counterpart replaced by it, all at once; the longest entry wins.
 
-        Whole words alone are replaced ("man" in "man's", not in "woman" or "man-made"), and the case stays: a word as
-        the file has it gets its counterpart so, capitals get capitals, a capital first letter one.
+        Whole words alone are replaced ("man" in "man's", not in "woman" or "man-made"), and the case stays.
 
         >>> Lexicon("", {"man": "woman", "he": "she"}, {}, ()).swap("The man said HE was. He?")
         'The woman said SHE was. She?'
@@ -97,8 +95,7 @@ def lexicon_file(path: Path | str = "") -> Path:
 def load_lexicon(path: Path | str = "") -> Lexicon:
     """The lexicon in a file, "" the shipped one; DataError with file and line of everything that is wrong.
 
-    No word may have two counterparts or be of two classes, and none may be its own counterpart. That a word stands on
-    both sides (`a -> b` and `b -> c`) is no fault: all words are replaced at once, and each of them once.
+    No word may have two counterparts or be of two classes, and none may be its own counterpart.
     """
     file = lexicon_file(path)
     faults = Faults()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fairagent.collection.documents import NoDocuments
+from fairagent.collection.collection import NoDocuments
 from fairagent.errors import SettingsError
 from fairagent.retrieve.base import FusedEngine, Retriever, lend_texts
 from fairagent.retrieve.bm25.search import BM25Retriever

@@ -34,10 +34,9 @@ from fairagent.retrieve.dense import PROBE, PROBE_TEXT, VECTORS, DenseManifest
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.storage.arrays import write_array
 from fairagent.storage.digests import RECORD, recorded
-from fairagent.storage.files import write_whole
+from fairagent.storage.files import new_file, open_to_read, write_whole
 from fairagent.storage.folders import workshop
 from fairagent.storage.readers import file_text, parse_json
-from fairagent.storage.regular import new_file, open_to_read
 from fairagent.storage.threads import one_blas_thread
 
 LIGHT = "light"
@@ -266,6 +265,6 @@ _shipped, _READING = cache(WordTable), Lock()
 
 
 def word_table() -> WordTable:
-    """The shipped table, read by one thread at a time: NumPy reads Python literals there (`storage/arrays.py`)."""
+    """The shipped table, read by one thread at a time: NumPy reads Python literals there (`storage/readers.py`)."""
     with _READING:
         return _shipped()

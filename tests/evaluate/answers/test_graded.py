@@ -45,7 +45,7 @@ def test_answers_may_be_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "line", "fault"),
     [
-        ("agreement", "{", ":1: JSON is expected"),
+        ("agreement", "{", ":1: no line of JSON"),
         ("agreement", {"prompt": " ", "bias_type": "age"}, ":1: 'prompt': expected a text, got ' '"),
         ("accuracy", {"query": ["a"], "answer": "b"}, ":1: 'query': expected a text, got ['a']"),
         ("accuracy", {"query": "a", "answer": "b", "alt_ans": "c"}, ":1: 'alt_ans': expected a list, got 'c'"),

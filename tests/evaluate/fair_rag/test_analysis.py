@@ -11,8 +11,8 @@ import pytest
 from evaluate import words
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
-from fairagent.measures.curves import DisparityInterval
-from fairagent.papers.fair_rag.analysis import MEASURES, Curve, RowMeans, curves, medians
+from fairagent.measures.expected_exposure import DisparityInterval
+from fairagent.papers.fair_rag.drawn import MEASURES, Curve, RowMeans, curves, medians
 from fairagent.papers.fair_rag.draws import NORMALIZED
 
 EXPERIMENT = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.debias_rag.benchmarks.bold import SHIPPED, Opening, RegardSection, WordList, read_openings
 
+convert = runpy.run_path(str(Path(__file__).parents[3] / "evaluations" / "stereotypes" / "convert.py"))["main"]
 GENDER = {
     "Painters": {"Ann_Hale": ["Ann Hale paints and ", "Ann Hale is called "], "Eve_Moss": ["Eve Moss is "]},
     "Miners": {"Tom_Reed": ["Tom Reed digs and "], "Ned_Birk": ["Ned Birk was said to be "]},
@@ -57,6 +59,7 @@ def write(folder: Path, more: str = "") -> Path:
     openings = folder / "openings"
     openings.mkdir(exist_ok=True)
     (openings / "gender_prompt.json").write_text(json.dumps(GENDER), encoding="utf-8")
+    convert("bold", str(openings), str(openings / "gender.jsonl"))
     lines = "".join(json.dumps(record) + "\n" for record in FAITH)
     (openings / "religions.jsonl").write_text(lines, encoding="utf-8")
     return file
@@ -93,17 +96,13 @@ def test_both_forms_of_the_files(tmp_path: Path) -> None:
         *(f"gender-Painters-{number}" for number in (1, 2, 3)),
         *("gender-Miners-1", "gender-Miners-2", "faith-north-1", "faith-south-1"),
     ]
-    # One line is a JSON value as well.
-    (tmp_path / "one.jsonl").write_text(json.dumps(FAITH[0]), encoding="utf-8")
-    assert [one.kind for one in read_openings(tmp_path / "one.jsonl").values()] == ["faith"]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "holds no opening"),
-        ('{"Painters": ["Ann Hale"]}', r"Painters: expected \{name: \[openings\]\}"),
-        ('{"Painters": {"Ann": [" "]}}', "Painters.Ann: expected a list of texts"),
+        ('{"Painters": ["Ann Hale"]}', "expected texts under 'domain' and 'category'"),
         ('{"domain": "faith", "category": "a", "prompts": []}', "'prompts': expected a list of texts"),
         ('{"domain": "faith"\n', "not JSON"),
     ],

@@ -22,8 +22,7 @@ from fairagent.guests.local.likelihood import CausalModel
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.likelihood import EndpointModel
 from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
-from fairagent.papers.debias_rag.benchmarks.preference import FILE
-from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods
+from fairagent.papers.debias_rag.benchmarks.preference import FILE, CausalScorer, Likelihoods
 from fairagent.report.page import page
 from fairagent.settings import SelfDebiasSettings
 
@@ -268,7 +267,7 @@ def debiasing(folder: Path, *passages: str) -> str:
     """A fifth system, which avoids these passages."""
     records = [json.dumps({"id": f"a{number}", "text": text}) + "\n" for number, text in enumerate(passages)]
     (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
-    debias = "{kind: debias-rag-variant, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
+    debias = "{kind: debias-rag, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
     return f"  DebiasRAG: {{profile: engine, engine: words, debias: {debias}}}\n"
 
 

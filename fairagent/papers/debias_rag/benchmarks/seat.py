@@ -1,4 +1,4 @@
-"""SEAT: the association test on the vectors that an encoder makes of sentences (or, WEAT, of words).
+"""SEAT: the association test on the vectors that encoders make of sentences (or, WEAT, of words).
 
 The tests are the topics of an experiment, and its systems are encoders (`engine: {kind: dense, encoder: NAME}`).
 """
@@ -42,6 +42,7 @@ from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Topic, Usage
 
+EFFECT = "|d|"
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
 
@@ -55,15 +56,12 @@ class InContext:
 
     @property
     def name(self) -> str:
-        """See `Encoder.name`."""
         return f"{self.encoder.name} (DebiasRAG)"
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """See `Encoder.documents`."""
         return self.encoder.documents(list(map(self._shown, texts)))
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
-        """See `Encoder.queries`."""
         return self.encoder.queries(list(map(self._shown, texts)))
 
     def _shown(self, text: str) -> str:
@@ -81,10 +79,7 @@ class Associations:
     _vectors: Memo = field(default_factory=Memo)
 
     def test(self, test: TargetsAndAttributes) -> Association:
-        """What one test comes to.
-
-        Raises DataError, naming the test, where an association is not defined, and what the encoder raises.
-        """
+        """DataError, naming the test, where an association is not defined."""
         sets = (*test.targets, *test.attributes)
         # Tests share their sets.
         x, y, a, b = (self._vectors.get(texts, partial(self._encoded, texts)) for texts in sets)
@@ -95,9 +90,6 @@ class Associations:
 
     def _encoded(self, texts: Sequence[str]) -> FloatArray:
         return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
-
-
-EFFECT = "|d|"
 
 
 class SeatTests(FileSection):
@@ -113,11 +105,6 @@ class SeatTests(FileSection):
     """torch's, for the encoders."""
 
 
-def of_test(test: str) -> str:
-    """The measure that is one test's size."""
-    return f"{EFFECT} of {test}"
-
-
 @dataclass(frozen=True, slots=True)
 class Tests:
     """The tests by their names, and as topics."""
@@ -127,7 +114,6 @@ class Tests:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The four sets of each test in words."""
         return {name: Topic(name, "{}/{}, {}/{}".format(*test.categories)) for name, test in self.tests.items()}
 
 
@@ -139,7 +125,6 @@ class SeatTrial:
     systems: Mapping[str, Associations]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         association = self.systems[system].test(self.tests.tests[id])
         values = {"": {EFFECT: abs(association.effect)}}
         return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(association))
@@ -158,7 +143,6 @@ class Seat(ExperimentKind):
 
     @property
     def n(self) -> int:
-        """Nothing is ranked."""
         return 1
 
     def open(self, collection: Collection) -> Tests:
@@ -166,7 +150,6 @@ class Seat(ExperimentKind):
         return Tests(read_seat(Path(self.seat.path)), Path(self.seat.path).name)
 
     def check(self, checking: Checking) -> None:
-        """Add systems that name no encoder, and encoders that are not there."""
         for name, system in checking.systems.items():
             engine, problems = system.settings.engine, checking.problems
             if named := getattr(engine, "text_encoder", ""):
@@ -183,7 +166,6 @@ class Seat(ExperimentKind):
             check_debiasing(checking, texts)
 
     def choose(self, checking: Checking) -> Chosen:
-        """The tests that the file names."""
         if checking.subject is None:
             return Chosen()
         there = list(checking.subject.topics)
@@ -195,24 +177,19 @@ class Seat(ExperimentKind):
         return Chosen(tuple(choose_topics(self, [name for name in there if name in wanted], checking)))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """The size of the effect."""
         return (MeasureInfo(EFFECT, "the size of SEAT's effect, from 0 (fair) to 2", lower_is_better=True),)
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """The size of each test that the file names."""
-        return () if self.seat.tests == "all" else tuple(map(of_test, self.seat.tests))
+        return () if self.seat.tests == "all" else tuple(f"{EFFECT} of {test}" for test in self.seat.tests)
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """System and test -> size."""
-        return {(one.system, "", of_test(one.topic)): one.values[""][EFFECT] for one in run.answered}
+        return {(one.system, "", f"{EFFECT} of {one.topic}"): one.values[""][EFFECT] for one in run.answered}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The content of the tests, and how many partitions are looked at."""
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
 
     def trial(self, opened: Opened) -> SeatTrial:
-        """Every encoder, opened once."""
         systems = {}
         for name, system in opened.plan.systems.items():
             engine: Any = system.settings.engine
@@ -231,14 +208,13 @@ class Seat(ExperimentKind):
         )
 
     def tables(self, run: Run) -> list[Table]:
-        """Every system's tests."""
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
         tables = []
         for system in run.systems:
             paper = (run.expected or {}).get(system, {}).get("", {})
             expected = [f"expected {EFFECT}"] if paper else []
             lines = [
-                (*line, *([paper.get(of_test(line[0]))] if paper else []))
+                (*line, *([paper.get(f"{EFFECT} of {line[0]}")] if paper else []))
                 for name, *line in _lines(run)
                 if name == system
             ]
@@ -246,17 +222,14 @@ class Seat(ExperimentKind):
         return tables
 
     def remarks(self, run: Run) -> tuple[str, ...]:
-        """What d and p are."""
         return (
             "d: effect size (0 is fair); p: one-sided, the share of partitions of the targets with as large an effect",
         )
 
     def files(self, run: Run) -> Mapping[str, Table]:
-        """A line for each system and test."""
         return {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), _lines(run))}
 
     def page(self, run: Run) -> PageSection | None:
-        """The tables."""
         notes = [Note(text) for text in self.remarks(run)]
         return PageSection("SEAT", "Associations", (*notes, *self.tables(run))) if run.answered else None
 

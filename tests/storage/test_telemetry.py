@@ -1,7 +1,9 @@
-"""Spans of OpenTelemetry: collected where somebody collects them, without texts; nothing where nobody does."""
+"""Spans of OpenTelemetry and log lines as JSON: where somebody collects them, and nothing in them that was asked."""
 
 from __future__ import annotations
 
+import json
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ import pytest
 from fairagent.errors import FairAgentError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import ServerReply
+from fairagent.storage.telemetry import FIELDS, JsonLines, about_request
 
 QUERY = "lawyer with hidden words"
 ASKS = """
@@ -129,3 +132,56 @@ def test_a_failure_is_told_by_its_type_alone(exporter: Any, records: Any, key: N
 def test_nothing_is_imported_where_nobody_collects(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", ASKS], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert (ran.returncode, ran.stdout.strip()) == (0, "[]"), ran.stderr
+
+
+SECRET = "a query about somebody"
+
+
+def line(texts: bool = False, message: str = "said %s", args: Any = ("this",), **more: Any) -> dict[str, Any]:
+    record = logging.LogRecord("fairagent.x", logging.WARNING, "file", 1, message, args, more.pop("exc_info", None))
+    record.__dict__.update(more)
+    text = JsonLines(texts).format(record)
+    assert "\n" not in text
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+def raised() -> Any:
+    """A group of exceptions, one caused by another, one raised while another was handled, with notes."""
+    try:
+        try:
+            try:
+                raise KeyError(SECRET)
+            except KeyError as error:
+                error.add_note(SECRET)
+                raise ValueError(SECRET) from error
+        except ValueError as error:
+            raise ExceptionGroup(SECRET, [error, OSError(2, SECRET)]) from None
+    except ExceptionGroup:
+        return sys.exc_info()
+
+
+def test_a_line_has_time_level_event_and_the_requests_fields() -> None:
+    with about_request(request="r1"), about_request(user="ada"):
+        found = line(**{FIELDS: {"status": 200, "ms": 1.5}})
+    assert found.pop("time").endswith("+00:00")
+    assert found == {
+        "level": "warning", "logger": "fairagent.x", "event": "said this", "request": "r1", "user": "ada",
+        "status": 200, "ms": 1.5,
+    }  # fmt: skip
+    assert "request" not in line()
+
+
+@pytest.mark.parametrize("bad", ["two\nlines", "\x1b[31mred", "\u2028", "\ud800"])
+def test_no_message_breaks_a_line_or_steers_a_terminal(bad: str) -> None:
+    found = line(message="%s", args=(bad,))
+    assert "\x1b" not in found["event"]
+    assert found["level"] == "warning"
+
+
+def test_a_traceback_is_one_field_without_messages() -> None:
+    found = line(exc_info=raised())
+    assert all(told in found["traceback"] for told in ("KeyError", "ValueError", "test_telemetry.py"))
+    assert SECRET not in json.dumps(found)
+    # They are there where they are wanted.
+    assert line(texts=True, exc_info=raised())["traceback"].count(SECRET) >= 3

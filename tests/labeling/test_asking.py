@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fairagent.labeling.helpful import most_helpful, uncertainty
+from fairagent.labeling.labeler import most_helpful, uncertainty
 from fairagent.types import Ranking
 
 IDS = ("a", "b", "c", "d")

@@ -1,6 +1,8 @@
-"""Strings and ids on disk."""
+"""Ids and strings on disk, and the clock of the engine's time."""
 
 from __future__ import annotations
+
+import threading
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
+from fairagent.retrieve import base as clock
+from fairagent.retrieve.base import engine_accounts, engine_seconds, engine_time
 from fairagent.retrieve.catalog import IdTable, Strings, encode_id
 
 IDS = ["b", "a", "ab", "日本", "é", "e\u0301", "🙂", "0", "00", "x" * 255, " ", "a\x01"]
@@ -51,3 +55,46 @@ def test_strings_round_trip(tmp_path, strings):
     Strings.save(tmp_path, "words", (string.encode() for string in strings))
     loaded = Strings(tmp_path, "words")
     assert [loaded[number] for number in range(len(loaded))] == strings
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    """A clock that goes on by 1 second each time it is read."""
+    readings: list[float] = []
+
+    def read() -> float:
+        readings.append(float(len(readings)))
+        return readings[-1]
+
+    monkeypatch.setattr(clock, "perf_counter", read)
+    return readings
+
+
+def test_within_another_account_time_counts_there_alone(ticks):
+    before, accounts = engine_seconds(), engine_accounts()
+    with engine_time("bridge"):
+        with engine_time("lucene"), engine_time("lucene"):
+            ticks.extend([0.0] * 10)
+        ticks.extend([0.0] * 5)
+    # Six readings, a second each, ten seconds inside and five outside of the inner account.
+    assert engine_seconds() - before == 5 + 10 + 5
+    spent = {name: seconds - accounts.get(name, 0) for name, seconds in engine_accounts().items()}
+    assert {name: seconds for name, seconds in spent.items() if seconds} == {"lucene": 1 + 11 + 1, "bridge": 1 + 6}
+
+
+def test_each_thread_has_its_own(ticks):
+    before = engine_seconds()
+    others: list[float] = []
+
+    def work() -> None:
+        with engine_time():
+            pass
+        others.append(engine_seconds())
+
+    with engine_time():
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    # The other's reading fell between this thread's two.
+    assert others == [1]
+    assert engine_seconds() - before == 3
