@@ -37,7 +37,7 @@ from fairagent.evaluate.results import (
     published_tables,
     results_table,
 )
-from fairagent.evaluate.run import MeanExposure, Run
+from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import LinePlot, Note, p_phrase
 from fairagent.evaluate.thresholds import thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
@@ -62,12 +62,12 @@ Palette = Mapping[tuple[str, str], int]
 Record = dict[str, Any]
 
 
-def write_page(run: Run, path: Path) -> None:
+def write_page(run: Results, path: Path) -> None:
     """Write `run` as a page to `path`, which appears whole or not at all."""
     write_whole(path, page(run))
 
 
-def page(run: Run) -> str:
+def page(run: Results) -> str:
     """`run` as the text of an HTML page."""
     colors, views = palette(run), topic_views(run)
     best, section = findings(run), run.of_kind.page
@@ -246,7 +246,7 @@ class GroupBar:
     words: str
 
 
-def palette(run: Run) -> Palette:
+def palette(run: Results) -> Palette:
     """Every group's color number, the dimensions' labels one after the other."""
     groups = dict.fromkeys(
         (exposure.dimension, label)
@@ -367,7 +367,7 @@ class TopicView:
     gains: Mapping[int, tuple[float | None, ...]]
 
 
-def topic_views(run: Run) -> tuple[TopicView, ...]:
+def topic_views(run: Results) -> tuple[TopicView, ...]:
     """All topics in the order of the run (of questions the first), then those excluded before anything ran."""
     by_topic = run.by_topic
     if run.kind.classes:
@@ -389,7 +389,7 @@ def topic_views(run: Run) -> tuple[TopicView, ...]:
     return tuple(views)
 
 
-def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
+def gains(run: Results, dimension: str, measure: str) -> dict[str, dict[str, float]]:
     """System -> topic -> by how much it is better than the baseline, where both have a value."""
     gained: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
     for topic in run.counted_topics:
@@ -402,7 +402,9 @@ def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]
     return gained
 
 
-def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette) -> Markup:
+def topics_json(
+    run: Results, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette
+) -> Markup:
     """All topics for a script element: nothing in it ends that element."""
     tables = TopicTables(colors, min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes)))))
     topics = [
