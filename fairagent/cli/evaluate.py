@@ -325,7 +325,7 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     """
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.check import estimate as estimated
-    from fairagent.llm.endpoint import KEY_VARIABLE
+    from fairagent.llm.server import KEY_VARIABLE
     from fairagent.report.record import to_json
 
     # To estimate takes no key: whoever does may not have one yet.

@@ -20,7 +20,7 @@ from fairagent.errors import FairAgentError, SettingsError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm.models import Models
-from fairagent.llm.prompts.calls import Calls
+from fairagent.llm.prompts import Calls
 from fairagent.settings import BudgetSettings, Price, Section, Settings
 from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo

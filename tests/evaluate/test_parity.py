@@ -121,7 +121,7 @@ def test_ir_measures_gives_the_values_of_an_experiment(folder: Path, run: Result
 
 @pytest.mark.parametrize("dimension", ["gender", "era"])
 def test_the_track_gives_the_values_of_an_experiment(folder: Path, collection: Collection, dimension: str) -> None:
-    """Every document has a page here; documents without one are another matter (docs/differences.md)."""
+    """Every document has a page here; documents without one are another matter (docs/reference/differences.md)."""
     labels = collection.groups.labels(dimension)
     world = collection.population.get(dimension)
     one = Dimension(dimension, ("@UNKNOWN", *labels), tuple(world[label] for label in labels) if world else None)

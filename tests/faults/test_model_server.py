@@ -34,7 +34,7 @@ from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
-from fairagent.search.refine.llm import LlmRefiner
+from fairagent.search.refine.asking import LlmRefiner
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 CANARY = "sk-canary-0123456789abcdef"

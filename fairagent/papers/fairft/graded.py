@@ -38,8 +38,7 @@ from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm import Model, ModelRequest
 from fairagent.llm.models import Models
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.fairft.run import trained_model
 from fairagent.papers.fairft.settings import OPENING

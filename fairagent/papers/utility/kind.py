@@ -28,8 +28,7 @@ from fairagent.evaluate.kind import (
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.measures.expected_exposure import Line, fitted_line
 from fairagent.measures.parse import label_of
 from fairagent.papers.utility.measures import PairedTest, paired_test, pearson

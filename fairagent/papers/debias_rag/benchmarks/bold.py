@@ -36,7 +36,7 @@ from fairagent.evaluate.questions import (
 )
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case
 from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardGap, RegardShares, regard_gap
 from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
 from fairagent.settings import read_yaml

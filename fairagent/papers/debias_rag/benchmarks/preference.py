@@ -30,12 +30,10 @@ from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_co
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.llm import Model, Reply
-from fairagent.llm.asking import valid_reply
+from fairagent.llm.exchange import valid_reply
 from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Calls, Case
-from fairagent.llm.reply import one_of
-from fairagent.llm.request import estimate_tokens
+from fairagent.llm.prompts import Calls, Case, Prompts
+from fairagent.llm.request import estimate_tokens, one_of
 from fairagent.papers.debias_rag.benchmarks.items import (
     BLANK,
     LM_SCORE,
