@@ -23,7 +23,7 @@ from fairagent.errors import (
 )
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.run import Results, load_run
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error
 from fairagent.llm import ModelRequest, Reply, ask
@@ -241,7 +241,7 @@ def test_20_a_correction_does_not_grow():
     assert "first first" not in second[1][1]
 
 
-def bench_run(folder: Path, **model: Any) -> Run:
+def bench_run(folder: Path, **model: Any) -> Results:
     """A small benchmark of stereotypes, judged by the server's model."""
     text = bench.write_stereoset(folder / "benchmark.txt").read_text(encoding="utf-8")
     if "context" in model:
