@@ -30,7 +30,7 @@ from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
-from fairagent.llm.reply import Reply
+from fairagent.llm.request import Reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
