@@ -51,7 +51,6 @@ GONE: dict[str, str] = {
     "label --by model": "use --by classifier or --by words",
     "label --write": "put the printed lines into the collection's file",
     "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
-    "ReplayModel": "the cache of replies answers what was answered before; ScriptedModel has a script",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
