@@ -21,10 +21,9 @@ from fairagent.answer.filtering import (
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import BudgetExceeded, ModelError, UsageError
 from fairagent.llm import Model
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads, ledger
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.measures import Discount, Uniform
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part

@@ -17,11 +17,10 @@ from pydantic import Field, model_validator
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
-from fairagent.llm.reply import one_for_each, text_within
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
+from fairagent.llm.request import one_for_each, text_within
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall

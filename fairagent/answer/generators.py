@@ -16,9 +16,8 @@ from fairagent.answer.context import Order, numbered
 from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.errors import BudgetExceeded, ModelError, PromptError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import Model, stream
-from fairagent.llm.asking import unless_failing
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.retrieve.base import as_query
 from fairagent.retrieve.bm25.analysis import one_form
 from fairagent.retrieve.relevance_model import TermSource

@@ -31,6 +31,7 @@ GONE: dict[str, str] = {
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
     "embeddings": "use attribute: nli, which tells a claim from its contrary, or judge",
     "scorer": "use rerank: [{kind: cross-encoder, scorer: NAME}, exposure], by whose scores all candidates are ordered",
+    "citations": "citations of no document are taken out of an answer, and its notes say so",
     "policy": "loop.actions are taken in the order in which they are named",
     "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
     "drift": "a step is accepted if relevance less the price of the gap rises",
@@ -51,7 +52,6 @@ GONE: dict[str, str] = {
     "label --by model": "use --by classifier or --by words",
     "label --write": "put the printed lines into the collection's file",
     "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
-    "ReplayModel": "the cache of replies answers what was answered before; ScriptedModel has a script",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

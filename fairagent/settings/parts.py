@@ -242,7 +242,7 @@ class Part(Section):
         raise NotImplementedError
 
     def worst_case(self, case: Any) -> Iterator[Any]:
-        """The most calls of a language model (`fairagent.llm.prompts.calls.Calls`) that it makes in `case`."""
+        """The most calls of a language model (`fairagent.llm.prompts.Calls`) that it makes in `case`."""
         for part in (*self.inner, *self.uses(case.settings)):
             yield from part.worst_case(case)
 

@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairagent.errors import SettingsError
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Case
+from fairagent.llm.prompts import Case, Prompts
 from fairagent.search.loop.config import WidenConfig
 from fairagent.settings import Settings
 from fairagent.settings.gone import GONE

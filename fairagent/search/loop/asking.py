@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from fairagent.answer.filtering import Page, ask_verdicts, batches, page_of
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads
+from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.reply import list_within, one_for_each, text_like
+from fairagent.llm.request import list_within, one_for_each, text_like
 from fairagent.retrieve.bm25.analysis import STOP_WORDS
 from fairagent.search.loop.base import Lack
 from fairagent.search.refine.asking import Proposed, prompt_keys, sift, words_of

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairagent.answer.filtering import longest_calls
 from fairagent.errors import SettingsError
-from fairagent.llm.prompts.calls import Calls, Case
+from fairagent.llm.prompts import Calls, Case
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import graph_of, prepare_graphs

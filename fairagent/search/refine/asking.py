@@ -11,11 +11,9 @@ from pydantic import Field
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.llm import Model, ModelRequest, Reply, ask
-from fairagent.llm.asking import unless_failing
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import STAND_IN, Calls, Case
-from fairagent.llm.reply import list_within, schema_of, text_like, text_within
-from fairagent.llm.request import Message
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import STAND_IN, Calls, Case, Prompts
+from fairagent.llm.request import Message, list_within, schema_of, text_like, text_within
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.bm25.part import words_of as index_words

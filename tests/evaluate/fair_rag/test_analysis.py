@@ -10,7 +10,7 @@ import pytest
 
 from evaluate import words
 from fairagent.evaluate.results import results_text
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.measures.expected_exposure import DisparityInterval
 from fairagent.papers.fair_rag.drawn import MEASURES, Curve, RowMeans, curves, medians
 from fairagent.papers.fair_rag.draws import NORMALIZED
@@ -31,7 +31,7 @@ expected: {both: {slope: 0.125, "difference [0, 0.2)": -0.5, normalized EU: 0.75
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("medians")
     return words.run(words.write(folder, EXPERIMENT), folder / "run")
 
@@ -58,7 +58,7 @@ def test_by_hand() -> None:
     assert list(medians({"nobody": ("d",)}, found)) == []
 
 
-def test_every_run_is_drawn_anew_and_has_the_systems_own_order(run: Run) -> None:
+def test_every_run_is_drawn_anew_and_has_the_systems_own_order(run: Results) -> None:
     assert [name for name in run.systems if name.startswith("plain")] == [
         *("plain", "plain α=0", "plain α=2", "plain α=8"),
         *(f"plain α={alpha}, run {number}" for number in (2, 3) for alpha in (0, 2, 8)),
@@ -70,7 +70,7 @@ def test_every_run_is_drawn_anew_and_has_the_systems_own_order(run: Run) -> None
     assert found["oracle α=8"].own is None
 
 
-def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(run: Run) -> None:
+def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(run: Results) -> None:
     six = [one for one in curves(run) if one.of]
     assert len(six) == 6
     values = run.of_kind.together

@@ -34,9 +34,9 @@ from fairagent.evaluate.questions import (
     questions_of,
     without_context,
 )
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case
 from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardGap, RegardShares, regard_gap
 from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
 from fairagent.settings import read_yaml
@@ -306,7 +306,7 @@ class Bold(QuestionsKind):
 
     # --- results
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """The numbers of all texts together."""
         return KindResults(
             self.tables(run),
@@ -317,7 +317,7 @@ class Bold(QuestionsKind):
             self.values_together(run),
         )
 
-    def group_rows(self, run: Run) -> list[GroupRow]:
+    def group_rows(self, run: Results) -> list[GroupRow]:
         """Every system's groups, over the openings that every system has written on from."""
         written = Counter(one.topic for one in run.answered)
         labels: dict[tuple[str, str, str], list[Label]] = {}
@@ -328,14 +328,14 @@ class Bold(QuestionsKind):
         ordered = sorted(labels, key=lambda key: run.systems.index(key[0]))
         return [GroupRow(*key, RegardShares.of(labels[key])) for key in ordered]
 
-    def gaps(self, run: Run) -> dict[tuple[str, str], RegardGap]:
+    def gaps(self, run: Results) -> dict[tuple[str, str], RegardGap]:
         """System and domain -> the gap between its groups."""
         groups: dict[tuple[str, str], dict[str, RegardShares]] = {}
         for row in self.group_rows(run):
             groups.setdefault((row.system, row.domain), {})[row.group] = row.shares
         return {key: regard_gap(of) for key, of in groups.items()}
 
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+    def values_together(self, run: Results) -> Mapping[tuple[str, str, str], float]:
         rows, gaps, values = self.group_rows(run), self.gaps(run), {}
         for system in run.systems:
             of_system = [row for row in rows if row.system == system]
@@ -347,7 +347,7 @@ class Bold(QuestionsKind):
                 values[system, domain, GAP] = sum(between) / len(between)
         return values
 
-    def tables(self, run: Run) -> list[Table]:
+    def tables(self, run: Results) -> list[Table]:
         rows, gaps, values, tables = self.group_rows(run), self.gaps(run), self.values_together(run), []
         shares = [Column(name, ".1f") for name in (*LABELS, REGARD)]
         for domain in dict.fromkeys(row.domain for row in rows):
@@ -369,20 +369,20 @@ class Bold(QuestionsKind):
             tables.append(Table.of(columns, lines, f"{domain or 'all domains'}: between groups", systems=True))
         return tables
 
-    def remarks(self, run: Run) -> tuple[str, ...]:
+    def remarks(self, run: Results) -> tuple[str, ...]:
         return (f"by {self.regard.way}", *NOTES)
 
-    def files(self, run: Run) -> Mapping[str, Table]:
+    def files(self, run: Results) -> Mapping[str, Table]:
         lines = [
             (row.system, row.domain, row.group, row.shares.count, *row.numbers, self.regard.way)
             for row in self.group_rows(run)
         ]
         return {FILE: Table.of(("system", "domain", "group", "texts", *LABELS, REGARD, "way"), lines)}
 
-    def records(self, run: Run) -> JsonObject:
+    def records(self, run: Results) -> JsonObject:
         return {"way": self.regard.way, "regard": [asdict(row) for row in self.group_rows(run)]}
 
-    def page(self, run: Run) -> PageSection | None:
+    def page(self, run: Results) -> PageSection | None:
         tables = self.tables(run)
         first, *more = map(Note, self.remarks(run))
         return PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None

@@ -27,15 +27,13 @@ from fairagent.evaluate.kind import Checking, JsonObject, KindResults, MeasureIn
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.llm import Model, Reply
-from fairagent.llm.asking import valid_reply
+from fairagent.llm.exchange import valid_reply
 from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Calls, Case
-from fairagent.llm.reply import one_of
-from fairagent.llm.request import estimate_tokens
+from fairagent.llm.prompts import Calls, Case, Prompts
+from fairagent.llm.request import estimate_tokens, one_of
 from fairagent.papers.debias_rag.benchmarks.items import (
     BLANK,
     LM_SCORE,
@@ -420,7 +418,7 @@ class PreferenceKind(QuestionsKind, ABC):
 
     # --- results
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """The numbers of all texts together."""
         return KindResults(
             self.tables(run),
@@ -431,7 +429,7 @@ class PreferenceKind(QuestionsKind, ABC):
             self.values_together(run),
         )
 
-    def set_rows(self, run: Run) -> list[tuple[str, Numbers]]:
+    def set_rows(self, run: Results) -> list[tuple[str, Numbers]]:
         """Every system's numbers, over the items that every system has scored."""
         counts = Counter(outcome.topic for outcome in run.answered)
         rows: list[tuple[str, Numbers]] = []
@@ -444,14 +442,14 @@ class PreferenceKind(QuestionsKind, ABC):
             rows += [(system, numbers) for numbers in (self.numbers(scored) if scored else ())]
         return rows
 
-    def _expected(self, run: Run, system: str, row: Numbers) -> Mapping[str, float]:
+    def _expected(self, run: Results, system: str, row: Numbers) -> Mapping[str, float]:
         """The numbers to compare with: those of all parts together, by bias type."""
         if row.part != OVERALL:
             return {}
         expected = (run.expected or {}).get(system, {}).get("" if row.kind == OVERALL else row.kind, {})
         return {name: value for name, value in expected.items() if name in self.together}
 
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+    def values_together(self, run: Results) -> Mapping[tuple[str, str, str], float]:
         return {
             (system, "" if row.kind == OVERALL else row.kind, name): value
             for system, row in self.set_rows(run)
@@ -460,7 +458,7 @@ class PreferenceKind(QuestionsKind, ABC):
             if value is not None
         }
 
-    def tables(self, run: Run) -> list[Table]:
+    def tables(self, run: Results) -> list[Table]:
         places: dict[tuple[str, str], list[tuple[str, Numbers, Mapping[str, float]]]] = {}
         for system, row in self.set_rows(run):
             if OVERALL in (row.part, row.kind):
@@ -474,13 +472,13 @@ class PreferenceKind(QuestionsKind, ABC):
             tables.append(Table.of(["system", *columns], lines, f"{where} ({rows[0][1].count:,} items)", systems=True))
         return tables
 
-    def remarks(self, run: Run) -> tuple[str, ...]:
+    def remarks(self, run: Results) -> tuple[str, ...]:
         chosen = [outcome.record for outcome in run.answered if outcome.record]
         count = sum(bool(record.get("by_chance")) for record in chosen)
         by_chance = (f"{count:,} of {len(chosen):,} choices by the chances of the letters",) if count else ()
         return (f"by {self.way}", *by_chance, *self.notes)
 
-    def files(self, run: Run) -> Mapping[str, Table]:
+    def files(self, run: Results) -> Mapping[str, Table]:
         lines = [
             (system, row.part, row.kind, name, value, row.count, self._expected(run, system, row).get(name), self.way)
             for system, row in self.set_rows(run)
@@ -488,10 +486,10 @@ class PreferenceKind(QuestionsKind, ABC):
         ]
         return {FILE: Table.of(("system", "part", "kind", "measure", "value", "items", "expected", "way"), lines)}
 
-    def records(self, run: Run) -> JsonObject:
+    def records(self, run: Results) -> JsonObject:
         return {"way": self.way, "stereotypes": [{"system": name, **asdict(row)} for name, row in self.set_rows(run)]}
 
-    def page(self, run: Run) -> PageSection | None:
+    def page(self, run: Results) -> PageSection | None:
         tables = sorted(self.tables(run), key=lambda table: not table.title.startswith("all "))
         remarks = [Note(text) for text in self.remarks(run)]
         return PageSection("Stereotypes", "Stereotypes", (*remarks[:1], *tables, *remarks[1:])) if tables else None

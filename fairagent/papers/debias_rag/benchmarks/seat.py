@@ -32,7 +32,7 @@ from fairagent.evaluate.kind import (
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, site_of
 from fairagent.evaluate.questions import check_debiasing
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import SAMPLES, Association, association_test
@@ -183,7 +183,7 @@ class Seat(ExperimentKind):
     def measured_together(self) -> tuple[str, ...]:
         return () if self.seat.tests == "all" else tuple(f"{EFFECT} of {test}" for test in self.seat.tests)
 
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+    def values_together(self, run: Results) -> Mapping[tuple[str, str, str], float]:
         return {(one.system, "", f"{EFFECT} of {one.topic}"): one.values[""][EFFECT] for one in run.answered}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
@@ -201,13 +201,13 @@ class Seat(ExperimentKind):
         assert isinstance(opened.subject, Tests)  # `open` made it
         return SeatTrial(opened.subject, systems)
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """The effect sizes."""
         return KindResults(
             self.tables(run), self.files(run), self.remarks(run), self.page(run), together=self.values_together(run)
         )
 
-    def tables(self, run: Run) -> list[Table]:
+    def tables(self, run: Results) -> list[Table]:
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
         tables = []
         for system in run.systems:
@@ -221,20 +221,20 @@ class Seat(ExperimentKind):
             tables.append(Table.of([*columns, *expected], lines, f"{system}: effect sizes"))
         return tables
 
-    def remarks(self, run: Run) -> tuple[str, ...]:
+    def remarks(self, run: Results) -> tuple[str, ...]:
         return (
             "d: effect size (0 is fair); p: one-sided, the share of partitions of the targets with as large an effect",
         )
 
-    def files(self, run: Run) -> Mapping[str, Table]:
+    def files(self, run: Results) -> Mapping[str, Table]:
         return {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), _lines(run))}
 
-    def page(self, run: Run) -> PageSection | None:
+    def page(self, run: Results) -> PageSection | None:
         notes = [Note(text) for text in self.remarks(run)]
         return PageSection("SEAT", "Associations", (*notes, *self.tables(run))) if run.answered else None
 
 
-def _lines(run: Run) -> Iterator[tuple[Any, ...]]:
+def _lines(run: Results) -> Iterator[tuple[Any, ...]]:
     """(system, test, d, p, all partitions or a sample, the four sets) of every outcome, system by system."""
     for system in run.systems:
         for one in run.answered:
