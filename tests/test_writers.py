@@ -22,10 +22,6 @@ EXCEPTIONS = {
     "retrieve/ann.py": {"write_index"},
     "papers/fairft/train.py": {"save_pretrained"},
     # A model that a call of Python puts where it is told to.
-    # Copies in a folder that passes, which `init` has just made; those that are kept are written whole.
-    "collection/named_datasets.py": {"open"},
-    "collection/prepared.py": {"write_text"},
-    # Links to the files of an index, or copies, in a workshop, which is refused where a link is in it.
     # A file without a name.
     "guests/local/server.py": {"TemporaryFile"},
     # /dev/null in the place of a closed output.

@@ -15,13 +15,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.errors import BudgetExceeded, DataError, ModelError, ReplyError, ReplyInvalid, UsageError
+from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
-from fairagent.llm.reply import one_for_each, text_within
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
+from fairagent.llm.request import one_for_each, text_within
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
@@ -33,14 +32,8 @@ from fairagent.types.common import GROUP_REMOVED, REMOVED, Alarm, Compat, withou
 LONGEST_TEXT = 8000
 """Characters of a document that a model sees: a passage of 512 tokens has about 2,500."""
 LONGEST_TITLE = 300
-LARGEST_CALL = 40_000
-"""Bytes of all documents of one call; with the longest query they fit into a prompt (64 kB)."""
-
-ID_DIGITS = 12
 TEMPERATURE = 0.0
 """The paper's: the same documents are to get the same verdicts."""
-LONGEST_REASON = 200
-"""Characters of a model's reason that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,7 @@ def call_ids(prompt: str, variables: Sequence[str], pages: Sequence[Page]) -> tu
     content = json.dumps([prompt, *variables, *([page.title, page.text] for page in pages)])
     digest = hashlib.sha256(content.encode()).hexdigest()
     places = range(len(pages))
-    return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:ID_DIGITS] for place in places)
+    return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:12] for place in places)
 
 
 def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: Any) -> Iterator[Calls]:
@@ -100,12 +93,12 @@ def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: 
 
 
 def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:
-    """The pages in their order, at most `most` (>= 1) and 40,000 bytes of them at a time."""
+    """The pages in their order, at most `most` (>= 1) and 40,000 bytes of them at a time: what fits into a prompt."""
     batch: list[Page] = []
     size = 0
     for page in pages:
         more = len(json.dumps([page.title, page.text], ensure_ascii=False).encode())
-        if batch and (len(batch) == most or size + more > LARGEST_CALL):
+        if batch and (len(batch) == most or size + more > 40_000):
             yield tuple(batch)
             batch, size = [], 0
         batch.append(page)
@@ -174,7 +167,7 @@ def check_ids(expected: Sequence[str], ids: Sequence[str]) -> None:
 def reason_text(reason: str) -> str:
     """A model's reason as one short line."""
     text = " ".join(visible(reason).split())
-    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]} ..."
+    return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
 class Filter(Protocol):
@@ -245,7 +238,7 @@ class FairFilter:
     refusal; an overloaded server): "keep" it, its verdict noting so, "drop" it, or "fail" with the model's error.
     `compat="authors"` asks the paper's two questions and no more (templates `paper_...`), and reads replies as the
     released code does (`parse_verdict`): what cannot be read has not passed, so `on_error` is about failed calls alone;
-    it needs `batch=1`. Raises UsageError for values that make no sense.
+    it needs `batch=1`.
     """
 
     model: Model
@@ -255,12 +248,6 @@ class FairFilter:
     utility: bool = True
     on_error: Literal["keep", "drop", "fail"] = "keep"
     compat: Compat = None
-
-    def __post_init__(self) -> None:
-        if self.batch < 1 or self.workers < 1:
-            raise UsageError(f"FairFilter: batch {self.batch} and workers {self.workers} must be 1 or more")
-        if self.compat and self.batch != 1:
-            raise UsageError(f"FairFilter: compat={self.compat!r} judges documents one by one; set batch to 1")
 
     def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
         """The documents that stay, in their order, with a verdict on every one; none at all may stay.
@@ -370,7 +357,7 @@ def removals(
     """What each group lost to a filter, a `Removal` for each dimension and label, unknown first.
 
     `labels` are the known labels of each dimension, `memberships` (k, 1 + g) its rows for the documents that were
-    filtered, in the order of the `verdicts`. Raises DataError where the shapes do not fit.
+    filtered, in the order of the `verdicts`.
 
     >>> verdicts = [Verdict("d1", True, True, None), Verdict("d2", False, False, False)]
     >>> rows = np.array([[0, 1, 0], [0, 0.5, 0.5]])
@@ -384,12 +371,6 @@ def removals(
     groups: list[Removal] = []
     for dimension, known in labels.items():
         rows = np.asarray(memberships[dimension], dtype=np.float64)
-        expected = (len(verdicts), 1 + len(known))
-        if rows.shape != expected:
-            raise DataError(
-                f"memberships of {dimension} have shape {rows.shape}, expected {expected}: a row a verdict, a column "
-                "for unknown and for each label"
-            )
         pairs = zip([UNKNOWN, *known], rows.sum(axis=0), gone @ rows, strict=True)
         groups += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
     return tuple(groups)

@@ -33,12 +33,14 @@ def demo(
     from fairagent.report.story import answer_body, sources_table, story
     from fairagent.report.text import verdict_text
     from fairagent.search.pipeline import build, open_site
+    from fairagent.storage.files import write_whole
 
     file = write_demo(folder, people=people)
     site = open_site(file, folder / "index", Settings())
     chosen = {} if target is None else {"target": options.target_of(target)}
     if chosen:
-        site = replace(site, collection=replace(site.collection, **load_settings(overrides=chosen, environ={}).given))
+        target_set = load_settings(overrides=chosen, environ={}).target
+        site = replace(site, collection=replace(site.collection, target=target_set))
     ensure_indexes(site)
     agent = build(site)
     fused = [FUSED] if agent.settings.engine.inner else []
@@ -51,7 +53,7 @@ def demo(
         "systems": systems,
         **chosen,
     }
-    (folder / "experiment.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False), encoding="utf-8")
+    write_whole(folder / "experiment.yaml", yaml.safe_dump(experiment, sort_keys=False))
     run, _ = carried_out(check_experiment(folder / "experiment.yaml"), folder / "run", new=True)
     print_results(run, as_json)
     if as_json:

@@ -192,7 +192,7 @@ def check_plugins() -> Iterator[Check]:
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     """Key and address of the language model, and its name, are there where a part of the settings asks one."""
-    from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
+    from fairagent.llm.server import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
     from fairagent.search.pipeline import parts_of
 
     if environ.get(KEY_VARIABLE):

@@ -39,9 +39,6 @@ def index(
     device: Annotated[
         str, option("--device", "Where embeddings are computed: cpu, cuda, cuda:1, mps.", "NAME")
     ] = "cpu",
-    workers: Annotated[
-        int, option("--workers", "Processes that embed on a CPU. (default: 0, one a core)", "N", min=0)
-    ] = 0,
     as_json: options.AsJson = False,
 ) -> None:
     """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
@@ -55,7 +52,7 @@ def index(
     chosen = of.chosen()
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
         chosen = replace(of, assignments=[*(of.assignments or ()), f"engine={engine}"]).chosen()
-    site = replace(open_site(settings=chosen), device=device, workers=workers)
+    site = replace(open_site(settings=chosen), device=device)
     if chosen.engine.on_server:
         raise UsageError(f"engine {chosen.engine} is searched where it is, and fairagent writes to no server")
     if chosen.engine.foreign:

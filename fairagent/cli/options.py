@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from fairagent.collection import Collection
-    from fairagent.llm.prompts.calls import Calls
+    from fairagent.llm.prompts import Calls
     from fairagent.retrieve.site import Site
     from fairagent.settings.models import Price
     from fairagent.types import Query

@@ -38,11 +38,6 @@ Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
 """How values become labels: "join" for the spellings of all dimensions, or dimension -> "join" or value -> label (or a
 list of labels, an empty one for none), as `map` of a collection file."""
 JOIN = "join"
-MANY_GROUPS = 12
-LARGEST_ERRORS = 1 << 24
-"""Bytes of a file of label errors."""
-SMALL_GROUP = 0.01
-"""Of the documents that have a label."""
 
 
 class LabelReader:
@@ -263,21 +258,17 @@ def group_notes(dimension: str, sizes: Mapping[str, float]) -> list[str]:
     total, notes = sum(sizes.values()), []
     ordered = sorted(sizes, key=lambda label: -sizes[label])
     named = {label: f"{label} {100 * sizes[label] / total:.2g} %" for label in ordered}
-    if len(sizes) > MANY_GROUPS:
+    if len(sizes) > 12:
         there = listed(list(named.values()))
         notes.append(f"{dimension!r} has {len(sizes):,} groups, too many for one page to show each: {there}")
-    if small := [text for label, text in named.items() if sizes[label] < SMALL_GROUP * total]:
+    if small := [text for label, text in named.items() if sizes[label] < 0.01 * total]:
         few = f"less than 1 % of the labeled documents are in these groups of {dimension!r}"
         notes.append(f"{few}, so read little into them: {listed(small)}")
     return notes
 
 
 def joins(map: Mapping[str, Sequence[str]]) -> str:
-    """A map of spellings in one line.
-
-    >>> joins({"F": ("female",), "Female": ("female",), "N/A": ()})
-    'F, Female -> female; N/A -> no label'
-    """
+    """A map of spellings in one line."""
     sources: dict[str, list[str]] = {}
     for value, labels in map.items():
         sources.setdefault(" and ".join(labels) or "no label", []).append(value)
@@ -347,7 +338,7 @@ class LabelErrors(Section):
 def read_label_errors(path: Path) -> LabelErrors:
     """Read such a file; DataError where it is not there or is none."""
     try:
-        return validate(LabelErrors, parse_json(file_text(path, LARGEST_ERRORS)), str(path))
+        return validate(LabelErrors, parse_json(file_text(path, 1 << 24)), str(path))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: no file of label errors ({error}); `fairagent label` writes one") from None
 

@@ -16,8 +16,8 @@ from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.track import find_track_files
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.prompts import Prompts
+from fairagent.llm.server import Endpoint
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.digests import file_digest

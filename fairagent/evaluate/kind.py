@@ -20,7 +20,7 @@ from fairagent.errors import FairAgentError, SettingsError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm.models import Models
-from fairagent.llm.prompts.calls import Calls
+from fairagent.llm.prompts import Calls
 from fairagent.settings import BudgetSettings, Price, Section, Settings
 from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
@@ -29,7 +29,7 @@ from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.evaluate.plan import Plan, SystemPlan
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.run import Results
 
 
 JsonObject = dict[str, Any]
@@ -418,7 +418,7 @@ class ExperimentKind(Section, ABC):
         """The outcomes, (topic, system) -> outcome, with values that need other rows; `topics` are done in all rows."""
         return outcomes
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """What it shows of a run besides the comparisons."""
         return KindResults()
 

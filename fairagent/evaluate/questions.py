@@ -34,8 +34,7 @@ from fairagent.evaluate.kind import (
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, System, SystemPlan, build_systems
 from fairagent.llm import Message, Model, ModelRequest
-from fairagent.llm.prompts import Prompt, Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompt, Prompts
 from fairagent.search.pipeline import answering_parts
 from fairagent.settings import Settings
 from fairagent.types import Answer, Topic

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm.exchange import exchanged
@@ -26,7 +26,7 @@ class Budget:
     """Limits on calls, tokens, US dollars and seconds (from now), shared by all threads; None is no limit.
 
     A request reserves the most it can take. Where that would go over a limit only because of what other requests in
-    the air have reserved, it waits for them; so no limit is ever passed, and none is given up while it can be kept.
+    the air have reserved, it waits for them; so no limit is ever passed, and none is given up while it can be held.
     """
 
     def __init__(self, limits: BudgetSettings | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -45,7 +45,7 @@ class Budget:
         Raises BudgetExceeded, naming the limit, where there is none here, or in the `Limit` of this work.
         """
         limit = _limit.get()
-        share = limit.reserve(tokens, dollars) if limit else None
+        share = limit(tokens, dollars) if limit else None
         most = {"tokens": float(tokens), "dollars": dollars or 0.0}
         try:
             with self._changed:
@@ -118,22 +118,12 @@ def _exceeded(unit: str, limit: float, state: str) -> BudgetExceeded:
     )
 
 
-class Share(Protocol):
-    """What one request has reserved of a `Limit`."""
+Limit = Callable[[int, float | None], Any]
+"""A limit besides the budget on the calls of some work, such as that of the user whom it is done for.
 
-    def settle(self, tokens: int, dollars: float) -> None:
-        """The request took this much."""
-
-    def give_back(self) -> None:
-        """There was no request."""
-
-
-class Limit(Protocol):
-    """A limit besides the budget on the calls of some work, such as that of the user whom it is done for."""
-
-    def reserve(self, tokens: int, dollars: float | None) -> Share:
-        """Room for one request of at most `tokens` and `dollars` (None: not known); BudgetExceeded without."""
-
+It is called with the most tokens and dollars (None: not known) that a request may take, and raises BudgetExceeded where
+there is no room; else what it returns has `settle(tokens, dollars)`, and `give_back()` for a request that is not sent.
+"""
 
 _limit: ContextVar[Limit | None] = ContextVar("limit", default=None)
 

@@ -224,7 +224,7 @@ class ReplyCache:
                     if not self._warned:
                         self._warned = True
                         reason = _reason(error)
-                        log.warning("the cache in %s cannot be used (%s); replies are not kept", self.folder, reason)
+                        log.warning("the cache in %s cannot be used (%s); replies are not stored", self.folder, reason)
                     break
         return None
 

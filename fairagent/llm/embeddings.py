@@ -16,9 +16,8 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
 from fairagent.llm.cache import ReplyCache, key_of
-from fairagent.llm.endpoint import Body, TokenCount, read_body
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.server import Call, ServerModel
+from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
@@ -59,21 +58,13 @@ def _vectors(entries: object, count: int) -> Vectors | str:
     """The vectors in the order of their texts, or what is wrong with them."""
     try:
         items = sorted(_EMBEDDINGS.validate_python(entries), key=lambda item: item.index)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        return f"vectors of another form; a list of numbers with its index was expected (data.{where})"
-    if len(items) != count:
-        return f"{len(items):,} vectors; {count:,} were expected, one a text"
+        with np.errstate(over="ignore"):
+            vectors = np.array([item.embedding for item in items], dtype=np.float32)
+    except ValueError:
+        return "vectors of another form, or of several lengths; lists of as many numbers, each with its index, expected"
     if [item.index for item in items] != list(range(count)):
-        return f"vectors that are not numbered from 0 to {count - 1}, as was expected"
-    lengths = sorted({len(item.embedding) for item in items})
-    if len(lengths) > 1:
-        return f"vectors of {lengths[0]:,} and of {lengths[-1]:,} numbers; one length was expected"
-    with np.errstate(over="ignore"):
-        vectors = np.array([item.embedding for item in items], dtype=np.float32)
-    if not np.isfinite(vectors).all():
-        return "numbers that are not finite; vectors of finite ones were expected"
-    return vectors
+        return f"{len(items):,} vectors; {count:,} were expected, one a text, numbered from 0"
+    return vectors if np.isfinite(vectors).all() else "numbers that are not finite"
 
 
 class EmbeddingModel(ServerModel):

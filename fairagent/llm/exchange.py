@@ -1,6 +1,7 @@
-"""`Exchange`: what a model was sent and what it replied, for listeners; transcripts: exchanges as JSON lines in a file.
+"""`ask`, which returns a validated reply; and `Exchange`: what a model was sent and replied, for transcripts.
 
-A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`).
+A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`). A
+transcript has exchanges as JSON lines.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
-from fairagent.errors import ReplyTruncated, UsageError
-from fairagent.llm.request import Message, ModelReply, ModelRequest
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyTruncated, UsageError
+from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, Reply, read_reply
 from fairagent.storage.files import LineFile, explained, open_to_read, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
 from fairagent.types import Usage
@@ -217,3 +219,84 @@ def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
             yield _EXCHANGE.validate_python(entry) if entry.pop("exchange") == 1 else None
         except (ValueError, AttributeError, KeyError):
             yield None
+
+
+CORRECTIONS = 2
+"""How often a model may correct an invalid reply. A correction is a new request, not a retry."""
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Reply)
+
+OnError = Literal["keep", "drop", "fallback", "fail"]
+"""What a stage may do; each allows those that make sense for it.
+
+keep: what was there before stays as it is, or what has come of the reply. drop: what has no verdict is left out.
+fallback: what works without a model takes its place. fail: the error is raised, and ends the query, topic or item.
+Whichever it is, it is in the trace.
+"""
+
+
+def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
+    """The model's answer as a `reply`, and its usage.
+
+    The answer is always validated here, whatever the server promises. An invalid one may be corrected twice: the
+    same request with the last error named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
+    text where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
+    """
+    value, answer = valid_reply(model, replace(request, reply=reply))
+    return value, answer.usage
+
+
+def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
+    """The reply that `request` describes, and the answer that holds it, with the usage of all calls; see `ask`."""
+    total, current, corrections = Usage(), request, CORRECTIONS
+    while True:
+        try:
+            answer = attempt(partial(model.complete, current))
+            total = total + answer.usage
+            value = read_reply(request, answer.text)
+            return value, answer if current is request else answer.with_usage(total.whole)
+        except (ModelError, BudgetExceeded) as error:
+            total = error.usage = total + error.usage
+            if not isinstance(error, ReplyInvalid) or error.final or not corrections:
+                error.usage = replace(total, unusable=total.calls)
+                if isinstance(error, ReplyInvalid):
+                    error.final = True
+                    mark_unusable(str(error))
+                raise
+            corrections -= 1
+            note = f"Your previous reply could not be used: {error}.\nReply again, with the JSON object alone."
+            mark_unusable(str(error), note)
+            current = with_note(request, note)
+
+
+def with_note(request: ModelRequest, note: str) -> ModelRequest:
+    """The request with a note at its end."""
+    # In the last message: two user messages in a row would upset some chat templates.
+    *before, (role, text) = request.messages
+    return replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
+
+
+def unless_failing(
+    ask: Callable[[], T],
+    on_error: OnError,
+    otherwise: Callable[[ModelError | BudgetExceeded], T],
+    unpaid: bool = False,
+) -> T:
+    """What `ask` returns, or where its model gave no usable reply what `otherwise` makes of the error.
+
+    FatalModelError (key, quota, unknown model) is always raised, and all else with "fail"; BudgetExceeded too, unless
+    the stage works `unpaid`, without a model.
+
+    >>> def ask() -> str:
+    ...     raise ModelError("not now")
+    >>> unless_failing(ask, "keep", lambda error: f"as it was ({error})")
+    'as it was (not now)'
+    """
+    try:
+        return ask()
+    except (ModelError, BudgetExceeded) as error:
+        fatal = isinstance(error, FatalModelError) or (isinstance(error, BudgetExceeded) and not unpaid)
+        if fatal or on_error == "fail":
+            raise
+        return otherwise(error)

@@ -14,10 +14,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from fairagent.errors import BackendUnavailable, DataError, FatalModelError, ModelError
 from fairagent.llm.budget import Budget, in_threads
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.endpoint import Body, TokenCount, read_body
 from fairagent.llm.openai import LogProbability
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.server import Call, ServerModel
+from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
 from fairagent.settings import ModelSettings, plugins
 from fairagent.types import FloatArray, Usage
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError
-from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Budget, Ledger, charged
-from fairagent.llm.request import Model, ModelReply, ModelRequest, read_reply, stream
+from fairagent.llm.exchange import valid_reply
+from fairagent.llm.request import ModelReply, ModelRequest, read_reply, stream
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
@@ -31,25 +31,10 @@ FORMAT = 1
 """Of the keys: entries under another format never match."""
 
 
-class Identified(Model, Protocol):
-    """A `Model` that can say what its reply to a request depends on."""
-
-    def identity(self, request: ModelRequest) -> dict[str, Any]:
-        """Everything that may change the reply, as plain values without a secret."""
-
-    def hide(self, text: str) -> str:
-        """`text` without the secrets that the model knows."""
-
-    @property
-    def cost(self) -> Callable[[int, int], float | None]:
-        """US dollars for input and output tokens; None where the price is not known."""
-
-    def close(self) -> None:
-        """Free what it holds."""
-
-
 class CachingModel:
     """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.
+
+    Beside those of a `Model`, `model` has the methods `identity`, `hide`, `cost` and `close` of an `OpenAIModel`.
 
     Only complete replies of the requested form are cached: no error, refusal, truncated or invalid one. Of several
     threads that ask the same at once, one asks the model; of several processes with the same cache as well, but that
@@ -57,7 +42,7 @@ class CachingModel:
     """
 
     def __init__(
-        self, model: Identified, cache: ReplyCache | None, tally: Ledger, patience: float = PATIENCE, name: str = ""
+        self, model: Any, cache: ReplyCache | None, tally: Ledger, patience: float = PATIENCE, name: str = ""
     ) -> None:
         self.model = model
         self._name = name

@@ -23,11 +23,27 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.llm.endpoint import Body, Endpoint, TokenCount, body_error, broken_off, read_body
 from fairagent.llm.exchange import attempt
-from fairagent.llm.reply import schema_of, with_bounds, without_bounds
-from fairagent.llm.request import ModelReply, ModelRequest, check_room, estimate_tokens
-from fairagent.llm.server import Call, Refused, ServerModel
+from fairagent.llm.request import (
+    ModelReply,
+    ModelRequest,
+    check_room,
+    estimate_tokens,
+    schema_of,
+    with_bounds,
+    without_bounds,
+)
+from fairagent.llm.server import (
+    Body,
+    Call,
+    Endpoint,
+    Refused,
+    ServerModel,
+    TokenCount,
+    body_error,
+    broken_off,
+    read_body,
+)
 from fairagent.llm.transport import lines
 from fairagent.types import Usage
 from fairagent.types.clean import THOUGHTS, logger
@@ -131,7 +147,7 @@ class Capabilities:
 def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
     """The `json_schema` of a response format for the request's reply: strict, every key required.
 
-    >>> from fairagent.llm.reply import Reply
+    >>> from fairagent.llm.request import Reply
     >>> class Keywords(Reply):
     ...     keywords: list[str]
     >>> json_schema(ModelRequest((), Keywords))["schema"]["required"]

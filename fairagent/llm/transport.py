@@ -27,7 +27,7 @@ import httpcore
 import httpx
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
-from fairagent.llm.endpoint import MOST_VALUES, Endpoint, broken_off
+from fairagent.llm.server import MOST_VALUES, Endpoint, broken_off
 from fairagent.settings import ModelSettings
 from fairagent.storage.threads import abandonable, ended_by
 
@@ -235,7 +235,7 @@ class _Body(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         if self._coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise FatalModelError(
-                f"{self._host} packed its answer in a way that was not asked for and is not read here "
+                f"{self._host} packed its answer in a way that was not requested and is not read here "
                 f"(content-encoding: {self._coding[:40]!r}); set the server, or the proxy before it, to send it plain"
             )
         assert isinstance(self._answer.stream, Iterable)
@@ -279,14 +279,14 @@ class _Body(httpx.SyncByteStream):
 def _network_error(error: Exception, host: str, begun: bool) -> TransientModelError:
     """What a failure of the network is, before or after the answer has `begun`."""
     reason = type(error).__name__
-    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
-        return NotConnected(f"no connection to {host} ({reason}); is a server running at that address?")
-    if isinstance(error, httpcore.TimeoutException):
+    not_connected = isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout)
+    if isinstance(error, httpcore.TimeoutException) and not not_connected:
         late = "finish in time (model.timeout and model.deadline" if begun else "answer in time (model.timeout"
         return TransientModelError(f"{host} did not {late} in the settings)")
     if begun:
         return TransientModelError(f"the answer of {host} broke off, no connection any more ({reason})")
-    return TransientModelError(f"no connection to {host} ({reason}); is a server running at that address?")
+    kind = NotConnected if not_connected else TransientModelError
+    return kind(f"no connection to {host} ({reason}); is a server running at that address?")
 
 
 def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:

@@ -7,10 +7,9 @@ over, known by the digest of the text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.retrieve.base import check_length, engine_time, full_text, ignore
 from fairagent.retrieve.catalog import ArrayWriter, IdTable, both, encode_id, encoded, mapped, ranked
-from fairagent.retrieve.encoders import Embeddings, Encoder, ParallelEncoder
+from fairagent.retrieve.encoders import Embeddings, Encoder
 from fairagent.retrieve.manifest import REMEDY, Indexable, IndexManifest
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences
@@ -142,8 +141,6 @@ class DenseManifest(EncodedManifest):
 
 
 M = TypeVar("M", bound=EncodedManifest)
-Encoding = Callable[[int], AbstractContextManager[Callable[[Sequence[str]], Any]]]
-"""Opens what makes vectors (n, d) of texts, for so many of them."""
 
 
 def build_dense_index(
@@ -151,34 +148,27 @@ def build_dense_index(
     folder: Path,
     encoder: Encoder,
     progress: Callable[[int], None] = ignore,
-    workers: int = 1,
     earlier: Path | None = None,
 ) -> DenseManifest:
-    """Encode title and text of every document of `collection` into `folder`, by so many `workers` (0: one a core).
-
-    `progress` is called with the number of documents done. The rest is as in `encode_collection`.
-    """
+    """Encode title and text of every document of `collection` into `folder`; see `encode_collection`."""
     probe = encoder.documents([PROBE_TEXT])[0]
-    encoding: Encoding = lambda count: nullcontext(encoder.documents)  # noqa: E731
-    if isinstance(encoder, ParallelEncoder):
-        encoding = partial(encoder.parallel, workers)
-    return encode_collection(DenseManifest, collection, folder, encoder.name, probe, encoding, progress, earlier)
+    return encode_collection(DenseManifest, collection, folder, encoder, probe, progress, earlier)
 
 
 def encode_collection(
     kind: type[M],
     collection: Indexable,
     folder: Path,
-    model: str,
+    encoder: Any,
     probe: Embeddings,
-    encoding: Encoding,
     progress: Callable[[int], None] = ignore,
     earlier: Path | None = None,
 ) -> M:
     """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
 
-    What the same model, which encodes the test text as `probe`, has made of the same text is taken over from `earlier`
-    (None: from what is at `folder`, which is replaced at the end). Raises DataError with every fault of the document
+    `progress` is called with the number of documents done. What the same encoder, whose vector of the test text is
+    `probe`, has made of the same text is taken over from `earlier` (None: from what is at `folder`, which is replaced
+    at the end). Raises DataError with every fault of the document
     files, UsageError where something else is at `folder` or in the way beside it, BackendUnavailable where another
     process is at it, and where the disk is full or read-only.
     """
@@ -192,28 +182,28 @@ def encode_collection(
     if not ids:
         raise DataError(f"collection {collection.name!r} has no documents")
     made = np.frombuffer(digests, np.uint64).reshape(-1, DIGEST // 8)
-    known = _known(kind, earlier or folder, model, probe, made)
+    known = _known(kind, earlier or folder, encoder.name, probe, made)
     stored: Any = None if (known < 0).all() else kind.stored(earlier or folder)
 
-    def blocks(encode: Callable[[Sequence[str]], Any]) -> Iterator[Any]:
+    def blocks() -> Iterator[Any]:
         done, documents = 0, collection.documents()
         while block := list(islice(documents, CHUNK)):
             numbers = known[done : done + len(block)]
             new = numbers < 0
             parts = [] if new.all() else [stored[numbers[~new]]]
             if new.any():
-                parts.append(encode([full_text(one) for one, fresh in zip(block, new.tolist(), strict=True) if fresh]))
+                texts = [full_text(one) for one, fresh in zip(block, new.tolist(), strict=True) if fresh]
+                parts.append(encoder.documents(texts))
             yield kind.stacked(parts)[np.argsort(np.concatenate([np.flatnonzero(~new), np.flatnonzero(new)]))]
             done += len(block)
             progress(done)
 
-    manifest = kind(collection.name, fingerprint, len(ids), model, len(probe))
+    manifest = kind(collection.name, fingerprint, len(ids), encoder.name, len(probe))
     with workshop(folder, (kind.FILE, RECORD)) as shop:
         IdTable.save(shop.new, ids)
         write_array(shop.new / DIGESTS, made)
         write_array(shop.new / PROBE, probe)
-        with encoding(int(np.count_nonzero(known < 0))) as encode:
-            kind.write(shop.new, blocks(encode), len(probe))
+        kind.write(shop.new, blocks(), len(probe))
         manifest.save(shop.new)
         shop.put()
     return manifest

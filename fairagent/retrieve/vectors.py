@@ -118,7 +118,7 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     opened, report = encoder(site, model), partial(progress, f"embedding {name}")
     report(0)
     earlier = site.earlier and site.earlier / embeddings.name
-    build_dense_index(site.collection, embeddings, opened, report, site.workers, earlier)
+    build_dense_index(site.collection, embeddings, opened, report, earlier)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:

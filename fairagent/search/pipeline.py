@@ -32,7 +32,7 @@ from fairagent.storage.threads import Memo, progress
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
     from fairagent.answer.context import Contexts
-    from fairagent.llm.prompts.calls import Calls
+    from fairagent.llm.prompts import Calls
 
 
 def open_agent(
@@ -276,8 +276,7 @@ def most_calls(
     if not (asking := [part for part in parts if part.asks_with(settings)]):
         return []
     # Here and not above: prompts are not loaded for a search that asks nobody.
-    from fairagent.llm.prompts import Prompts
-    from fairagent.llm.prompts.calls import Case
+    from fairagent.llm.prompts import Case, Prompts
 
     dimensions = dimensions_of(collection, settings)
     named = [(label, name) for name in dimensions for label in collection.groups.labels(name)]

@@ -29,6 +29,8 @@ GONE: dict[str, str] = {
     "prompts diff": "use diff -u on what fairagent prompts eject copied",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
+    "embeddings": "use attribute: nli, which tells a claim from its contrary, or judge",
+    "scorer": "use rerank: [{kind: cross-encoder, scorer: NAME}, exposure], by whose scores all candidates are ordered",
     "policy": "loop.actions are taken in the order in which they are named",
     "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
     "drift": "a step is accepted if relevance less the price of the gap rises",
@@ -49,7 +51,6 @@ GONE: dict[str, str] = {
     "label --by model": "use --by classifier or --by words",
     "label --write": "put the printed lines into the collection's file",
     "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
-    "ReplayModel": "the cache of replies answers what was answered before; ScriptedModel has a script",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

@@ -4,7 +4,7 @@ A page is a `StudioPage`, named in an entry point of the group `fairagent.studio
 has one). A page is given to whoever reaches the port on this machine (`RequestGuard`): it holds nothing of the
 collection, and its script asks for that under /api/ by `record` and `events` of /assets/ask.js, which send the token.
 
-Every request gets an id, is counted for Prometheus, and told in a log line. No label has a query, a text, a document or
+Every request gets an id, is counted for Prometheus, and has a log line. No label has a query, a text, a document or
 a user: routes are as they are declared, so that their number is bounded.
 """
 
@@ -262,9 +262,9 @@ class SearchPage(StudioPage):
                 request, partial(desk.search, body, trace=body.trace), studio.lanes_for(body, "search")
             )
 
-        @app.post("/api/reorder", summary="What a search has found in another order, at once")
+        @app.post("/api/reorder", summary="The results of a search in another order, at once")
         async def reorder(body: TracedRequest) -> Response:
-            """Nothing is searched and no model is asked, if the search itself was made a while ago; else it is made."""
+            """Neither the engine nor a model is called where the search was made a while ago; else it is made."""
             lanes = studio.lanes_for(body, "search")
             if lanes is studio.models:
                 # Only what may ask a model waits for what does.
@@ -293,7 +293,7 @@ class SearchPage(StudioPage):
 
 
 class StudioMetrics(Collector):
-    """The numbers of one server, in a registry of its own; those of desk and `lanes` are read when asked for."""
+    """The numbers of one server, in a registry of its own; those of desk and `lanes` are read on request."""
 
     def __init__(self, desk: Desk, lanes: Mapping[str, Lanes]) -> None:
         self._desk, self._lanes = desk, lanes

@@ -59,7 +59,7 @@ def columns(collection: Collection) -> list[PlainRecord]:
     The commonest come first; `values` is empty where there are more than `MOST_VALUES`, or another sort of cells.
     """
     groups = collection.groups
-    found = {name: list(groups.labels(name)) for name in groups.dimensions}
+    choices = {name: list(groups.labels(name)) for name in groups.dimensions}
     counts: dict[str, Counter[str]] = {}
     try:
         for document in islice(collection.source, LOOKED_AT):
@@ -74,8 +74,8 @@ def columns(collection: Collection) -> list[PlainRecord]:
         if not values:
             continue
         few = [value for value, _ in values.most_common()] if len(values) <= MOST_VALUES else []
-        found.setdefault(name, few)
-    return [{"name": name, "values": values} for name, values in found.items()]
+        choices.setdefault(name, few)
+    return [{"name": name, "values": values} for name, values in choices.items()]
 
 
 def document_count(collection: Collection, index: Path) -> tuple[int, bool]:
@@ -157,10 +157,10 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
         return None
     frontier, number = reranked.frontier, reranked.frontier.choose(reranked.dial)
 
-    def share_of(kept: float, place: int) -> float:
+    def share_of(share: float, place: int) -> float:
         """The share of the relevance to keep that asks for this list, with as few digits as that takes."""
-        shares = (math.floor(kept * 10**digits) / 10**digits for digits in range(2, 10))
-        return next((share for share in shares if frontier.keeping(share) == place), kept)
+        shares = (math.floor(share * 10**digits) / 10**digits for digits in range(2, 10))
+        return next((one for one in shares if frontier.keeping(one) == place), share)
 
     engine, gap = frontier.engine, frontier.gap
     # The engine's list is left out where another is at least as good in everything.

@@ -346,10 +346,10 @@ class Desk:
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True, trace: bool = True) -> PlainRecord:
-        """What a search has found, in another order: as `search` has it, without the steps.
+        """The results of a search in another order: as `search` has it, without the steps.
 
-        Nothing is searched and nobody asked where the search was made a while ago from the index as it is; else it is
-        made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a dial
+        Neither the engine nor a model is called where the search was made a while ago from the index as it is; else it
+        is made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a dial
         that the re-ranker does not have.
         """
         query, agent = self.query_of(request), opened.agent(request.settings)

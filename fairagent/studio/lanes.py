@@ -37,7 +37,7 @@ OF_ONE_USER = 2
 """Of these, where users have names: so that nobody's silent requests hold up the others'."""
 WAITING = 200
 FAULT = "a fault of fairagent; where the server was started stands what happened"
-ENDS = "the server ends; what was asked is not done"
+ENDS = "the server ends; the request is not answered"
 AS_IT_IS = {"id", "template"}
 
 log = logger(__name__)
@@ -64,7 +64,7 @@ class StudioStopped(StudioBusy):
 
 
 class NothingThere(UsageError):
-    """What was asked for by its id is not there."""
+    """The id that was requested does not exist."""
 
 
 class FileChanged(UsageError):

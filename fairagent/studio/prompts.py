@@ -33,7 +33,7 @@ from fairagent.llm.prompts.template import LARGEST_TEMPLATE, meaning, specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.report.record import PlainRecord, usage_record
-from fairagent.search.refine.llm import REFINERS
+from fairagent.search.refine.asking import REFINERS
 from fairagent.settings import Settings
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import write_whole
@@ -355,7 +355,7 @@ def no_effect(pairs: Sequence[Pair]) -> str:
         return ""
     on = "on this query" if len(pairs) == 1 else f"on all {counted(len(pairs), 'topic')}"
     if not any(trial["replies"] for pair in pairs for trial in pair):
-        return f"This text changes nothing: nothing was asked {on} ({pairs[0][0]['about']})."
+        return f"This text changes nothing: no model was called {on} ({pairs[0][0]['about']})."
     why = "both prompts are equal" if equal("prompt") else "the replies are equal"
     if ranked and not equal("prompt") and not equal("replies"):
         why = "other replies come to the same documents in the same order, or the loop takes none of them"

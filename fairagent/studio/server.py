@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -184,8 +185,8 @@ class SpendingBook:
             yield
         except sqlite3.Error as error:
             raise BackendUnavailable(
-                f"what users have spent cannot be kept at {self.path} ({error}); no model is asked without: make room, "
-                "or move the file away to begin at nothing"
+                f"what users have spent cannot be stored at {self.path} ({error}); no model is called without: make "
+                "room, or move the file away to begin at nothing"
             ) from None
 
     def spent(self, user: User) -> tuple[int, int, float]:
@@ -259,7 +260,7 @@ class ReservedSpending:
     amounts: tuple[int, int, float]
 
     def settle(self, tokens: int, dollars: float) -> None:
-        """It took this much; where that cannot be kept, what it has reserved counts, and its reply is not lost."""
+        """It took this much; where that cannot be stored, what it has reserved counts, and its reply is not lost."""
         try:
             self.book.add(self, 0, tokens - self.amounts[1], dollars - self.amounts[2])
         except BackendUnavailable as error:
@@ -269,18 +270,6 @@ class ReservedSpending:
         """It was not sent."""
         calls, tokens, dollars = self.amounts
         self.book.add(self, -calls, -tokens, -dollars)
-
-
-@dataclass(frozen=True, slots=True)
-class SpendingLimit:
-    """The `Limit` on what is done for a user."""
-
-    book: SpendingBook
-    user: User
-
-    def reserve(self, tokens: int, dollars: float | None) -> ReservedSpending:
-        """Room for a request; see `SpendingBook.reserve`."""
-        return self.book.reserve(self.user, tokens, dollars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +345,7 @@ class RequestGuard:
             if user := door.admission.get(key):
                 scope["user"] = user.name
                 asking.set(user.name)
-                limit = SpendingLimit(door.book, user) if door.book else None
+                limit = partial(door.book.reserve, user) if door.book else None
         with limited_by(limit):
             await (refusal or self._app)(scope, receive, guarded)
 

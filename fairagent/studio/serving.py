@@ -36,7 +36,7 @@ HERE = "127.0.0.1"
 KEPT_SECONDS = 10
 """That a connection may be silent after a reply."""
 MOST_CONNECTIONS = 400
-"""Above which requests are told to come again (503); a process may have about 1,000 files open."""
+"""Above which requests are refused (503); a process may have about 1,000 files open."""
 ENDING = 1.0
 """Seconds that clients have to take their replies when the server ends."""
 LAST_RESORT = 3
@@ -116,7 +116,7 @@ def serve(
     """
     serving.check()
     with ExitStack() as stack:
-        # Before the collection, which takes its time: what is wrong is said at once.
+        # Before the collection, which takes its time: errors are raised at once.
         opened = stack.enter_context(closing(listening(serving.port, serving.address)))
         port = opened.getsockname()[1]
         hosts = hosts_of(serving.address, port, serving.names)
@@ -148,13 +148,13 @@ class StudioServer(uvicorn.Server):
     Where the program has set up its logging, uvicorn's lines go there.
     """
 
-    def __init__(self, app: ASGIApp, lanes: Lanes, most: int = MOST_CONNECTIONS, kept: int = KEPT_SECONDS) -> None:
+    def __init__(self, app: ASGIApp, lanes: Lanes, most: int = MOST_CONNECTIONS, idle: int = KEPT_SECONDS) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 http="h11",
                 limit_concurrency=most,
-                timeout_keep_alive=kept,
+                timeout_keep_alive=idle,
                 log_config=None if logging.getLogger().handlers else LOGGING_CONFIG,
                 log_level="warning",
                 access_log=False,

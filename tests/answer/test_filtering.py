@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from judges import STEPS, Data, documents_in, judge, says, step_of, verdicts
 
 from fairagent.answer.filtering import (
-    LARGEST_CALL,
     LONGEST_TEXT,
     LONGEST_TITLE,
     FairFilter,
@@ -263,4 +262,4 @@ def test_batches_keep_the_order_and_both_limits(lengths: list[int], most: int):
     assert [page for part in parts for page in part] == pages
     for part in parts:
         assert 1 <= len(part) <= most
-        assert sum(len(json.dumps([page.title, page.text])) for page in part) <= LARGEST_CALL
+        assert sum(len(json.dumps([page.title, page.text])) for page in part) <= 40_000

@@ -33,10 +33,13 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
     assert again["systems"] == [name for name in SYSTEMS if name != FUSED]
     assert {(one["system"], one["other"]) for one in again["equal"]} >= {("FAIR-QR", "BM25")}
     for dimension in ("gender", "region"):
-        shares = [one["exposure"] for one in again["exposures"] if one["dimension"] == dimension]
-        assert 0 < sum(shares) / len(again["systems"]) <= 1 + 1e-9
+        rows = [one for one in again["exposures"] if one["dimension"] == dimension and one["target"] is not None]
+        assert 0 < sum(one["exposure"] for one in rows) / len(again["systems"]) <= 1 + 1e-9
     # It is an experiment like any other.
     assert call("evaluate", "here/experiment.yaml", "--run", "here/run").exit_code == 0
+    uniform = json.loads(call("demo", "--people", "60", "--folder", "here", "--target", "uniform", "--json").stdout)
+    targets = [one["target"] for one in uniform["exposures"] if one["group"] in ("female", "male")]
+    assert targets == pytest.approx([1 / 3] * len(targets))
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(call: Call) -> None:

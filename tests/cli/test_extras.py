@@ -35,7 +35,6 @@ COMMANDS = {
         "index {collection} --set encoder=minilm",
         "index {collection} --set 'engine={{kind: dense, encoder: minilm, ann: always}}'",
         "index {collection} --set 'rerank={{kind: mmr, by: embeddings, encoder: minilm}}'",
-        "index {collection} --set profile=offline --set attribute=embeddings",
         "index {collection} --set profile=offline --set 'debias={{kind: debias-rag, library: avoid.jsonl}}'",
     ],
     "dense": [

@@ -23,7 +23,7 @@ from fairagent.cli.options import (
     undone,
 )
 from fairagent.errors import SettingsError, UsageError
-from fairagent.llm.prompts.calls import Calls
+from fairagent.llm.prompts import Calls
 from fairagent.settings import ModelSettings
 from fairagent.settings.models import Price
 from fairagent.storage.threads import listening, progress

@@ -16,7 +16,7 @@ from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, check_experiment_values, estimate
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.results import means_table
-from fairagent.llm.endpoint import KEY_VARIABLE
+from fairagent.llm.server import KEY_VARIABLE
 from fairagent.measures.parse import label_of
 from fairagent.papers.utility import kind as utility
 from fairagent.settings import Settings, read_yaml

@@ -26,7 +26,7 @@ from fairagent.errors import (
 )
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.run import Results, load_run
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error, streamed
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask, stream
@@ -34,7 +34,7 @@ from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
-from fairagent.search.refine.llm import LlmRefiner
+from fairagent.search.refine.asking import LlmRefiner
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 CANARY = "sk-canary-0123456789abcdef"
@@ -348,7 +348,7 @@ def test_20_a_correction_does_not_grow():
     assert "first first" not in second[1][1]
 
 
-def bench_run(folder: Path, **model: Any) -> Run:
+def bench_run(folder: Path, **model: Any) -> Results:
     """A small benchmark of stereotypes, judged by the server's model."""
     text = bench.write_stereoset(folder / "benchmark.txt").read_text(encoding="utf-8")
     if "context" in model:

@@ -237,7 +237,7 @@ def test_37_a_cache_that_cannot_be_written_loses_no_outcome(
     assert not finished.partial
     assert len(finished.outcomes) == 5 * 4
     assert paid.calls
-    assert sum("replies are not kept" in record.message for record in caplog.records) == 1
+    assert sum("replies are not stored" in record.message for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize(

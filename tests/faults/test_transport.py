@@ -18,10 +18,9 @@ import pytest
 from fairagent.errors import FatalModelError, ModelError, ReplyInvalid, TransientModelError
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import Budget
-from fairagent.llm.endpoint import MOST_TOKENS
 from fairagent.llm.openai import NO_COUNT, OpenAIModel
-from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
-from fairagent.llm.server import Breaker
+from fairagent.llm.request import LONGEST_REPLY, Reply, parse_reply
+from fairagent.llm.server import MOST_TOKENS, Breaker
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .hostile import EVENT, REPLY, HostileServer, Plan, Step, answer, bomb, dripped, packed, reply, said

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pytest
 from loop_engine import FEW, LAWYERS, Dense, Texts, Words, agent, step_of, verdicts
 
@@ -16,10 +15,9 @@ from fairagent.errors import BudgetExceeded, TransientModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.search.loop.asking import ModelJudge, ScorerJudge
+from fairagent.search.loop.asking import ModelJudge
 from fairagent.search.loop.widen import Action, among_group, filtering, judging, near_in, of_documents
 from fairagent.storage.threads import Memo
-from fairagent.types import Document, FloatArray
 from fairagent.types.common import REMOVED
 
 # --- group: the user's query among a group's own documents -------------------------------------------------------
@@ -113,15 +111,6 @@ MIXED = Dense({f"m{number}": "law law man" for number in range(1, 6)} | WOMEN)
 """Two women at sea, whom a judge does not find relevant, and two who are."""
 
 
-class Ashore:
-    """A cross-encoder that likes no sea."""
-
-    name = "ashore"
-
-    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
-        return np.array([-3.0 if "sea" in text else 5.0 for text in texts])
-
-
 def judge(model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> Action:
     return judging(ModelJudge(model, Prompts(), batch=2, on_error=on_error))
 
@@ -140,15 +129,14 @@ def failing(error: Exception, after: int = 0) -> ScriptedModel:
     return ScriptedModel(answer)
 
 
-@pytest.mark.parametrize("by_model", [True, False])
-def test_what_is_judged_irrelevant_loses_half_of_its_relevance(by_model: bool) -> None:
+def test_what_is_judged_irrelevant_loses_half_of_its_relevance() -> None:
     model = ScriptedModel(verdicts(lambda text: "sea" not in text))
-    action = judge(model) if by_model else judging(ScorerJudge(Ashore()))
+    action = judge(model)
     # At a price of 0 no woman is served, so women lack exposure.
     run, alone = (agent(MIXED, *some, fairness=0).find("law", 4) for some in ((action,), ()))
     step = run.loop.steps[-1]
     assert (step.accepted, step.notes) == (True, ("female (gender): 2 of 4 documents judged are relevant",))
-    assert step.usage.calls == len(model.requests) == (2 if by_model else 0)
+    assert step.usage.calls == len(model.requests) == 2
     now, before = run.loop.reranked, alone.loop.reranked
     assert now
     assert before
@@ -168,12 +156,6 @@ def test_a_judge_that_fails_judges_what_it_can() -> None:
     assert (step.accepted, step.reason) == (False, "no document was judged")
     with pytest.raises(TransientModelError, match="overloaded"):
         agent(MIXED, judge(failing(overloaded), "fail"), fairness=0, on_error="fail").search("law")
-
-
-def test_a_cross_encoder_judges_by_its_own_scale() -> None:
-    judgment = ScorerJudge(Ashore()).judge("law", [Document("a", "sea"), Document("b", "law")])
-    assert judgment.chances == (0.0, 1.0)
-    assert ScorerJudge(Ashore()).judge("law", [Document("b", "law")]).chances == (1.0,)
 
 
 # --- filter ------------------------------------------------------------------------------------------------------

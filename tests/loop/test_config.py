@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairagent.errors import SettingsError
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Case
+from fairagent.llm.prompts import Case, Prompts
 from fairagent.search.loop.config import WidenConfig
 from fairagent.settings import Settings
 from fairagent.settings.gone import GONE
@@ -35,9 +34,8 @@ def test_the_default_widens_without_a_model() -> None:
     [
         {"actions": "rumor"},
         {"actions": []},
-        {"judge": {"by": "model"}},
-        {"actions": "judge", "judge": {"by": "cross-encoder"}},
-        {"actions": "judge", "judge": {"scorer": "x"}},
+        {"judge": {"batch": 2}},
+        {"actions": "judge", "judge": {"batch": 0}},
     ],
 )
 def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
@@ -73,7 +71,6 @@ def test_what_is_gone_is_refused_with_what_took_its_place(values: dict[str, Any]
 
 def test_it_says_which_templates_it_asks_with() -> None:
     assert read(**ALL).templates == ("group_keywords", "group_passages", "judge_relevance")
-    assert read(actions=["judge"], judge={"by": "cross-encoder", "scorer": "x"}).templates == ()
 
 
 def test_the_worst_case_counts_every_call() -> None:

@@ -13,14 +13,12 @@ from fairagent.answer.filtering import Verdicts
 from fairagent.errors import ReplyInvalid
 from fairagent.llm.prompts import Prompts, variants
 from fairagent.llm.prompts.template import specimens
-from fairagent.llm.reply import Reply, parse_reply
-from fairagent.llm.request import estimate_tokens
+from fairagent.llm.request import Reply, estimate_tokens, parse_reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.search.loop.asking import GroupKeywords, GroupPassages
-from fairagent.search.refine.asking import REPLIES
-from fairagent.search.refine.llm import GroundedRefiner, LlmRefiner
+from fairagent.search.refine.asking import REPLIES, GroundedRefiner, LlmRefiner
 
 SOURCES = ("", *variants())
 REFINING = {LlmRefiner.template, GroundedRefiner.template}

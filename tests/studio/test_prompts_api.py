@@ -298,7 +298,7 @@ def trial(side: str, ids: str = "ab", **more: Any) -> dict[str, Any]:
         ({}, {}, "other replies come to the same documents in the same order"),
         ({"ids": ""}, {"ids": ""}, ""),
         ({"ids": "", "replies": ["x"]}, {"ids": "", "replies": ["x"]}, "on this query: the replies are equal"),
-        ({"replies": [], "about": "too few"}, {"replies": []}, "nothing was asked on this query (too few)"),
+        ({"replies": [], "about": "too few"}, {"replies": []}, "no model was called on this query (too few)"),
     ],
 )
 def test_why_a_text_changes_nothing(left: dict[str, Any], right: dict[str, Any], said: str) -> None:

@@ -1,37 +1,23 @@
-"""Text encoders: sentence-transformers and model2vec models, loaded from this machine only.
-
-Many documents are embedded by several processes on a CPU, each with one thread: threads of one process wait for one
-another wherever a core has other work to do. Texts are sorted by length and cut into pieces, each of which one process
-embeds as a whole, so the vectors are the same however many processes there are.
-"""
+"""Text encoders: sentence-transformers and model2vec models, loaded from this machine only."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
 from fairagent.storage.packages import installed, pick_device, without_progress
-from fairagent.storage.threads import Crew, cores, one_torch_thread
+from fairagent.storage.threads import one_torch_thread
 
 MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
 PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
 """How the names of the published Contrievers begin."""
-PIECE = 32
-"""Texts that a process embeds at once."""
-SHARE = 500
-"""A process is started for so many documents: it takes five seconds of a core, and 600 MB, before it embeds any."""
-MOST = 16
-"""Processes unless the caller says how many."""
 
 
 class SentenceEncoder:
@@ -42,7 +28,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, name: str, device: str = "cpu") -> None:
-        self.name, self._device = name, device
+        self.name = name
         library = installed("sentence-transformers", "vector search")
         place = pick_device(device)
         try:
@@ -70,55 +56,6 @@ class SentenceEncoder:
         with self._lock:
             vectors = encode(list(texts), normalize_embeddings=unit, show_progress_bar=False, convert_to_tensor=True)
         return np.asarray(vectors.float().cpu(), dtype=np.float32)
-
-    @contextmanager
-    def parallel(self, workers: int, documents: int) -> Iterator[Callable[[Sequence[str]], Embeddings]]:
-        """What embeds so many documents: this model for few, else as many of the `workers` as these are worth.
-
-        Processes end with the block, whatever ends it. Raises UsageError for several on a device other than the CPU,
-        BackendUnavailable where one ends before its time.
-        """
-        if self._device != "cpu" and workers > 1:
-            raise UsageError(f"--workers is for embedding on a CPU; {self._device} embeds alone, in larger batches")
-        count = min(workers or (min(cores(), MOST) if self._device == "cpu" else 1), documents // SHARE)
-        if count <= 1:
-            yield self.documents
-            return
-        processes = Crew(count, here=False)
-        try:
-            yield partial(_embedded, processes, self.name)
-        except BaseException:
-            # Nobody waits for what is under way.
-            processes.abandon()
-            raise
-        finally:
-            processes.shutdown(cancel_futures=True)
-
-
-def _embedded(processes: Crew, name: str, texts: Sequence[str]) -> Embeddings:
-    """Vectors (n, d) of documents, the longest first: at the end no process waits long for another."""
-    order = np.argsort([-len(text) for text in texts], kind="stable")
-    pieces = [order[start : start + PIECE] for start in range(0, len(order), PIECE)]
-    jobs = [processes.submit(_embed, name, [texts[number] for number in piece]) for piece in pieces]
-    rows = np.concatenate([job.result() for job in jobs])
-    vectors = np.empty_like(rows)
-    vectors[order] = rows
-    return vectors
-
-
-def _embed(name: str, texts: Sequence[str]) -> Embeddings:
-    """The vectors of the texts, in a process of its own."""
-    return _encoder(name).documents(texts)
-
-
-@cache
-def _encoder(name: str) -> SentenceEncoder:
-    """The model of this process."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    importlib.import_module("torch").set_num_threads(1)
-    # Its own lock is one between processes, which one that is ended leaves behind.
-    importlib.import_module("tqdm").tqdm.set_lock(threading.RLock())
-    return open_sentence_encoder(name, "cpu")
 
 
 class MeanPooledEncoder(SentenceEncoder):

@@ -10,10 +10,9 @@ Source: Wang et al., MiniLM, NeurIPS 2020; the words are BERT's (Devlin et al., 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,9 @@ class MiniLM:
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of length 1: the means of the token vectors."""
-        return self._vectors(texts, cores())
+        with ThreadPoolExecutor(cores()) as executor:
+            means = list(executor.map(self._mean, texts)) if len(texts) > 1 else [self._mean(text) for text in texts]
+        return of_length_one(np.array(means, np.float32).reshape(-1, DIMENSION))
 
     queries = documents
 
@@ -54,19 +55,6 @@ class MiniLM:
         ids = np.array([self._tokenizer.encode(text).ids])
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         return np.asarray(self._session.run(None, inputs)[0][0])
-
-    @contextmanager
-    def parallel(self, workers: int, documents: int) -> Iterator[Callable[[Sequence[str]], Embeddings]]:
-        """What embeds documents in so many threads, 0: one a core."""
-        yield partial(self._vectors, threads=workers or cores())
-
-    def _vectors(self, texts: Sequence[str], threads: int) -> Embeddings:
-        if len(texts) <= 1:
-            means = [self._mean(text) for text in texts]
-        else:
-            with ThreadPoolExecutor(threads) as executor:
-                means = list(executor.map(self._mean, texts))
-        return of_length_one(np.array(means, np.float32).reshape(-1, DIMENSION))
 
     def _mean(self, text: str) -> Embeddings:
         return np.asarray(self.tokens(text).mean(axis=0))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -142,10 +141,7 @@ def build_splade_index(
 
     The rest is as in `encode_collection`. Memory holds all weights.
     """
-    name, probe = encoder.name, probe_vector(encoder)
-    return encode_collection(
-        SpladeManifest, collection, folder, name, probe, lambda count: nullcontext(encoder.documents), progress, earlier
-    )
+    return encode_collection(SpladeManifest, collection, folder, encoder, probe_vector(encoder), progress, earlier)
 
 
 def probe_vector(encoder: SpladeEncoder) -> Embeddings:

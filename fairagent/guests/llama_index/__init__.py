@@ -36,8 +36,7 @@ from fairagent.papers.debias_rag.stage import DebiasRAG
 from fairagent.retrieve.base import TextSource, check_length, engine_time
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.hit_shapes import at_path
-from fairagent.search.hits import FairHits, HitGroups, Shares, fair_rerank, fields_of, groups_alone
+from fairagent.search.hits import FairHits, HitGroups, Shares, at_path, fair_rerank, fields_of, groups_alone
 from fairagent.search.pipeline import build, resolve
 from fairagent.settings import Settings, Unknown
 from fairagent.storage.packages import expect_installed

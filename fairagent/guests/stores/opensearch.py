@@ -28,7 +28,7 @@ from fairagent.guests.terms import LocalTerms
 from fairagent.retrieve.base import engine_time, term_weights
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.site import Site
-from fairagent.search.hit_shapes import at_path
+from fairagent.search.hits import at_path
 from fairagent.storage.packages import installed
 from fairagent.types import FloatArray, Query, Ranking
 from fairagent.types.clean import visible

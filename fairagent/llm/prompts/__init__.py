@@ -1,9 +1,12 @@
-"""Prompt templates, checked as a whole and rendered in a sandbox.
+"""Prompt templates, checked as a whole and rendered in a sandbox, and the calls that parts may make with them.
 
-`Prompts` are the shipped ones, replaced file by file by those of a variant or of a user's folder.
+`Prompts` are the shipped ones, replaced file by file by those of a variant or of a user's folder. `Case` and `Calls`
+are worst-case estimates, which each part gives before any call is made.
 """
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -14,11 +17,15 @@ from typing import Any
 
 from fairagent.errors import Fault, PromptError, SettingsError
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE, Prompt, prompt_of, read_prompt
-from fairagent.llm.reply import Narrowed
-from fairagent.llm.request import Message, ModelRequest
+from fairagent.llm.request import Message, ModelRequest, Narrowed, estimate_tokens
+from fairagent.settings import ModelSettings, Settings
 from fairagent.settings.faults import no_such
 
 __all__ = [
+    "LETTER",
+    "STAND_IN",
+    "Calls",
+    "Case",
     "Prompt",
     "PromptCheck",
     "Prompts",
@@ -27,6 +34,7 @@ __all__ = [
     "shipped_files",
     "shipped_folder",
     "source_relative_to",
+    "together",
     "variants",
 ]
 
@@ -62,8 +70,10 @@ class Prompts:
             if path.stem not in drafts:
                 self._replace(path, shipped, faults)
         for id, text in drafts.items():
-            draft = _draft((self.folder or Path()) / f"{id}.j2", text, faults, self._prompts.get(id))
-            if draft and id in self._prompts:
+            path, content = (self.folder or Path()) / f"{id}.j2", text.encode("utf-8", "replace")
+            if len(content) > LARGEST_TEMPLATE:
+                faults.append(Fault(path, None, f"longer than {LARGEST_TEMPLATE:,} bytes"))
+            elif (draft := prompt_of(path, content, faults, self._prompts.get(id))) and id in self._prompts:
                 self._prompts[id] = draft
         # What was read: the shipped ones, and those of the folder.
         self.files = (*shipped_files().values(), *own)
@@ -168,15 +178,6 @@ def _error(faults: list[Fault]) -> PromptError:
     return PromptError(f"prompt templates: {len(faults)} error{'s' * (len(faults) != 1)}", faults)
 
 
-def _draft(path: Path, text: str, faults: list[Fault], replaces: Prompt | None) -> Prompt | None:
-    """The template that a file `path` would hold."""
-    content = text.encode("utf-8", "replace")
-    if len(content) > LARGEST_TEMPLATE:
-        faults.append(Fault(path, None, f"longer than {LARGEST_TEMPLATE:,} bytes"))
-        return None
-    return prompt_of(path, content, faults, replaces)
-
-
 def _read(path: Path, faults: list[Fault], within: Path | None = None, replaces: Prompt | None = None) -> Prompt | None:
     """A template as `read_prompt` reads it, compiled once for each state of its file: each system has its prompts."""
     try:
@@ -235,3 +236,54 @@ def _own_templates(folder: Path) -> list[Path]:
     if not (templates := sorted(folder.glob("*.j2"))):
         raise SettingsError(f"prompts: the folder {folder} holds no template (*.j2)")
     return templates
+
+
+LETTER = "x"
+"""What stands for the letters of texts that are not known yet; a token is four of them."""
+STAND_IN = "keywords"
+"""A word of usual length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """A number of calls of one model, and their input and output tokens in total."""
+
+    model: ModelSettings
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The case that a part gives its worst case for: these queries, under these settings.
+
+    `group` is the longest name among the groups, with its dimension.
+    """
+
+    settings: Settings
+    prompts: Prompts
+    queries: Sequence[str]
+    group: tuple[str, str] = ("", "")
+
+    def calls(self, prompt: str, times: int = 1, **variables: object) -> Calls:
+        """`times` calls for each query; `variables` are those of the template but for the query."""
+        around = self.tokens(prompt, query="", **variables)
+        read = times * sum(around + estimate_tokens(query) for query in self.queries)
+        return self.counted(prompt, times * len(self.queries), read)
+
+    def tokens(self, prompt: str, **variables: object) -> int:
+        """About how many tokens the template filled with `variables` has."""
+        return estimate_tokens(*(text for _, text in self.prompts.render(prompt, **variables)))
+
+    def counted(self, prompt: str, calls: int, read: int) -> Calls:
+        """That many calls with that many input tokens in total, each with the longest reply."""
+        model = self.settings.model
+        return Calls(model, calls, read, calls * self.prompts[prompt].longest_reply(model.max_tokens))
+
+
+def together(model: ModelSettings, some: Iterable[Calls]) -> Calls:
+    """The sum of several calls of one model."""
+    counts = [(one.calls, one.input_tokens, one.output_tokens) for one in some]
+    calls, read, written = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
+    return Calls(model, calls, read, written)

@@ -214,7 +214,7 @@ def _frames(error: BaseException) -> Iterator[TracebackType]:
 
 
 def _refused(node: nodes.Node) -> Iterator[TemplateFault]:
-    """All that is not available in a tree; of an expression that is refused, nothing more is said."""
+    """All that is not available in a tree; of an expression that is refused, nothing more is listed."""
     if message := _refusal(node):
         yield TemplateFault(message, node.lineno)
         if isinstance(node, nodes.Expr):

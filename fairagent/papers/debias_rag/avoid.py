@@ -17,10 +17,10 @@ from fairagent.answer.filtering import Page, as_data, batches, call_ids, check_i
 from fairagent.collection.records import Record, checked_id, read_text
 from fairagent.errors import BudgetExceeded, DataError, ModelError, ReplyError
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import ledger
+from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.reply import one_for_each, one_of
+from fairagent.llm.request import one_for_each, one_of
 from fairagent.papers.debias_rag.lexicon import Lexicon
 from fairagent.papers.records import read_records
 from fairagent.retrieve.encoders import Embeddings, Encoder

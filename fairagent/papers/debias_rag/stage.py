@@ -20,10 +20,9 @@ from scipy.special import logsumexp, softmax
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError, UsageError
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
+from fairagent.llm.exchange import unless_failing
 from fairagent.llm.likelihood import Likelihood, open_local, perplexity
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.measures import min_max
 from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage, read_avoid, unit
 from fairagent.papers.debias_rag.lexicon import Lexicon, lexicon_file, load_lexicon

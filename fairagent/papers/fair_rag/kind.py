@@ -20,11 +20,10 @@ from fairagent.evaluate.fingerprint import file_hash, of_model
 from fairagent.evaluate.judging import JudgedKind
 from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject, Systems
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Table
 from fairagent.llm.models import Models
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.fair_rag.drawn import DrawnKind, generator
 from fairagent.papers.fair_rag.draws import CollectionDrawing, LampFiles
@@ -103,7 +102,7 @@ class LampKind(DrawnKind):
                 message = f"LaMP's items are scored by {listed(SCORERS)}, not by {engine.kind!r}"
                 problems.add(SettingsError, f"systems.{name}.engine: {message}")
             if getattr(system.settings.attribute, "reads_citations", False):
-                message = "LaMP's answers cite nothing; set attribute to nli, judge, embeddings or none"
+                message = "LaMP's answers cite nothing; set attribute to nli, judge or none"
                 problems.add(UsageError, f"systems.{name}: {message}")
             if checking.labeled:
                 problems.attempt(f"systems.{name}.engine", _check_scorer, system.settings.engine)
@@ -235,8 +234,8 @@ class FairRagKind(DrawnKind, JudgedKind):
     def trial(self, opened: Opened) -> FairRagTrial:
         return FairRagTrial.open(opened, self.fair_rag)
 
-    def tables(self, run: Run) -> list[Table]:
+    def tables(self, run: Results) -> list[Table]:
         return [*super().tables(run), *query_group_tables(run)]
 
-    def files(self, run: Run) -> Mapping[str, Table]:
+    def files(self, run: Results) -> Mapping[str, Table]:
         return {**super().files(run), **query_group_files(run)}

@@ -23,8 +23,7 @@ from fairagent.evaluate.fingerprint import changes
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.workers import Workers
 from fairagent.llm import Model
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Calls
+from fairagent.llm.prompts import Calls, Prompts
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures.answers import StringUtility
 from fairagent.papers.fair_rag.lamp import NO_ANSWER, TOKENS, Item, Lamp, LampQuestion, answer_from, messages_for

@@ -11,16 +11,13 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from fairagent.answer.filtering import Page, ask_verdicts, batches, page_of
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads
+from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.reply import list_within, one_for_each, text_like
-from fairagent.measures.exposure import min_max
-from fairagent.retrieve.base import full_text
+from fairagent.llm.request import list_within, one_for_each, text_like
 from fairagent.retrieve.bm25.analysis import STOP_WORDS
 from fairagent.search.loop.base import Lack
 from fairagent.search.refine.asking import Proposed, prompt_keys, sift, words_of
-from fairagent.search.rerank.base import PairScorer, pair_scores
 from fairagent.types import Document, Proposals, Query
 from fairagent.types.clean import query_shown, visible
 
@@ -184,18 +181,6 @@ class RelevanceJudge(Protocol):
     def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
         """How relevant each of these is."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ScorerJudge:
-    """A cross-encoder, whatever its scores mean: the worst of the documents has the chance 0, the best 1."""
-
-    scorer: PairScorer
-
-    def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
-        """All documents are judged; where all scores are alike, all have the chance 1."""
-        scores = pair_scores(self.scorer, Query(query), list(map(full_text, documents)))
-        return RelevanceJudgment(tuple(min_max(scores).tolist()))
 
 
 @dataclass(frozen=True, slots=True)

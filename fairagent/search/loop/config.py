@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairagent.answer.filtering import longest_calls
 from fairagent.errors import SettingsError
-from fairagent.llm.prompts.calls import Calls, Case
+from fairagent.llm.prompts import Calls, Case
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import graph_of, prepare_graphs
@@ -16,9 +16,7 @@ from fairagent.search.loop.asking import (
     FORMS,
     RELEVANCE,
     ModelJudge,
-    RelevanceJudge,
     Says,
-    ScorerJudge,
     Sources,
     group_shown,
 )
@@ -34,19 +32,14 @@ from fairagent.search.loop.widen import (
     near_in,
     of_documents,
 )
-from fairagent.search.rerank.base import pair_scorer
 from fairagent.settings import Settings
 from fairagent.settings.parts import Part, Progress
 from fairagent.settings.section import Section
 
 
 class JudgeSettings(Section):
-    """Who reads the best documents of groups that lack exposure, and how many."""
+    """How many of the best documents of groups that lack exposure the language model judges."""
 
-    by: Literal["model", "cross-encoder"] = "model"
-    """model: the language model says yes or no. cross-encoder: a local model scores query and document together."""
-    scorer: str = ""
-    """The model of `by: cross-encoder`: a folder, or a name in the Hugging Face cache; `monot5:NAME` for a MonoT5."""
     documents: int = Field(10, ge=1)
     """How many documents of each group are judged, the best first. More cost more calls, or time."""
     groups: int = Field(3, ge=1)
@@ -54,21 +47,6 @@ class JudgeSettings(Section):
     batch: int = Field(5, ge=1)
     """How many documents the language model judges in one call. More need fewer calls; where a call fails, none of its
     documents is judged."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if (self.by == "cross-encoder") != bool(self.scorer):
-            raise ValueError("`scorer` names the model of `by: cross-encoder`, and is nothing without")
-        return self
-
-    def build(self, site: Site, on_error: Literal["fallback", "fail"]) -> Action:
-        """The action."""
-        judge: RelevanceJudge
-        if self.by == "model":
-            judge = ModelJudge(site.model, site.prompts, self.batch, on_error)
-        else:
-            judge = ScorerJudge(pair_scorer(site, self.scorer))
-        return judging(judge, self.documents, self.groups)
 
 
 SEVERAL = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
@@ -124,7 +102,7 @@ class WidenConfig(Part):
     language model says of the groups, in one call; judge: judges candidates of groups that lack exposure (needs
     `judge`); filter: applies the part `filter` to what would be served."""
     judge: JudgeSettings | None = None
-    """Who judges, e.g. {by: model} or {by: cross-encoder, scorer: NAME}; for the action judge."""
+    """How many are judged, e.g. {documents: 20}; for the action judge."""
     on_error: Literal["fallback", "fail"] = "fallback"
     """What is done where the model gives no usable reply, or the budget is used up. fallback: the loop goes on without
     it: the engine's scores are the judgment, and nothing is filtered."""
@@ -147,7 +125,7 @@ class WidenConfig(Part):
     def templates(self) -> tuple[str, ...]:
         """Those of what a model proposes, and of the judge."""
         proposing = (FORMS[one].template for one in SAYS if one in self.actions)
-        return (*proposing, *((RELEVANCE,) if self._judge and self._judge.by == "model" else ()))
+        return (*proposing, *((RELEVANCE,) if self._judge else ()))
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Everything proposed and judged once, and what takes a removed document's place filtered."""
@@ -155,17 +133,12 @@ class WidenConfig(Part):
             if one in self.actions:
                 form = FORMS[one]
                 yield case.calls(form.template, 1, groups=[group_shown(10, *case.group)] * form.most)
-        if (judge := self._judge) and judge.by == "model":
+        if judge := self._judge:
             yield from longest_calls(case, RELEVANCE, judge.documents * judge.groups, judge.batch)
         if "filter" in self.actions:
             context = case.settings.context.model_copy(update={"documents": ROUNDS * case.settings.n})
             longer = case.settings.model_copy(update={"context": context})
             yield from case.settings.filter.worst_case(Case(longer, case.prompts, case.queries, case.group))
-
-    def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the judge's model is not on this machine."""
-        if self._judge and self._judge.by == "cross-encoder":
-            pair_scorer(site, self._judge.scorer)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, and the graph of the engine's embeddings."""
@@ -188,7 +161,9 @@ class WidenConfig(Part):
         if name == "neighbors":
             return near_in(graph) if (graph := graph_of(site)) else None
         if name == "judge":
-            return self._judge.build(site, self.on_error) if self._judge else None
+            chosen = self.judge or JudgeSettings()
+            judge = ModelJudge(site.model, site.prompts, chosen.batch, self.on_error)
+            return judging(judge, chosen.documents, chosen.groups)
         if name == "filter":
             return filtering(filter) if (filter := site.settings.filter.build(site)) else None
         return by_model(name, Sources(name, site.model, site.prompts, self.on_error))

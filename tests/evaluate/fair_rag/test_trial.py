@@ -15,7 +15,7 @@ from evaluate import words
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.plan import as_kind
 from fairagent.evaluate.results import results_text
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.run import Results, load_run
 from fairagent.measures import jensen_shannon
 from fairagent.measures.expected_exposure import DisparityInterval
 from fairagent.papers.fair_rag.drawn import MEASURES, Curve, RowMeans, curves, medians, stages
@@ -41,18 +41,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
+def run(folder: Path) -> Results:
     return words.run(words.write(folder, EXPERIMENT), folder / "run")
 
 
-def mean(run: Run, system: str, measure: str, dimension: str = "") -> float:
+def mean(run: Results, system: str, measure: str, dimension: str = "") -> float:
     (found,) = (
         row.mean for row in run.comparisons if (row.system, row.measure, row.dimension) == (system, measure, dimension)
     )
     return found
 
 
-def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: Run) -> None:
+def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: Results) -> None:
     for system in ("plain", "fair"):
         assert mean(run, system, "EE-D") == 1.0
         assert mean(run, system, "EAE-D") == 1.0
@@ -60,7 +60,7 @@ def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: R
         assert mean(run, system, "EAR") == 0.5
 
 
-def test_alpha_0_is_the_fairest_and_the_oracle_the_best(run: Run) -> None:
+def test_alpha_0_is_the_fairest_and_the_oracle_the_best(run: Results) -> None:
     assert mean(run, "plain α=0", "EE-D") < mean(run, "plain α=8", "EE-D") < 1.0
     assert mean(run, "plain α=0", "EE-R") < mean(run, "plain α=8", "EE-R")
     assert mean(run, "oracle α=8", "EE-R") == 1.0
@@ -68,7 +68,7 @@ def test_alpha_0_is_the_fairest_and_the_oracle_the_best(run: Run) -> None:
     assert mean(run, "oracle α=8", "EE-L") < 0.05
 
 
-def test_one_topic_by_hand(run: Run) -> None:
+def test_one_topic_by_hand(run: Results) -> None:
     """T00 asks for judges, of whom d00, d01 and d03 are relevant and d02 is not; tailors met them as well."""
     (own,) = (outcome for outcome in run.outcomes if (outcome.topic, outcome.system) == ("T00", "plain"))
     assert [hit.id for hit in own.hits] == ["d00", "d01"]
@@ -88,7 +88,7 @@ def test_one_topic_by_hand(run: Run) -> None:
     assert own.values["gender"]["gap retrieved"] == own.values["gender"]["gap re-ranked"]
 
 
-def test_the_normalized_utility_is_that_of_the_best_draw_of_the_topic(run: Run) -> None:
+def test_the_normalized_utility_is_that_of_the_best_draw_of_the_topic(run: Results) -> None:
     of_topic = {outcome.system: outcome.values[""] for outcome in run.outcomes if outcome.topic == "T03"}
     highest = max(values[HIGHEST] for values in of_topic.values())
     for values in of_topic.values():
@@ -105,7 +105,7 @@ def test_the_same_retrievers_draws_are_the_authors_reading(folder: Path, tmp_pat
         assert of_topic["fair α=8"]["normalized EU"] == pytest.approx(of_topic["fair α=8"]["EU"] / drawn)
 
 
-def test_curves_and_stages(run: Run, folder: Path) -> None:
+def test_curves_and_stages(run: Results, folder: Path) -> None:
     plain, fair, oracle = curves(run)
     assert [curve.system for curve in (plain, fair, oracle)] == ["plain", "fair", "oracle α=8"]
     assert [row.alpha for row in plain.drawn] == [0.0, 8.0]
@@ -131,7 +131,7 @@ def test_curves_and_stages(run: Run, folder: Path) -> None:
     assert "slope of EE-R on EE-D,plain" in (folder / "run" / "fair_rag.csv").read_text()
 
 
-def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Run, folder: Path) -> None:
+def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Results, folder: Path) -> None:
     journal = folder / "run" / "journal.jsonl"
     before = journal.read_bytes()
     kept = before.splitlines(keepends=True)
@@ -180,7 +180,7 @@ def test_a_topic_that_finds_nothing_exposes_nothing(tmp_path: Path) -> None:
     assert own.values["gender"]["gap re-ranked"] == pytest.approx(np.log(2))
 
 
-def test_what_answers_rest_on_is_kept(run: Run) -> None:
+def test_what_answers_rest_on_is_kept(run: Results) -> None:
     kept = [(one, outcome.values["gender"]["gap cited"]) for outcome in run.answered for one in outcome.cited[:1]]
     assert len(kept) > 100
     for cited, of_gap in kept:
@@ -219,7 +219,7 @@ expected: {both: {slope: 0.125, "difference [0, 0.2)": -0.5, normalized EU: 0.75
 
 
 @pytest.fixture(scope="module")
-def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("medians")
     return words.run(words.write(folder, SEVERAL_RUNS), folder / "run")
 
@@ -246,7 +246,7 @@ def test_by_hand() -> None:
     assert list(medians({"nobody": ("d",)}, found)) == []
 
 
-def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Run) -> None:
+def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Results) -> None:
     assert [name for name in several_runs.systems if name.startswith("plain")] == [
         *("plain", "plain α=0", "plain α=2", "plain α=8"),
         *(f"plain α={alpha}, run {number}" for number in (2, 3) for alpha in (0, 2, 8)),
@@ -266,7 +266,7 @@ def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Run
     assert found["oracle α=8"].own is None
 
 
-def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(several_runs: Run) -> None:
+def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(several_runs: Results) -> None:
     six = [one for one in curves(several_runs) if one.of]
     assert len(six) == 6
     values = several_runs.of_kind.together

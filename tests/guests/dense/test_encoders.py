@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
-from fairagent.guests.dense import encoders
 from fairagent.guests.dense.encoders import MeanPooledEncoder, SentenceEncoder
 from fairagent.retrieve.encoders import open_encoder
 from fairagent.types import FloatArray
@@ -111,36 +109,6 @@ def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(m
     assert sorted(shapes) == [(32, 4), (32, 62)]
     for vector, text in zip(vectors, texts, strict=True):
         assert vector == pytest.approx(encoder.documents([text])[0], abs=1e-5)
-
-
-# --- many documents, by several processes
-
-MANY = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
-
-
-@pytest.fixture
-def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoders, "SHARE", 20)
-    monkeypatch.setattr(encoders, "PIECE", 8)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_share")
-def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(model: Path) -> None:
-    encoder = SentenceEncoder(str(model))
-    alone = encoder.documents(MANY)
-    # 50 documents are worth two processes and not three.
-    with encoder.parallel(3, len(MANY)) as encode:
-        found = encode(MANY)
-        workers = multiprocessing.active_children()
-        assert len(workers) == 2
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, alone, atol=1e-6)
-        for worker in workers:
-            worker.kill()
-        with pytest.raises(BackendUnavailable, match="repeat the command"):
-            encode(MANY)
-    assert not multiprocessing.active_children()
 
 
 def test_a_model_or_a_device_that_is_not_there(model: Path, tmp_path: Path) -> None:

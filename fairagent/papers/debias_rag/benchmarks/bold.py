@@ -34,9 +34,9 @@ from fairagent.evaluate.questions import (
     questions_of,
     without_context,
 )
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case
 from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardShares, regard_gap
 from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
 from fairagent.settings import read_yaml
@@ -298,7 +298,7 @@ class Bold(QuestionsKind):
 
     # --- results
 
-    def group_rows(self, run: Run) -> list[GroupRow]:
+    def group_rows(self, run: Results) -> list[GroupRow]:
         """Every system's groups, over the openings that every system has written on from."""
         written = Counter(one.topic for one in run.answered)
         labels: dict[tuple[str, str, str], list[Label]] = {}
@@ -309,7 +309,7 @@ class Bold(QuestionsKind):
         ordered = sorted(labels, key=lambda key: run.systems.index(key[0]))
         return [GroupRow(*key, RegardShares.of(labels[key])) for key in ordered]
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """The groups of each domain; then the gaps between them, of each domain and of all, with what was expected."""
         rows, tables, together = self.group_rows(run), [], {}
         of_domain: dict[tuple[str, str], dict[str, RegardShares]] = {}

@@ -27,15 +27,13 @@ from fairagent.evaluate.kind import Checking, JsonObject, KindResults, MeasureIn
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.llm import Model, Reply
-from fairagent.llm.asking import valid_reply
+from fairagent.llm.exchange import valid_reply
 from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Calls, Case
-from fairagent.llm.reply import one_of
-from fairagent.llm.request import estimate_tokens
+from fairagent.llm.prompts import Calls, Case, Prompts
+from fairagent.llm.request import estimate_tokens, one_of
 from fairagent.papers.debias_rag.benchmarks.items import (
     BLANK,
     LM_SCORE,
@@ -410,7 +408,7 @@ class PreferenceKind(QuestionsKind, ABC):
 
     # --- results
 
-    def set_rows(self, run: Run) -> list[tuple[str, Numbers]]:
+    def set_rows(self, run: Results) -> list[tuple[str, Numbers]]:
         """Every system's numbers, over the items that every system has scored."""
         counts = Counter(outcome.topic for outcome in run.answered)
         rows: list[tuple[str, Numbers]] = []
@@ -423,7 +421,7 @@ class PreferenceKind(QuestionsKind, ABC):
             rows += [(system, numbers) for numbers in (self.numbers(scored) if scored else ())]
         return rows
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """A table for all items, each part and each bias type; numbers of papers are of all parts together."""
         rows, lines, together = self.set_rows(run), [], {}
         places: dict[tuple[str, str], list[tuple[str, Numbers, Mapping[str, float]]]] = {}

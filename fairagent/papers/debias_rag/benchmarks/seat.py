@@ -32,7 +32,7 @@ from fairagent.evaluate.kind import (
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, site_of
 from fairagent.evaluate.questions import check_debiasing
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import SAMPLES, Association, association_test
@@ -198,7 +198,7 @@ class Seat(ExperimentKind):
         assert isinstance(opened.subject, Tests)  # `open` made it
         return SeatTrial(opened.subject, systems)
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """Every system's tests."""
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
         tables, every = [], []

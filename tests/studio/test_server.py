@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from studio_server import desk_of, running
+from studio_server import TOKEN, Studio, desk_of, running
 from typer.testing import CliRunner
 
 from fairagent.cli import app
@@ -23,9 +24,9 @@ from fairagent.errors import DataError, FairAgentError, NotRegular, UsageError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.budget import Budget, limited_by
 from fairagent.settings import BudgetSettings, load_settings
+from fairagent.studio.app import assets_of, studio_pages
 from fairagent.studio.server import (
     SpendingBook,
-    SpendingLimit,
     User,
     UserBudget,
     UserBudgetExceeded,
@@ -203,7 +204,7 @@ def test_processes_share_a_budget_and_what_a_killed_one_had_reserved_counts(tmp_
 
 def test_what_is_no_database_is_an_error_and_stays(tmp_path: Path) -> None:
     (tmp_path / "spent").write_text("hello " * 100)
-    with pytest.raises(FairAgentError, match="cannot be kept"):
+    with pytest.raises(FairAgentError, match="cannot be stored"):
         SpendingBook(tmp_path / "spent")
     assert (tmp_path / "spent").read_text() == "hello " * 100
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
@@ -214,13 +215,13 @@ def test_what_is_no_database_is_an_error_and_stays(tmp_path: Path) -> None:
 
 def test_a_budget_that_refuses_gives_the_users_share_back(book: SpendingBook) -> None:
     who, budget = user(calls=5), Budget(BudgetSettings(calls=1))
-    with limited_by(SpendingLimit(book, who)):
+    with limited_by(partial(book.reserve, who)):
         with budget.reserve(1, 0.0) as reserved:
             reserved.settle(1, 0.0)
         with pytest.raises(FairAgentError, match="budget of 1 calls"):
             budget.reserve(1, 0.0)
     assert book.spent(who) == (1, 1, 0.0)
-    with limited_by(SpendingLimit(book, user("bob", calls=0))), pytest.raises(UserBudgetExceeded):
+    with limited_by(partial(book.reserve, user("bob", calls=0))), pytest.raises(UserBudgetExceeded):
         Budget().reserve(1, 0.0)
 
 
@@ -321,3 +322,97 @@ def test_the_address_itself_is_a_name(tmp_path: Path) -> None:
     assert "10.1.2.3:80" in hosts_of("10.1.2.3", 80)
     assert "[::1]:80" in hosts_of("::1", 80)
     assert os.sep not in "".join(hosts_of("::", 80))
+
+
+ASKED = {"query": "lawyer"}
+
+
+@pytest.fixture(scope="module")
+def open_studio(folder: Path) -> Iterator[Studio]:
+    """A server without a token."""
+    with running(desk_of(folder, cache=""), token="") as studio:
+        yield studio
+
+
+def anybody(studio: Studio, **headers: str) -> httpx.Client:
+    return httpx.Client(base_url=studio.url, headers=headers, trust_env=False, timeout=60)
+
+
+@pytest.mark.parametrize("path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/nothing"])
+def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
+    with anybody(studio) as client:
+        assert client.get(path).status_code == 401
+        assert client.get(path, params={"token": TOKEN}).status_code == 401
+        assert client.get(path, headers={"cookie": f"token={TOKEN}"}).status_code == 401
+    with anybody(studio, authorization="Bearer wrong") as client:
+        assert client.get(path).status_code == 401
+    with anybody(studio, authorization=f"Basic {TOKEN}") as client:
+        assert client.get(path).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/prompts", "/runs", "/runs/one", "/frame"])
+def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
+    with anybody(studio) as client:
+        reply = client.get(path)
+        assert reply.status_code == 200
+        assert "set-cookie" not in reply.headers
+        # Neither the collection, nor its topics and groups, nor files.
+        for told in ("lawyer", "female", str(studio.desk.settings.index), TOKEN):
+            assert told not in reply.text
+        assert client.post(path).status_code == 401
+
+
+def test_health_is_told_to_anybody_and_says_nothing_private(studio: Studio) -> None:
+    with anybody(studio) as client:
+        reply = client.get("/health")
+        assert client.get("/health", headers={"host": "elsewhere.example"}).status_code == 403
+    assert reply.status_code == 200
+    assert reply.json() == {"ok": True, "version": reply.json()["version"], "collection": "open"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "elsewhere.example"},
+        {"origin": "http://elsewhere.example"},
+        {"origin": "https://127.0.0.1"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_other_names_and_pages_are_refused_also_without_a_token(open_studio: Studio, headers: dict[str, str]) -> None:
+    with anybody(open_studio, **headers) as client:
+        assert client.post("/api/search", json=ASKED).status_code == 403
+        assert client.get("/").status_code == 403
+
+
+def test_its_own_pages_and_programs_are_let_in_without_a_token(open_studio: Studio) -> None:
+    own = {"origin": open_studio.url, "sec-fetch-site": "same-origin"}
+    with anybody(open_studio, **own) as client:
+        assert client.post("/api/search", json=ASKED).status_code == 200
+    with anybody(open_studio) as client:
+        assert client.post("/api/search", json=ASKED).status_code == 200
+        # A form of another page could send this without asking first.
+        plain = {"content-type": "text/plain"}
+        assert client.post("/api/search", content=json.dumps(ASKED), headers=plain).status_code == 400
+
+
+def test_every_reply_says_that_nothing_may_come_from_elsewhere(studio: Studio) -> None:
+    with studio.client() as client:
+        replies = [client.get(path) for path in ("/", "/runs", "/nothing", "/api/about")]
+    with anybody(studio) as client:
+        replies.append(client.get("/"))
+    for reply in replies:
+        policy = dict(part.split(" ", 1) for part in reply.headers["content-security-policy"].split("; "))
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+        assert policy["frame-ancestors"] == "'none'"
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_files_of_the_page_are_these_and_no_others(studio: Studio) -> None:
+    with studio.client() as client:
+        for name in assets_of(studio_pages()):
+            assert client.get(f"/assets/{name}").status_code == 200
+        for name in ("search.html", "..%2fguard.py", "..%2f..%2f..%2fpyproject.toml", "%2fetc%2fpasswd", "."):
+            assert client.get(f"/assets/{name}").status_code == 404
