@@ -218,8 +218,8 @@ def labeled(
             for cell in cells(name):
                 # What is no label is an error when the rows are read.
                 with suppress(ValueError):
-                    found = labels_of(cell, column)
-                    counts.update([found] if isinstance(found, str) else list(found or ()))
+                    cell_labels = labels_of(cell, column)
+                    counts.update([cell_labels] if isinstance(cell_labels, str) else list(cell_labels or ()))
             del counts[""]
             spellings = join_spellings(counts, (*(column.labels or ()), *known.get(name, ())))
             made[name] = column.model_copy(update={"map": spellings.map})
@@ -315,10 +315,10 @@ class LabelErrors(Section):
         """
         whole = np.eye(len(labels))
         known = [place for place, label in enumerate(labels) if label in self.labels]
-        own = [self.labels.index(labels[place]) for place in known]
-        left = np.array(self.confusion)[np.ix_(own, own)]
+        places = [self.labels.index(labels[place]) for place in known]
+        left = np.array(self.confusion)[np.ix_(places, places)]
         if not (mass := left.sum(axis=0)).all():
-            never = self.labels[own[int(mass.argmin())]]
+            never = self.labels[places[int(mass.argmin())]]
             raise DataError(
                 f"{self.dimension}: what made the labels takes {never!r} for labels alone that are not here"
             )
@@ -371,12 +371,12 @@ def under_error(
     if (of_type := groups.of_type(dimension, every, topic)) is not None:
         rows = np.where(of_type[:, None], rows, 0.0)
     chances = rows[:, 1:] + rows[:, :1] * known_part(groups.shares(dimension))
-    own = chances.sum(axis=1) > 0
+    labeled = chances.sum(axis=1) > 0
     place = {id: number for number, id in enumerate(every)}
     weights, counts = np.zeros(len(every)), np.zeros(len(every))
     weights[: len(ids)] = attention[: len(ids)]
     counts[[place[id] for id in relevant]] = 1.0
-    if not (weights * own).any():
+    if not (weights * labeled).any():
         return None
     world = collection.population.get(dimension)
     fixed, share = target.shares, 0.0
@@ -386,7 +386,7 @@ def under_error(
     errors = collection.label_errors.get(dimension)
     # Without a word on errors, as after a thousand examples of each group.
     examples = errors.counts(target.labels) if errors else np.full(len(target.labels), 1000.0)
-    given = chances[own], weights[own], counts[own], fixed, share
+    given = chances[labeled], weights[labeled], counts[labeled], fixed, share
     likely, safe = (
         awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
         for spread in (odds_spread(examples), odds_spread(examples, of_topic))

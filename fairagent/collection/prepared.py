@@ -84,14 +84,14 @@ def _encoding(ready: Prepared, path: Path, encoding: str, format: str | None = N
     """What a text file is in, named or guessed, which is noted; () for UTF-8 and what is no text."""
     if path.parent in PIPES or not path.is_file() or form_of(path, format) not in ("jsonl", "tsv", "csv"):
         return ()
-    found = (encoding,) if encoding else guessed_encoding(path)
-    if found in ((), UTF8):
+    encodings = (encoding,) if encoding else guessed_encoding(path)
+    if encodings in ((), UTF8):
         return ()
     ready.notes.append(
-        f"{path.name}: it is in {found[-1] if len(found) == 1 else ' or '.join(found)} "
+        f"{path.name}: it is in {' or '.join(encodings)} "
         f"({'as you say' if encoding else 'guessed'}), not in UTF-8; it is read so each time (`encoding`)"
     )
-    return found
+    return encodings
 
 
 def guessed_encoding(path: Path) -> tuple[str, ...]:

@@ -387,7 +387,7 @@ def make_target(
 def read_target(kind: str | Mapping[str, float] | Part) -> TargetKind:
     """The part of a target that is named by its kind or given as label -> share; UsageError where it is none."""
     if isinstance(kind, Mapping):
-        # What is wrong with shares is told by what they are for.
+        # Wrong shares are an error where the target is made.
         return GivenTarget.model_construct(shares=dict(kind))
     try:
         chosen = read_part("target", kind)
