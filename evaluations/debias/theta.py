@@ -23,7 +23,7 @@ import yaml
 
 from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.papers.debias_rag.benchmarks.items import OVERALL, ItemScores
 from fairagent.papers.debias_rag.benchmarks.preference import StereoSet
@@ -58,14 +58,14 @@ def checked(file: Path, described: dict[str, Any]) -> Iterator[CheckedExperiment
         yield check_experiment(Path(written.name))
 
 
-def run(file: Path, described: dict[str, Any], folder: Path, workers: int) -> Run:
+def run(file: Path, described: dict[str, Any], folder: Path, workers: int) -> Results:
     """The run of the experiment, whose paths are relative to `file`."""
     with checked(file, described) as experiment, threads(workers) as many:
         build_indexes(experiment)
         return run_experiment(experiment, folder, many)
 
 
-def icat(run: Run, system: str, asked: Sequence[str]) -> float:
+def icat(run: Results, system: str, asked: Sequence[str]) -> float:
     """The ICAT of a system over some of the run's questions."""
     assert isinstance(run.kind, StereoSet)
     scored = [

@@ -19,7 +19,7 @@ from fairagent.types.common import counted, dollars
 if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment, Estimate
     from fairagent.evaluate.plan import Plan
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.run import Results
     from fairagent.evaluate.workers import Workers
     from fairagent.llm.models import Models
     from fairagent.settings.described import DescribedSection
@@ -161,7 +161,7 @@ def carried_out(
     dask: str | None = None,
     new: bool = False,
     passing: bool = False,
-) -> tuple[Run, Usage]:
+) -> tuple[Results, Usage]:
     """A checked experiment's run in `folder`, done or gone on with, and what was paid for it now; with its page.
 
     In a folder that is `passing` there is no page, and nothing to go on with.
@@ -211,7 +211,7 @@ def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractCo
     return threads(workers or WORKERS)
 
 
-def expect_whole(*runs: Run) -> None:
+def expect_whole(*runs: Results) -> None:
     """End with exit code 7 where topics failed under any system."""
     if any(outcome.failed for run in runs for outcome in run.outcomes):
         raise typer.Exit(options.PARTIAL)
@@ -257,7 +257,7 @@ def print_account(paid: Usage, error: bool = False) -> None:
         out.print(f"paid now: {amount(paid) if paid.calls else '0 calls'}{saved}", soft_wrap=True)
 
 
-def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None, details: bool = False) -> None:
+def show(run: Results, folder: Path, as_json: bool, paid: Usage | None = None, details: bool = False) -> None:
     """Print the results of a run, what was paid for them now, and where the rest is."""
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.run import TRANSCRIPT
@@ -277,7 +277,7 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None, detai
 
 
 def print_results(
-    run: Run, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}, details: bool = False
+    run: Results, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}, details: bool = False
 ) -> None:
     """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
     from fairagent.evaluate.findings import findings, verdict_lines

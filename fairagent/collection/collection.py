@@ -16,7 +16,7 @@ import numpy as np
 from fairagent.collection.config import ROW, Chunks, DocumentsFile, passages
 from fairagent.collection.forms import ROW_WARNING, count_records, files_of, mended_note, records
 from fairagent.collection.groups import Groups
-from fairagent.collection.labels import LabelErrors
+from fairagent.collection.labels import LabelErrors, Labeling
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, read_text, shown, template_fields
 from fairagent.collection.rows import STORED, Bounds
 from fairagent.errors import DataError, UsageError
@@ -26,7 +26,6 @@ from fairagent.types import Document, Topic
 from fairagent.types.common import Summarized, counted
 
 if TYPE_CHECKING:
-    from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
 
 

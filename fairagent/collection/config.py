@@ -82,10 +82,6 @@ def joined(parts: Iterable[Document]) -> str:
 
     White space between passages may differ, and of a text that repeats itself word for word for longer than a passage
     some repetitions may be missing: the splitter does not say where its passages stand.
-
-    >>> text = " ".join(f"Here is number {n}." for n in range(30))
-    >>> joined(passages([Document("d", text)], Chunks(tokens=16, overlap=6))) == text
-    True
     """
     text = ""
     for part in parts:

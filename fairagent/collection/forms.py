@@ -35,14 +35,10 @@ DATASET, SPLITS, ABOUT = "state.json", "dataset_dict.json", "dataset_info.json"
 """Files of a folder that `save_to_disk` wrote: of a dataset, of several splits, and of what its columns are."""
 READING_FAILS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, MemoryError)
 """What the readers of columns raise, beside their own errors, where a file is damaged or takes more than there is."""
-LARGEST_STATE = 1 << 24
-"""Bytes."""
 ROW_WARNING = (
     "the ids are numbers of rows (`id: '@row'`): where a row is deleted, all rows after it get the id of another "
     f"document, and judgments and labels by id name the wrong ones; `id: '{CONTENT}'` lets the others keep theirs"
 )
-DIGITS = 12
-"""Of a digest in an id, 48 bits: two of a million rows share one by chance once in 500 times, and are told apart."""
 _SPACE = re.compile(r"[\s\x00]+")
 
 
@@ -140,7 +136,7 @@ def files_of(path: Path) -> list[Path]:
     if not is_dataset(path):
         return [path]
     try:
-        state = parse_json(file_text(path / DATASET, LARGEST_STATE))
+        state = parse_json(file_text(path / DATASET, 1 << 24))
         return [*(path / str(file["filename"]) for file in state["_data_files"]), path / ABOUT]
     except (Malformed, KeyError, TypeError):
         return [path / DATASET]
@@ -215,4 +211,4 @@ def _digest(content: object) -> str:
         return value.hex() if type(value) is bytes else None
 
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=default)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -141,15 +141,6 @@ class Intersection:
 
     All combinations are groups, whether or not they occur, the last dimension running fastest. A row is the outer
     product of the parts' rows; column 0 collects the mass with an unknown in any part.
-
-    >>> rows = [("a", {"gender": "female", "region": ["Asia", "Europe"]}), ("b", {"gender": "male"})]
-    >>> table = GroupTable.from_rows(rows, ["gender", "region"])
-    >>> both = Intersection("gender x region", {"gender": table, "region": table})
-    >>> both.labels("gender x region")
-    ('female x Asia', 'female x Europe', 'male x Asia', 'male x Europe')
-    >>> both.memberships("gender x region", ["a", "b"])
-    array([[0. , 0.5, 0.5, 0. , 0. ],
-           [1. , 0. , 0. , 0. , 0. ]])
     """
 
     def __init__(self, name: str, parts: Mapping[str, GroupTable]) -> None:
@@ -163,12 +154,10 @@ class Intersection:
 
     def labels(self, dimension: str) -> tuple[str, ...]:
         """The combinations of known labels, in the order of the columns 1 .. g."""
-        self._check(dimension)
         return self._labels
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
         """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown in any part."""
-        self._check(dimension)
         rows = [table.memberships(name, ids, topic) for name, table in self._parts.items()]
         known = (np.indices([row.shape[1] for row in rows]) > 0).all(axis=0).ravel()
         joint = joint_memberships(rows)
@@ -176,19 +165,16 @@ class Intersection:
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
         """Whether the documents `ids` (n,) are of the type of every part that declares one; None where no part does."""
-        self._check(dimension)
         types = [table.of_type(name, ids, topic) for name, table in self._parts.items()]
         declared = [one for one in types if one is not None]
         return np.logical_and.reduce(declared) if declared else None
 
     def shares(self, dimension: str) -> FloatArray:
         """The mean membership (1 + g,) of all documents; of all judged ones where labels depend on the topic."""
-        self._check(dimension)
         return self._counted[0]
 
     def missing(self, dimension: str) -> float:
         """What is unknown of documents that can be of the type, as a mean over the same documents."""
-        self._check(dimension)
         return self._counted[2]
 
     @property
@@ -222,10 +208,6 @@ class Intersection:
             missing += float(rows[:, 0].sum() if of_type is None else rows[of_type, 0].sum())
         documents = sum(len(ids) for _, ids in batches)
         return sums / documents, counts, missing / documents
-
-    def _check(self, dimension: str) -> None:
-        if dimension != self.name:
-            raise UsageError(no_such("dimension", dimension, self.dimensions))
 
 
 def check_intersections(

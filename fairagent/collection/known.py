@@ -21,8 +21,6 @@ from fairagent.types.clean import logger
 
 NAMED = 5
 """So many ids are named."""
-LOOKED_AT = 10_000
-"""So many documents of a table of groups are looked for."""
 TRIED = 1_000
 """So many ids that are missing are tried in other spellings."""
 QUICKLY_READ = 1 << 25
@@ -148,5 +146,5 @@ def notes_of_groups(groups: Groups, known: KnownIds) -> list[str]:
     notes = []
     for table in filter(len, tables_of(groups)):
         what = f"documents with groups of {', '.join(table.dimensions)}"
-        notes.append(compare_ids(what, table.some(LOOKED_AT), known, len(table)))
+        notes.append(compare_ids(what, table.some(10_000), known, len(table)))
     return [note for note in notes if note]

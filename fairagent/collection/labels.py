@@ -38,11 +38,6 @@ Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
 """How values become labels: "join" for the spellings of all dimensions, or dimension -> "join" or value -> label (or a
 list of labels, an empty one for none), as `map` of a collection file."""
 JOIN = "join"
-MANY_GROUPS = 12
-LARGEST_ERRORS = 1 << 24
-"""Bytes of a file of label errors."""
-SMALL_GROUP = 0.01
-"""Of the documents that have a label."""
 
 
 class LabelReader:
@@ -223,8 +218,8 @@ def labeled(
             for cell in cells(name):
                 # What is no label is an error when the rows are read.
                 with suppress(ValueError):
-                    found = labels_of(cell, column)
-                    counts.update([found] if isinstance(found, str) else list(found or ()))
+                    cell_labels = labels_of(cell, column)
+                    counts.update([cell_labels] if isinstance(cell_labels, str) else list(cell_labels or ()))
             del counts[""]
             spellings = join_spellings(counts, (*(column.labels or ()), *known.get(name, ())))
             made[name] = column.model_copy(update={"map": spellings.map})
@@ -263,21 +258,17 @@ def group_notes(dimension: str, sizes: Mapping[str, float]) -> list[str]:
     total, notes = sum(sizes.values()), []
     ordered = sorted(sizes, key=lambda label: -sizes[label])
     named = {label: f"{label} {100 * sizes[label] / total:.2g} %" for label in ordered}
-    if len(sizes) > MANY_GROUPS:
+    if len(sizes) > 12:
         there = listed(list(named.values()))
         notes.append(f"{dimension!r} has {len(sizes):,} groups, too many for one page to show each: {there}")
-    if small := [text for label, text in named.items() if sizes[label] < SMALL_GROUP * total]:
+    if small := [text for label, text in named.items() if sizes[label] < 0.01 * total]:
         few = f"less than 1 % of the labeled documents are in these groups of {dimension!r}"
         notes.append(f"{few}, so read little into them: {listed(small)}")
     return notes
 
 
 def joins(map: Mapping[str, Sequence[str]]) -> str:
-    """A map of spellings in one line.
-
-    >>> joins({"F": ("female",), "Female": ("female",), "N/A": ()})
-    'F, Female -> female; N/A -> no label'
-    """
+    """A map of spellings in one line."""
     sources: dict[str, list[str]] = {}
     for value, labels in map.items():
         sources.setdefault(" and ".join(labels) or "no label", []).append(value)
@@ -324,10 +315,10 @@ class LabelErrors(Section):
         """
         whole = np.eye(len(labels))
         known = [place for place, label in enumerate(labels) if label in self.labels]
-        own = [self.labels.index(labels[place]) for place in known]
-        left = np.array(self.confusion)[np.ix_(own, own)]
+        places = [self.labels.index(labels[place]) for place in known]
+        left = np.array(self.confusion)[np.ix_(places, places)]
         if not (mass := left.sum(axis=0)).all():
-            never = self.labels[own[int(mass.argmin())]]
+            never = self.labels[places[int(mass.argmin())]]
             raise DataError(
                 f"{self.dimension}: what made the labels takes {never!r} for labels alone that are not here"
             )
@@ -347,7 +338,7 @@ class LabelErrors(Section):
 def read_label_errors(path: Path) -> LabelErrors:
     """Read such a file; DataError where it is not there or is none."""
     try:
-        return validate(LabelErrors, parse_json(file_text(path, LARGEST_ERRORS)), str(path))
+        return validate(LabelErrors, parse_json(file_text(path, 1 << 24)), str(path))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: no file of label errors ({error}); `fairagent label` writes one") from None
 
@@ -380,12 +371,12 @@ def under_error(
     if (of_type := groups.of_type(dimension, every, topic)) is not None:
         rows = np.where(of_type[:, None], rows, 0.0)
     chances = rows[:, 1:] + rows[:, :1] * known_part(groups.shares(dimension))
-    own = chances.sum(axis=1) > 0
+    labeled = chances.sum(axis=1) > 0
     place = {id: number for number, id in enumerate(every)}
     weights, counts = np.zeros(len(every)), np.zeros(len(every))
     weights[: len(ids)] = attention[: len(ids)]
     counts[[place[id] for id in relevant]] = 1.0
-    if not (weights * own).any():
+    if not (weights * labeled).any():
         return None
     world = collection.population.get(dimension)
     fixed, share = target.shares, 0.0
@@ -395,7 +386,7 @@ def under_error(
     errors = collection.label_errors.get(dimension)
     # Without a word on errors, as after a thousand examples of each group.
     examples = errors.counts(target.labels) if errors else np.full(len(target.labels), 1000.0)
-    given = chances[own], weights[own], counts[own], fixed, share
+    given = chances[labeled], weights[labeled], counts[labeled], fixed, share
     likely, safe = (
         awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
         for spread in (odds_spread(examples), odds_spread(examples, of_topic))

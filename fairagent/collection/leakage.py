@@ -9,8 +9,6 @@ from fairagent.collection.records import listed, shown
 from fairagent.errors import DataError
 from fairagent.types.common import counted
 
-SHORTEST_PART = 4
-"""Words that a sentence within a text has at least, if it is to count: "They were happy." stands anywhere."""
 _NOT_WORDS = re.compile(r"[\W_]+")
 _BETWEEN = re.compile(r"(?<=[.!?:;])\s+|[\"\u201c\u201d\u00ab\u00bb\n]+")
 
@@ -29,7 +27,7 @@ def overlap(training: Iterable[str], test: Iterable[str], *, inside: bool = Fals
     """
 
     def keys(text: str) -> set[bytes]:
-        parts = [part for part in _BETWEEN.split(text) if len(_NOT_WORDS.sub(" ", part).split()) >= SHORTEST_PART]
+        parts = [part for part in _BETWEEN.split(text) if len(_NOT_WORDS.sub(" ", part).split()) >= 4]
         return {text_key(part) for part in (text, *(parts if inside else ()))} - {b""}
 
     seen = {key for text in training for key in keys(text)}

@@ -65,8 +65,6 @@ from fairagent.types.clean import logger
 
 WORTH_CACHING = 1 << 18
 """Bytes of a groups file that take longer to read than a cached table to load."""
-TRIES = 5
-"""So often a collection is read whose files change meanwhile."""
 LOOKED_AT = 100
 """Rows in which the columns of a file are looked for."""
 GroupColumns = str | Sequence[str] | Mapping[str, str | Mapping[str, Any]]
@@ -83,7 +81,7 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     errors of all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents
     are not read, only looked for.
     """
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(5)):
         states: dict[Path, State] = {}
         try:
             loaded = _load(Path(path), index, states)
@@ -308,13 +306,14 @@ def aligned(
             notes.append(f"{dimension!r} is predicted: its memberships are a classifier's probabilities")
         if not given:
             continue
-        world = shares[dimension] = by_label(given, present)
+        meaning = meant(given, present)
+        world = shares[dimension] = by_label(given, meaning)
         if present and world.keys().isdisjoint(present):
             raise DataError(
                 f"none of the groups of {dimension!r} that have a share, {listed(list(world))}, is a label of any "
                 f"{what}: these have {listed(present)}"
             )
-        if joined := [f"{name} = {label}" for name, label in meant(given, present).items() if name != label]:
+        if joined := [f"{name} = {label}" for name, label in meaning.items() if name != label]:
             notes.append(f"names of groups of {dimension!r} that are taken for spellings of labels: {listed(joined)}")
         if absent := [label for label in world if label not in present]:
             notes.append(f"no {what} is in these groups of {dimension!r}: {listed(absent)}")

@@ -26,17 +26,9 @@ from fairagent.settings.faults import no_such
 from fairagent.storage.digests import file_digest
 from fairagent.types.clean import in_line
 
-MOST_ROWS = 200_000
-"""So many are looked at."""
-MOST_LABELS = 200
-"""A column with more different values is no group, unless it is named as one."""
 MOST_GROUPS, LEAST_GROUP = 12, 0.01
 """Of a column with more labels than these, those that fewer of the labeled rows have are joined to the rest, as are all
 after the commonest. A column with fewer labels keeps them all: small groups may be what it is about."""
-ROWS_EACH = 10
-"""Rows for each of so many labels, on average, or they are texts rather than labels."""
-LEAST_KEPT = 0.5
-"""Of the labeled rows those that have a label that stays a group, or it is no column of groups."""
 REST = "other"
 MOST_VALUES = 5_000
 """Different values of a column that are counted."""
@@ -47,7 +39,6 @@ FEW_BAD, MOST_BAD, MOST_BAD_OTHERS = 20, 0.1, 0.05
 otherwise: what is of somebody else (user_id) is repeated in far more rows than one of twenty."""
 CODE = re.compile(r"(?=\S*\d)(?=\S*[a-zA-Z.:/-])[\w.:/-]{3,40}")
 """What looks like an id anywhere: letters and digits, without blanks."""
-SEPARATORS = ("|", ";", ",")
 
 _BEFORE = r"(?i)(.*[\W_]|(?-i:.*[a-z](?=[A-Z])))?"
 ID = re.compile(_BEFORE + "(id|docid|docno|pid|uuid|key|doi|isbn|url|identifier)")
@@ -160,7 +151,7 @@ class ColumnLook:
         values = self.values or Counter[str]()
         counts, separator, spellings = values, None, join_spellings(values)
         joined = _joined(counts, spellings)
-        for sign in () if self.lists else SEPARATORS:
+        for sign in () if self.lists else ("|", ";", ","):
             if any(sign in value for value in values):
                 split: Counter[str] = Counter()
                 for value, count in values.items():
@@ -195,11 +186,11 @@ class ColumnLook:
             return self.filled >= 4
         many = len(labels) > MOST_GROUPS
         return (
-            2 < len(labels) <= MOST_LABELS
-            and (ROWS_EACH if many else 2) * len(labels) <= self.filled
+            2 < len(labels) <= 200
+            and (10 if many else 2) * len(labels) <= self.filled
             and 2 * self.numbers < self.filled
             and not (many and self.codes == self.filled)
-            and sum(labels[label] for label in look.chosen) >= LEAST_KEPT * sum(labels.values())
+            and sum(labels[label] for label in look.chosen) >= 0.5 * sum(labels.values())
         )
 
 
@@ -372,7 +363,7 @@ def look_at(
     faults, columns, rows = Faults(), dict[str, ColumnLook](), 0
     fields = validate(RecordsFile, {"format": format, "encoding": encoding}, "init")
     read = records(path, fields, faults)
-    for _, record in islice(read, MOST_ROWS):
+    for _, record in islice(read, 200_000):
         rows += 1
         for name, value in record.items():
             columns.setdefault(name, ColumnLook(name)).add(value)

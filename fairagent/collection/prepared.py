@@ -27,8 +27,6 @@ LARGEST = 1 << 26
 """Bytes of a file that are looked at for its encoding."""
 MIXED = ("utf-8", "cp1252", "latin-1")
 """What each line of a file is in that is mostly UTF-8; Latin-1 where it has bytes that Windows-1252 lacks."""
-MOST_FOREIGN = 0.2
-"""More of the letters beyond ASCII are hardly a Western European text."""
 WIDE = {
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -37,8 +35,6 @@ WIDE = {
 }
 QUERIES = ("query", "title", "question", "text", "topic")
 """What the field that is searched is called in files of topics, the likeliest first."""
-MOST_DIGITS = 13
-"""Fewer digits are tried of ids of documents."""
 
 
 @dataclass(slots=True)
@@ -88,14 +84,14 @@ def _encoding(ready: Prepared, path: Path, encoding: str, format: str | None = N
     """What a text file is in, named or guessed, which is noted; () for UTF-8 and what is no text."""
     if path.parent in PIPES or not path.is_file() or form_of(path, format) not in ("jsonl", "tsv", "csv"):
         return ()
-    found = (encoding,) if encoding else guessed_encoding(path)
-    if found in ((), UTF8):
+    encodings = (encoding,) if encoding else guessed_encoding(path)
+    if encodings in ((), UTF8):
         return ()
     ready.notes.append(
-        f"{path.name}: it is in {found[-1] if len(found) == 1 else ' or '.join(found)} "
+        f"{path.name}: it is in {' or '.join(encodings)} "
         f"({'as you say' if encoding else 'guessed'}), not in UTF-8; it is read so each time (`encoding`)"
     )
-    return found
+    return encodings
 
 
 def guessed_encoding(path: Path) -> tuple[str, ...]:
@@ -123,7 +119,7 @@ def guessed_encoding(path: Path) -> tuple[str, ...]:
         return ()
     if 2 * len(wrong) <= sum(not line.isascii() for line in lines):
         return MIXED
-    if sum(byte >= 0x80 for byte in content) > MOST_FOREIGN * len(re.findall(rb"[A-Za-z\x80-\xff]", content)):
+    if sum(byte >= 0x80 for byte in content) > 0.2 * len(re.findall(rb"[A-Za-z\x80-\xff]", content)):
         raise UsageError(
             f"{path}: not UTF-8, and its encoding cannot be guessed: it has many letters beyond ASCII; name it with "
             "--encoding, e.g. cp1251, koi8-r, shift_jis, gb18030"
@@ -174,7 +170,7 @@ def match_judged(ready: Prepared, look: Look) -> None:
         return
     many = len(ready.judged)
     plain = sum(hash(id) in ids for id in ready.judged)
-    counts = [sum(hash(plain_number(id, digits)) in ids for id in ready.judged) for digits in range(MOST_DIGITS)]
+    counts = [sum(hash(plain_number(id, digits)) in ids for id in ready.judged) for digits in range(13)]
     there = max(plain, *counts)
     if there > plain:
         best = counts.index(there)

@@ -171,11 +171,11 @@ def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Top
     lines_of: dict[str, int] = {}
     there: tuple[str, ...] = ()
     read_id, before = field_reader(fields.id), faults.count
-    encodings, found = fields.encoding or UTF8, records(path, fields, faults)
+    encodings, rows = fields.encoding or UTF8, records(path, fields, faults)
     if fields.format is None and has_topics(path, encodings):
-        found = topic_records(path, faults, encodings)
+        rows = topic_records(path, faults, encodings)
     used = {fields.query, *(() if template_fields(fields.id) else (fields.id,))}
-    for number, record in found:
+    for number, record in rows:
         try:
             id = checked_id(read_id(record), "topic")
             query, dimensions, group = read_text(record, fields.query), None, ""

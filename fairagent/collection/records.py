@@ -237,9 +237,6 @@ def field_reader(field: str) -> Callable[[Record], str]:
     """A function that reads `field` of a record, or fills a template such as "{q_id}-{d_id}".
 
     It raises ValueError, saying which fields there are, where one is missing or is no text.
-
-    >>> field_reader("{q_id}-{d_id}")({"q_id": 7, "d_id": "12"})
-    '7-12'
     """
     names = template_fields(field)
     if not names:
@@ -300,9 +297,6 @@ def same_ids(ids: Collection[str], others: Iterable[str]) -> tuple[dict[str, str
 
     An id of which there is none is joined with the one that is the same whole number but for zeros before it or `.0` at
     its end, where on both sides there is one such id alone.
-
-    >>> same_ids(["1", "2", "x"], ["01", "2", "3"])
-    ({'1': '01', '2': '2'}, '1 topic joined with ids that differ by zeros before them or `.0`: 1 (there 01)')
     """
     there, alike = dict.fromkeys(others), dict[str, list[str]]()
     for other in there:

@@ -51,6 +51,7 @@ LARGEST_FOOTER = 1 << 24
 """Bytes of what a Parquet file says about itself."""
 MOST_CELLS = 100
 """Cells that a Parquet file may say that it has for each of its bytes; and so many millions, however small it is."""
+TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 WIDTH = 8
 """Bytes that a number counts as, within lists."""
 
@@ -104,11 +105,7 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
 
 
 def error_text(error: Exception) -> str:
-    """An error of somebody else's code in a message of ours.
-
-    >>> error_text(ZeroDivisionError("division by zero"))
-    "it raises ZeroDivisionError('division by zero')"
-    """
+    """An error of somebody else's code in a message of ours."""
     return f"it raises {shown(error, 120)}"
 
 
@@ -317,8 +314,6 @@ def table_rows(table: Any, unpacked: Unpacked | None = None) -> Iterator[dict[st
 
 
 def _batch_rows(batch: Any, unpacked: Unpacked | None) -> Iterator[dict[str, Any]]:
-    from pyarrow import types
-
     sizes = [decoded(column) for column in batch.columns]
     names, rows, largest = batch.schema.names, batch.num_rows, max(sizes, default=0)
     if sum(sizes) > DECODED and rows > 1:
@@ -334,7 +329,7 @@ def _batch_rows(batch: Any, unpacked: Unpacked | None) -> Iterator[dict[str, Any
         raise Malformed(f"column {names[sizes.index(largest)]!r}: {error}") from None
     columns, same = list[Any](), dict[str, str]()
     for column in batch.columns:
-        is_texts = types.is_dictionary(column.type) and _is_text(column.type.value_type)
+        is_texts = _name(column.type) == "dictionary" and _name(column.type.value_type) in TEXT_TYPES
         columns.append((column.dictionary_decode() if is_texts else column).to_pylist())
     for cells in zip(*columns, strict=True):
         # Of equal texts one is kept.
@@ -342,61 +337,60 @@ def _batch_rows(batch: Any, unpacked: Unpacked | None) -> Iterator[dict[str, Any
         yield plain_record(dict(zip(names, shared, strict=True)))
 
 
+def _name(kind: Any) -> str:
+    """What Arrow calls a type, without what is in it."""
+    return str(kind).partition("<")[0]
+
+
 def decoded(array: Any) -> int:
     """How many bytes the texts of an array of Arrow will take, and the numbers within its lists."""
-    import pyarrow
-    from pyarrow import compute, types
+    from pyarrow import compute
 
     def total(numbers: Any) -> int:
-        return int(compute.sum(numbers.cast(pyarrow.int64())).as_py() or 0)
+        return int(compute.sum(numbers.cast("int64")).as_py() or 0)
 
-    kind = array.type
-    if isinstance(array, pyarrow.ExtensionArray):
+    if hasattr(array, "storage"):
         return decoded(array.storage)
-    if types.is_dictionary(kind):
-        if not _has_texts(kind.value_type):
+    kind = _name(array.type)
+    if kind == "dictionary":
+        if not _has_texts(array.type.value_type):
             return 0
         counts = array.indices.drop_null().value_counts()
         values = array.dictionary.take(counts.field("values"))
-        if _is_text(values.type):
-            return total(compute.multiply(compute.binary_length(values).cast(pyarrow.int64()), counts.field("counts")))
+        if _name(values.type) in TEXT_TYPES:
+            return total(compute.multiply(compute.binary_length(values).cast("int64"), counts.field("counts")))
         sizes = (decoded(values.slice(place, 1)) for place in range(len(values)))
         return sum(count * size for count, size in zip(counts.field("counts").to_pylist(), sizes, strict=True))
-    if types.is_run_end_encoded(kind):
+    if kind == "run_end_encoded":
         start, count = array.find_physical_offset(), array.find_physical_length()
         parts = (array.values.slice(place, 1) for place in range(start, start + count))
         return len(array) * max(map(decoded, parts), default=0)
-    if types.is_string_view(kind) or types.is_binary_view(kind):
+    if kind in ("string_view", "binary_view"):
         return sum(int(cell.as_buffer().size) for cell in array if cell.is_valid)
-    if _is_text(kind):
+    if kind in TEXT_TYPES:
         return total(compute.binary_length(array))
-    if types.is_struct(kind):
+    if kind == "struct":
         return sum(map(decoded, array.flatten()))
-    if types.is_map(kind):
+    if kind == "map":
         first, count = array.offsets[0].as_py(), array.offsets[-1].as_py() - array.offsets[0].as_py()
         keys, values = array.keys.slice(first, count), array.items.slice(first, count)
         return int(2 * WIDTH * count + decoded(keys) + decoded(values))
-    views = types.is_list_view(kind) or types.is_large_list_view(kind)
-    if views or types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if kind in ("list_view", "large_list_view"):
         # A view may name the same values many times, which flattening would write out.
-        inner = array.values if views else array.flatten()
-        size = WIDTH * len(inner) + decoded(inner)
-        return int(size * total(compute.list_value_length(array)) / len(inner)) if views and len(inner) else size
+        size, length = WIDTH * len(array.values) + decoded(array.values), len(array.values)
+        return int(size * total(compute.list_value_length(array)) / length) if length else 0
+    if kind in ("list", "large_list", "fixed_size_list"):
+        inner = array.flatten()
+        return WIDTH * len(inner) + decoded(inner)
     return 0
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    views = types.is_string_view(kind) or types.is_binary_view(kind)
-    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
-    return bool(views or texts)
 
 
 def _has_texts(kind: Any) -> bool:
     """Whether a type is of texts, or has some inside."""
-    inner = [kind.field(place).type for place in range(kind.num_fields)]
-    return _is_text(kind) or any(map(_has_texts, [*inner, *([kind.value_type] if hasattr(kind, "index_type") else [])]))
+    if _name(kind) == "dictionary":
+        return _has_texts(kind.value_type)
+    inner = (kind.field(place).type for place in range(kind.num_fields))
+    return _name(kind) in TEXT_TYPES or any(map(_has_texts, inner))
 
 
 def check_dataset(files: Iterable[Path]) -> None:
@@ -419,9 +413,9 @@ def check_dataset(files: Iterable[Path]) -> None:
 
 def _is_plain(kind: Any) -> bool:
     """Whether values of a type of Arrow, and all within them, take the place that they have."""
-    views = ("string_view", "binary_view", "list_view", "large_list_view")
-    shared = str(kind).startswith(("dictionary", "run_end_encoded", *views))
-    return not shared and all(_is_plain(kind.field(place).type) for place in range(kind.num_fields))
+    return not _name(kind).endswith(("dictionary", "run_end_encoded", "_view")) and all(
+        _is_plain(kind.field(place).type) for place in range(kind.num_fields)
+    )
 
 
 def dataset_rows(dataset: Any) -> Iterator[dict[str, Any]]:

@@ -32,8 +32,6 @@ FORMS = (
     "a run has TREC's six columns (topic, Q0, document, rank, score, tag); or topic, document and, where there are "
     "more, rank, score and tag, or one of both; or a header that names its columns; or JSON, {topic: {document: score}}"
 )
-LARGEST_JSON = 1 << 30
-"""Bytes."""
 _WHOLE = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
@@ -111,10 +109,6 @@ def by_score(entries: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
     """A topic's documents by falling score, as trec_eval orders them, and whether ranks contradict that.
 
     Those of equal scores stand by rank, and then as in the file; so do all where there are no scores.
-
-    >>> one = RunLine("1", "a", 1, 2.0, "", 1)
-    >>> by_score([one, one._replace(document="b", rank=2, score=3.0, line=2)])[0][0].document
-    'b'
     """
     ordered = sorted(entries, key=lambda one: (-(one.score or 0.0), one.rank or 0, one.line))
     return ordered, any((below.rank or 0) < (above.rank or 0) for above, below in pairwise(ordered))
@@ -130,11 +124,7 @@ def order_note(path: Path, contradicting: Sequence[str]) -> str:
 
 
 def _separator(line: str) -> str | None:
-    """What separates the columns of a line; None: spaces.
-
-    >>> _separator("q1 Q0 d,7 1 2.5 me") is None, _separator("q1, d7"), _separator(",qid,docno,my query")
-    (True, ',', ',')
-    """
+    """What separates the columns of a line; None: spaces."""
     if "\t" in line:
         return "\t"
     sign = max(",;", key=line.count)
@@ -145,11 +135,7 @@ def _separator(line: str) -> str | None:
 
 
 def places_of(names: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Of each kind of column that there is its place, by the likeliest of the names that it may have.
-
-    >>> places_of(["qid", "page", "docno"], {"topic": TOPIC, "document": DOCUMENT, "tag": TAG})
-    {'topic': 0, 'document': 2}
-    """
+    """Of each kind of column that there is its place, by the likeliest of the names that it may have."""
     named = {kind: next((name for name in known if name in names), None) for kind, known in kinds.items()}
     return {kind: names.index(name) for kind, name in named.items() if name is not None}
 
@@ -198,7 +184,7 @@ def _ranked(entries: list[RunLine]) -> list[RunLine]:
 
 def _of_json(path: Path, faults: Faults) -> list[RunLine]:
     try:
-        read = parse_json(file_text(path, LARGEST_JSON, unzipped=True))
+        read = parse_json(file_text(path, 1 << 30, unzipped=True))
     except (Malformed, OSError) as error:
         faults.add(path, getattr(error, "line", None), f"no JSON of a run ({error}); {FORMS}")
         return []

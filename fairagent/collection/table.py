@@ -40,8 +40,6 @@ Labels = str | Iterable[str] | Mapping[str, float] | None
 FORMAT = 1
 """To be raised whenever the reading of group files, or the form of saved tables, changes."""
 HEAD, NOTES = "groups.json", "notes.json"
-ARRAYS = ("codes", "indptr", "weights", "of_type")
-"""Of a column."""
 LARGEST_HEAD = 1 << 26
 """Bytes; as of the notes."""
 BATCH = 3_000
@@ -50,13 +48,7 @@ LATEST = 8
 """So many tables of one place are retained where nothing else is said: several collections may share an index."""
 OF_TABLES = Bounds(rows=100_000_000, seconds=6 * 3600.0)
 """Of the rows of a table: many of them are its purpose."""
-WAIT = 600.0
-"""Seconds that a process waits for another one that reads the same groups."""
 MOST_LABELS = 65_535
-HEAVIEST = 1e300
-"""Larger weights could add up to infinity."""
-ADDS_UP = 1e-3
-"""How far from 1 predicted probabilities may add up: they are written with few digits."""
 
 log = logger(__name__)
 
@@ -138,11 +130,7 @@ class LabelColumn:
 
 
 def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
-    """The concatenated ranges starts[i] .. starts[i] + counts[i] - 1.
-
-    >>> _ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
+    """The concatenated ranges starts[i] .. starts[i] + counts[i] - 1."""
     ends = np.cumsum(counts)
     offsets: IntArray = np.repeat(starts - (ends - counts), counts)
     return offsets + np.arange(offsets.size)
@@ -270,7 +258,7 @@ class GroupTable:
         write_array(folder / "ids.npy", self.ids)
         head: list[dict[str, object]] = []
         for place, (name, column) in enumerate(self._columns.items()):
-            present = [part for part in ARRAYS if getattr(column, part) is not None]
+            present = [part for part in ("codes", "indptr", "weights", "of_type") if getattr(column, part) is not None]
             for part in present:
                 write_array(folder / f"{place}.{part}.npy", getattr(column, part))
             about = {"normalize": column.normalize, "predicted": column.predicted}
@@ -464,9 +452,9 @@ def _weights(labels: Labels, predicted: bool) -> dict[str, float]:
     weights = labels if isinstance(labels, Mapping) else {label: 1.0 for label in labels if label not in (None, "")}
     for label, weight in weights.items():
         number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not number or not 0.0 <= weight <= HEAVIEST:
+        if not number or not 0.0 <= weight <= 1e300:
             raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
-    if predicted and weights and abs((total := math.fsum(weights.values())) - 1.0) > ADDS_UP:
+    if predicted and weights and abs((total := math.fsum(weights.values())) - 1.0) > 1e-3:
         shares = listed([f"{label} {share:g}" for label, share in weights.items()])
         raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
     return {label_text(label): float(weight) for label, weight in weights.items() if weight} or {UNKNOWN: 1.0}
@@ -490,7 +478,7 @@ def cached_table(
     folder = place.with_name(f"{place.name}-{key}")
     if cached := _cached(folder):
         return cached
-    with one_at_a_time(folder.with_name(f"{folder.name}.lock"), WAIT):
+    with one_at_a_time(folder.with_name(f"{folder.name}.lock"), 600.0):
         if cached := _cached(folder):
             return cached
         made = make()

@@ -58,8 +58,6 @@ TARGET = "trec"
 """The kind that rankings are judged by where nobody chose another."""
 ESTIMATE_FROM = 50
 """How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
-LOW = 0.5
-"""A group whose target is below this share of its share of all documents is named."""
 
 
 def read_population(path: Path, faults: Faults) -> WorldShares:
@@ -91,12 +89,8 @@ def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
     return population
 
 
-def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
-    """What keeps `shares` from being a distribution over known labels, or over these; empty where nothing does.
-
-    >>> share_faults({"female": 0.5, "male": 0.4})
-    ['the shares add up to 0.9, expected 1']
-    """
+def share_faults(shares: Any) -> list[str]:
+    """What keeps `shares` from being a distribution over known labels; empty where nothing does."""
     if not isinstance(shares, Mapping) or not shares:
         return [f"expected label -> share, got {shown(shares)}"]
     faults = [
@@ -110,20 +104,23 @@ def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
         faults.append(f"{UNKNOWN} is no group; shares are over known labels only")
     if not faults and abs((total := math.fsum(shares.values())) - 1.0) > TOLERANCE:
         faults.append(f"the shares add up to {total:.6g}, expected 1")
-    if labels is not None and (unknown := [name for name in by_label(shares, labels) if name not in labels]):
-        faults.append(no_such("group", listed(unknown), labels))
     return faults
 
 
-def by_label(shares: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
-    """The shares by those of `labels` that their names mean; a name that means none stays.
+def shares_of(shares: Any, labels: Sequence[str]) -> tuple[dict[str, float], list[str]]:
+    """The shares by these labels, and what keeps them from being a distribution over these."""
+    if faults := share_faults(shares):
+        return {}, faults
+    by = by_label(shares, meant(shares, labels))
+    unknown = [name for name in by if name not in labels]
+    return by, [no_such("group", listed(unknown), labels)] if unknown else []
 
-    >>> by_label({"Female": 0.5, 1: 0.5}, ["1", "female"])
-    {'female': 0.5, '1': 0.5}
-    """
-    label_of, summed = meant(shares, labels), dict[str, float]()
+
+def by_label(shares: Mapping[Any, float], meaning: Mapping[str, str]) -> dict[str, float]:
+    """The shares by the labels that their names mean (`fairagent.collection.spellings.meant`)."""
+    summed = dict[str, float]()
     for name, share in shares.items():
-        label = label_of[label_text(name)]
+        label = meaning[label_text(name)]
         summed[label] = summed.get(label, 0.0) + share
     return summed
 
@@ -147,6 +144,10 @@ class Target:
     follows: bool = False
 
 
+Counted = tuple[FloatArray, FloatArray | None, str, bool]
+"""Shares (g,), the part of them that is known, where they come from, and whether that is a ranking."""
+
+
 class TargetKind(Part):
     """A kind of target: settings name it, `make` makes it for one topic."""
 
@@ -154,6 +155,10 @@ class TargetKind(Part):
     """The kind that judges in its place, where it is an estimate from a ranking."""
     of_judgments: ClassVar[bool] = False
     """Whether it is counted from a topic's relevant documents."""
+    counts: ClassVar[bool] = False
+    """Whether it is counted from documents, so that it is an oracle where labels come from the judgments."""
+    mixed: ClassVar[bool] = False
+    """Half what is counted and half the world's, where there are world shares."""
 
     @property
     def name(self) -> str:
@@ -165,7 +170,18 @@ class TargetKind(Part):
 
         Raises UsageError for an unknown dimension or a missing ranking; DataError where the shares cannot be counted.
         """
-        raise NotImplementedError
+        groups, labels = collection.groups, collection.groups.labels(dimension)
+        if not labels:
+            raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target can be made")
+        shares, known, source, follows = self._count(dimension, collection, topic, ranking)
+        if self.counts and dimension in groups.predicted:
+            # A predicted label may be wrong: nothing of it is known.
+            known = np.zeros(len(labels))
+        if self.mixed and dimension in collection.population:
+            world = _world(dimension, collection)
+            shares, known = (shares + world) / 2, None if known is None else (known + world) / 2
+        oracle = self.counts and (self.of_judgments or dimension in groups.oracle)
+        return Target(dimension, labels, shares, source, oracle, known, follows)
 
     def faults(self, labels: Sequence[str]) -> list[str]:
         """What is wrong with it in a dimension of these groups."""
@@ -175,11 +191,8 @@ class TargetKind(Part):
         """Itself."""
         return self
 
-
-def _labels(dimension: str, collection: Collection) -> tuple[str, ...]:
-    if not (labels := collection.groups.labels(dimension)):
-        raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target can be made")
-    return labels
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        raise NotImplementedError
 
 
 class PopulationTarget(TargetKind):
@@ -187,9 +200,8 @@ class PopulationTarget(TargetKind):
 
     kind: Literal["population"] = "population"
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        return Target(dimension, _labels(dimension, collection), _world(dimension, collection), self.kind)
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        return _world(dimension, collection), None, self.kind, False
 
 
 class UniformTarget(TargetKind):
@@ -197,10 +209,9 @@ class UniformTarget(TargetKind):
 
     kind: Literal["uniform"] = "uniform"
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
-        return Target(dimension, labels, np.full(len(labels), 1 / len(labels)), self.kind)
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        groups = len(collection.groups.labels(dimension))
+        return np.full(groups, 1 / groups), None, self.kind, False
 
 
 class GivenTarget(TargetKind):
@@ -218,68 +229,43 @@ class GivenTarget(TargetKind):
 
     def faults(self, labels: Sequence[str]) -> list[str]:
         """Labels that are no groups, and shares that do not add up to 1."""
-        return share_faults(self.shares, labels)
+        return shares_of(self.shares, labels)[1]
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
-        if faults := share_faults(self.shares, labels):
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        labels = collection.groups.labels(dimension)
+        shares, faults = shares_of(self.shares, labels)
+        if faults:
             raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
-        shares = by_label(self.shares, labels)
-        return Target(dimension, labels, np.array([float(shares.get(label, 0.0)) for label in labels]), self.kind)
+        return np.array([float(shares.get(label, 0.0)) for label in labels]), None, self.kind, False
 
 
-class CountedTarget(TargetKind):
-    """Shares that are counted from documents."""
-
-    mixed: ClassVar[bool] = False
-    """Half these and half the world's, where there are world shares."""
-
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels, groups = _labels(dimension, collection), collection.groups
-        shares, known, source, follows = self._count(dimension, collection, topic, ranking)
-        if dimension in groups.predicted:
-            # A predicted label may be wrong: nothing of it is known.
-            known = np.zeros(len(labels))
-        if self.mixed and dimension in collection.population:
-            world = _world(dimension, collection)
-            shares, known = (shares + world) / 2, None if known is None else (known + world) / 2
-        return Target(
-            dimension, labels, shares, source, self.of_judgments or dimension in groups.oracle, known, follows
-        )
-
-    def _count(
-        self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None
-    ) -> tuple[FloatArray, FloatArray | None, str, bool]:
-        """The shares, their known part, where they come from, and whether that is a ranking."""
-        return *_of_corpus(dimension, collection), self.kind, False
-
-
-class CorpusTarget(CountedTarget):
+class CorpusTarget(TargetKind):
     """The shares of the documents."""
 
     kind: Literal["corpus"] = "corpus"
+    counts: ClassVar[bool] = True
+
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        return *_of_corpus(dimension, collection), self.kind, False
 
 
-class EstimatedTarget(CountedTarget):
+class EstimatedTarget(TargetKind):
     """The groups' shares of the retrieved scores; the corpus's where nothing labeled is retrieved."""
 
     kind: str = "estimated"
     judged_by: ClassVar[str] = "qrels"
+    counts: ClassVar[bool] = True
 
-    def _count(
-        self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None
-    ) -> tuple[FloatArray, FloatArray | None, str, bool]:
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
         totals = estimate_weights(ranking.scores) @ _rows(dimension, collection, topic, ranking.ids)
+        known = _known(totals)
         if (shares := _known_shares(totals)) is not None:
-            return shares, _known(totals), self.kind, True
-        shares, known = _of_corpus(dimension, collection)
-        of_ranking = _known(totals)
+            return shares, known, self.kind, True
+        shares, of_corpus = _of_corpus(dimension, collection)
         source = f"{self.kind} (nothing labeled was ranked: corpus)"
-        return shares, known if of_ranking is None else of_ranking, source, False
+        return shares, of_corpus if known is None else known, source, False
 
 
 class TrecEstimatedTarget(EstimatedTarget):
@@ -290,26 +276,21 @@ class TrecEstimatedTarget(EstimatedTarget):
     mixed: ClassVar[bool] = True
 
 
-class QrelsTarget(CountedTarget):
+class QrelsTarget(TargetKind):
     """The shares of the relevant documents: an oracle."""
 
     kind: str = "qrels"
     of_judgments: ClassVar[bool] = True
+    counts: ClassVar[bool] = True
 
-    def _count(
-        self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None
-    ) -> tuple[FloatArray, FloatArray | None, str, bool]:
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
         relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
         totals = _rows(dimension, collection, topic, relevant).sum(axis=0)
         if (shares := _known_shares(totals)) is not None:
             return shares, _known(totals), self.kind, False
         if self.mixed and dimension in collection.population:
-            return (
-                _world(dimension, collection),
-                _known(totals),
-                "trec (no relevant document labeled: population)",
-                False,
-            )
+            source = "trec (no relevant document labeled: population)"
+            return _world(dimension, collection), _known(totals), source, False
         raise DataError(
             f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target 'qrels'; "
             "leave the topic out, or use 'trec' or 'population'"
@@ -335,7 +316,7 @@ def _world(dimension: str, collection: Collection) -> FloatArray:
             " add it to the collection's settings file, or use 'uniform', 'corpus' or 'estimated'"
         )
     labels = collection.groups.labels(dimension)
-    world = by_label(population[dimension], labels)
+    world = by_label(population[dimension], meant(population[dimension], labels))
     return np.array([world.get(label, 0.0) for label in labels])
 
 
@@ -368,11 +349,7 @@ def _known(totals: FloatArray) -> FloatArray | None:
 
 
 def estimate_weights(scores: FloatArray) -> FloatArray:
-    """What each document of a ranking counts for in an estimate, (n,), from the scores (n,), best first.
-
-    >>> estimate_weights(np.array([3.0, 2.0, 1.0])).round(3).tolist()
-    [1.0, 0.667, 0.333]
-    """
+    """What each document of a ranking counts for in an estimate, (n,), from the scores (n,), best first."""
     weights = min_max(scores)
     if 1 < len(scores) < ESTIMATE_FROM and float(weights.min()) < 1:
         # In units of the range, the mean difference of neighbors is 1 / (n - 1).
@@ -410,7 +387,7 @@ def make_target(
 def read_target(kind: str | Mapping[str, float] | Part) -> TargetKind:
     """The part of a target that is named by its kind or given as label -> share; UsageError where it is none."""
     if isinstance(kind, Mapping):
-        # What is wrong with shares is told by what they are for.
+        # Wrong shares are an error where the target is made.
         return GivenTarget.model_construct(shares=dict(kind))
     try:
         chosen = read_part("target", kind)
@@ -516,7 +493,7 @@ def below_corpus(targets: tuple[Target, ...], collection: Collection) -> tuple[A
         except UsageError:
             continue  # groups in metadata have no shares of all documents
         rows = zip(target.labels, target.shares.tolist(), shares.tolist(), strict=True)
-        low = [f"{label} {due:.1%} (of all documents {share:.1%})" for label, due, share in rows if due < LOW * share]
+        low = [f"{label} {due:.1%} (of all documents {share:.1%})" for label, due, share in rows if due < 0.5 * share]
         if low:
             alarms.append(Alarm(FOLLOWS, f"{target.source} in {target.dimension} gives {', '.join(low)}"))
     return tuple(alarms)

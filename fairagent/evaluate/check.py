@@ -155,7 +155,15 @@ def examine(
     baseline = kind.baseline or next(iter(rows), "")
     # A system that could not be read is a problem already; its missing row is none.
     known = {**kind.systems, **rows} if len(checking.systems) < len(kind.systems) else rows
-    _check_names(kind, rows, known, baseline, problems)
+    # The names with which one part of the file refers to another have to be there.
+    if known and baseline not in known:
+        problems.add(SettingsError, f"baseline: {no_such('system', baseline, known)}")
+    expectable = [*known, *kind.other_names]
+    for name in (one for one in kind.expected if one not in expectable):
+        problems.add(SettingsError, f"expected: {no_such('system', name, expectable)}")
+    priced = {*kind.other_names, *(system.settings.model.name for system in rows.values())}
+    for name in sorted(set(kind.prices) - priced):
+        problems.add(SettingsError, f"prices: no system uses the model {name!r}")
     # Without a subject the dimensions are not known.
     judged = dimensions if subject is not None else None
     expected = _expected(kind, judged, (*measures, *kind.measured_together), problems)
@@ -165,6 +173,15 @@ def examine(
         thresholds = read_thresholds(kind, groups, dimensions, measured, tuple(known), baseline, problems)
     if subject is None or baseline not in rows:
         return kind, None
+    # Topics without judgments are searched by all but those that aim at the relevant documents' shares; a limit is one
+    # of all topics.
+    unjudged: dict[str, tuple[str, ...]] = {}
+    for name, system in rows.items() if chosen.unjudged and not limit else ():
+        assert collection is not None  # which has judgments
+        aimed = system.settings.dimensions or collection.groups.dimensions
+        aims = [target_choice(system.settings.target, one, collection) for one in aimed]
+        if not any(getattr(aim, "of_judgments", False) for aim in aims):
+            unjudged[name] = chosen.unjudged
     plan = Plan(
         experiment=kind,
         topics=sample_of(subject.topics, chosen.topics, limit, kind.seed) if limit else chosen.topics,
@@ -178,8 +195,7 @@ def examine(
         cache=common.cache and str(Path(common.cache).absolute()),
         expected=expected,
         thresholds=thresholds,
-        # A limit is one of all topics.
-        unjudged={} if limit else _unjudged(chosen.unjudged, rows, collection),
+        unjudged=unjudged,
     )
     return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded, unknown)
 
@@ -195,17 +211,6 @@ def _without_loops(systems: Systems) -> Systems:
                 plain_name += ", again"
             beside[plain_name] = plain
     return beside
-
-
-def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection | None) -> dict[str, tuple[str, ...]]:
-    """`topics` for every system but those that aim at the relevant documents' shares, of which there are none."""
-    if collection is None or not topics:
-        return {}
-    there, aims = collection.groups.dimensions, dict[str, list[Any]]()
-    for name, system in systems.items():
-        chosen, dimensions = system.settings.target, system.settings.dimensions or there
-        aims[name] = [target_choice(chosen, dimension, collection) for dimension in dimensions]
-    return {name: topics for name, of in aims.items() if not any(getattr(aim, "of_judgments", False) for aim in of)}
 
 
 def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:
@@ -225,21 +230,6 @@ def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:
                 there.add(known.where)
                 notes += problems.attempt("", notes_of_collection, collection, known) or []
             yield from filter(None, notes)
-
-
-def _check_names(
-    kind: ExperimentKind, rows: Systems, names: Mapping[str, object], baseline: str, problems: Problems
-) -> None:
-    """That the names with which one part of the file refers to another are there."""
-    if names and baseline not in names:
-        problems.add(SettingsError, f"baseline: {no_such('system', baseline, names)}")
-    there = [*names, *kind.other_names]
-    for name in kind.expected:
-        if name not in there:
-            problems.add(SettingsError, f"expected: {no_such('system', name, there)}")
-    models = {*kind.other_names, *(system.settings.model.name for system in rows.values())}
-    for name in sorted(set(kind.prices) - models):
-        problems.add(SettingsError, f"prices: no system uses the model {name!r}")
 
 
 def _expected(

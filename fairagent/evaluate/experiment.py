@@ -26,7 +26,7 @@ from fairagent.evaluate.run import (
     JOURNAL,
     TRANSCRIPT,
     Journal,
-    Run,
+    Results,
     answers,
     load_run,
     read_head,
@@ -133,7 +133,7 @@ def run_experiment(
     progress: Callable[[int, int], None] = lambda done, all: None,
     environ: Mapping[str, str] | None = None,
     models: Models | None = None,
-) -> Run:
+) -> Results:
     """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
 
     It may be repeated after any interruption, with the same results. `new` starts over. `progress` gets how many jobs
@@ -159,7 +159,7 @@ def run_experiment(
         return _conclude(folder)
 
 
-def _conclude(folder: Path) -> Run:
+def _conclude(folder: Path) -> Results:
     """The run so far, its tables written, and in its run.json what the models' servers could not do."""
     head = read_head(folder)
     models = head["provenance"]["models"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, smallest_p, tested
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.run import MeanExposure, Run
+from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
 from fairagent.measures.base import seeded
 from fairagent.measures.expected_exposure import fitted_line
@@ -25,17 +25,17 @@ RELEVANCE = ""
 """The dimension of measures of relevance alone."""
 
 
-def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
+def comparisons_of(run: Results, dimension: str) -> dict[tuple[str, str], Comparison]:
     """The comparisons in one dimension as (system, measure) -> comparison."""
     return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
 
 
-def main_measure(run: Run, dimension: str) -> str | None:
+def main_measure(run: Results, dimension: str) -> str | None:
     """The `leading_measure` of a dimension, of those that it was measured by."""
     return leading_measure([measure for measure in run.measures if (dimension, measure) in run.columns])
 
 
-def best_mean(run: Run, rows: Sequence[Comparison]) -> float | None:
+def best_mean(run: Results, rows: Sequence[Comparison]) -> float | None:
     """The best mean of a measure among systems that did not look at the judgments; None where nothing is better."""
     honest = [row for row in rows if row.system not in run.oracle_systems]
     if len(honest) < 2 or honest[0].measure in run.neutral:
@@ -43,12 +43,12 @@ def best_mean(run: Run, rows: Sequence[Comparison]) -> float | None:
     return max(honest, key=lambda row: run.gain(row.measure, row.mean)).mean
 
 
-def mark(run: Run, row: Comparison) -> str:
+def mark(run: Results, row: Comparison) -> str:
     """A + or - for a system that is better or worse than the baseline (`tested`)."""
     return {"better": "+", "worse": "-", "": ""}[_tested(run, row)]
 
 
-def _tested(run: Run, row: Comparison) -> Literal["better", "worse", ""]:
+def _tested(run: Results, row: Comparison) -> Literal["better", "worse", ""]:
     difference = None if row.measure in run.neutral else row.difference
     return tested(row.randomization_holm, difference and run.gain(row.measure, difference))
 
@@ -85,7 +85,7 @@ class Tested:
         return words.get(self.says, "no measurable difference")
 
 
-def tested_difference(run: Run, row: Comparison) -> Tested:
+def tested_difference(run: Results, row: Comparison) -> Tested:
     """The paired test of a system, not the baseline, by one measure."""
     differences = [
         run.by_topic[topic][row.system].values[row.dimension][row.measure] - base[row.measure]
@@ -130,13 +130,13 @@ class Finding:
         return {"dimension": self.dimension, "system": self.best.system, "verdict": verdict, **tests}
 
 
-def findings(run: Run) -> tuple[Finding, ...]:
+def findings(run: Results) -> tuple[Finding, ...]:
     """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
     every: tuple[Finding, ...] = run.memo.get("findings", lambda: tuple(_findings(run)))
     return every
 
 
-def _findings(run: Run) -> Iterator[Finding]:
+def _findings(run: Results) -> Iterator[Finding]:
     for dimension in run.compared_in:
         compared, measure = comparisons_of(run, dimension), main_measure(run, dimension)
         others = [
@@ -172,7 +172,7 @@ def _findings(run: Run) -> Iterator[Finding]:
         )
 
 
-def change_of(run: Run, finding: Finding) -> ExposureChange | None:
+def change_of(run: Results, finding: Finding) -> ExposureChange | None:
     """What the best system changes for the groups, as means over the topics; None where no exposure was measured.
 
     The verdict is that of the test of fairness; a single topic can only be looked at (`seen_change`).
@@ -188,7 +188,7 @@ def change_of(run: Run, finding: Finding) -> ExposureChange | None:
     return exposure_change(finding.dimension, before, after, **about)
 
 
-def under_label_error(run: Run, dimension: str) -> dict[str, tuple[float, float, float]]:
+def under_label_error(run: Results, dimension: str) -> dict[str, tuple[float, float, float]]:
     """System -> mean AWRF of made labels and the ends of its interval (`mean_under_error`); empty without any."""
     of_system: dict[str, dict[str, tuple[float, float, float, float] | None]] = {system: {} for system in run.systems}
     for outcome in run.answered:
@@ -215,7 +215,7 @@ def label_error_text(likely: Sequence[float | None] | None, digits: int = 4) -> 
     return "{} [{}, {}]".format(*numbers) if numbers else ""
 
 
-def verdict_lines(run: Run) -> Iterator[str]:
+def verdict_lines(run: Results) -> Iterator[str]:
     """The verdict: for each dimension what the best system gives the groups instead of the baseline, and by how much.
 
     The best is chosen on the topics that it is shown for. Then come what loops add.
@@ -262,7 +262,7 @@ class OfGroup:
     topics: Mapping[Place, int]
 
 
-def by_query_group(run: Run) -> list[OfGroup]:
+def by_query_group(run: Results) -> list[OfGroup]:
     """Every system and group of topics, over the topics that all systems have answered; none where no topic has one."""
     groups: dict[str, list[str]] = {}
     for topic in run.counted_topics:
@@ -280,7 +280,7 @@ def by_query_group(run: Run) -> list[OfGroup]:
     return rows
 
 
-def _values(run: Run, outcome: Outcome) -> Iterator[tuple[Place, float]]:
+def _values(run: Results, outcome: Outcome) -> Iterator[tuple[Place, float]]:
     for dimension, of_measure in outcome.values.items():
         yield from ((("measure", dimension, name), of_measure[name]) for name in run.measures if name in of_measure)
     for what, exposures in (("exposure", outcome.exposures), ("attribution", outcome.cited)):
@@ -301,7 +301,7 @@ def differences(rows: Sequence[OfGroup]) -> dict[str, dict[Place, float]]:
     return apart
 
 
-def query_group_tables(run: Run) -> list[Table]:
+def query_group_tables(run: Results) -> list[Table]:
     """The measures by group of the query, then exposure and attribution in each dimension."""
     rows = by_query_group(run)
     if not rows:
@@ -336,7 +336,7 @@ def query_group_tables(run: Run) -> list[Table]:
     return tables
 
 
-def query_group_files(run: Run) -> dict[str, Table]:
+def query_group_files(run: Results) -> dict[str, Table]:
     """A file with one line a number, where topics have groups; `query_group` is empty for the largest difference."""
     rows = by_query_group(run)
     lines: list[tuple[object, ...]] = [

@@ -89,9 +89,22 @@ def judged_value(
     rows = due = of_type = None
     if measure.of_groups:
         kind = read_target(target) if isinstance(target, Mapping) else judged_by(dimension, collection, target)
-        due = _due(kind, collection, topic, dimension, relevant, measure.needs_labels)
-        if due is None:
+        one, trec = collection.topics.get(topic), kind.kind == TARGET
+        if one is not None and one.dimensions is not None and dimension not in one.dimensions:
             return None
+        if kind.of_judgments:
+            alignment = np.zeros(1)
+            if relevant:
+                alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0)
+            if not alignment[int(measure.needs_labels or not trec) :].any():
+                return None
+        # The shares (1 + g,) that unknown and the groups should get.
+        if trec:
+            known = dimension in collection.population
+            world = make_target("population", dimension, collection, topic).shares if known else None
+            due = blend(alignment, world)
+        else:
+            due = np.append(0.0, make_target(kind, dimension, collection, topic).shares)
         rows = collection.groups.memberships(dimension, ids, topic) if len(ids) else np.zeros((0, len(due)))
         if measure.needs_types and (of_type := collection.groups.of_type(dimension, ids, topic)) is None:
             return None
@@ -100,26 +113,6 @@ def judged_value(
     with PartCall("measure", measure, topic) as call:
         value = measure(judged)
     return call.number(value)
-
-
-def _due(
-    target: TargetKind, collection: Collection, topic: str, dimension: str, relevant: Sequence[str], labeled: bool
-) -> FloatArray | None:
-    """The shares (1 + g,) that unknown and the groups should get; None where the topic has none."""
-    one = collection.topics.get(topic)
-    if one is not None and one.dimensions is not None and dimension not in one.dimensions:
-        return None
-    trec = target.kind == TARGET
-    if target.of_judgments:
-        alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0) if relevant else np.zeros(1)
-        if not alignment[int(labeled or not trec) :].any():
-            return None
-    if not trec:
-        return np.append(0.0, make_target(target, dimension, collection, topic).shares)
-    world = None
-    if dimension in collection.population:
-        world = make_target("population", dimension, collection, topic).shares
-    return blend(alignment, world)
 
 
 def judged_topics(

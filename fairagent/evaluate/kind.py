@@ -29,7 +29,7 @@ from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.evaluate.plan import Plan, SystemPlan
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.run import Results
 
 
 JsonObject = dict[str, Any]
@@ -418,7 +418,7 @@ class ExperimentKind(Section, ABC):
         """The outcomes, (topic, system) -> outcome, with values that need other rows; `topics` are done in all rows."""
         return outcomes
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """What it shows of a run besides the comparisons."""
         return KindResults()
 

@@ -38,7 +38,7 @@ from fairagent.evaluate.kind import (
 )
 from fairagent.evaluate.outcome import GroupRecall, Outcome
 from fairagent.evaluate.plan import Plan, System, build_systems
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.measures import LOG2_MAX2, Measure, Product, min_max, parse_measure
 from fairagent.measures.parse import label_of
@@ -354,7 +354,7 @@ class RankingKind(JudgedKind):
             completed[topic, system] = replace(outcome, values={**outcome.values, "": overall})
         return completed
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """Draws and their spread, AWRF under missing labels, recall by group, and results by group of the query.
 
         Remarks say which ids are no document's, which rankings are empty, which measures look at what no system ranks.
@@ -411,7 +411,7 @@ Spread = tuple[str, str, str, str, int, float, float]
 """Topic, system, dimension, measure, draws, mean and standard deviation."""
 
 
-def _spreads(run: Run) -> Iterator[Spread]:
+def _spreads(run: Results) -> Iterator[Spread]:
     """Of everything that was drawn and counts."""
     topics = set(run.counted_topics)
     for outcome in run.outcomes:
@@ -422,7 +422,7 @@ def _spreads(run: Run) -> Iterator[Spread]:
                     yield outcome.topic, outcome.system, dimension, name, draws, mean, deviation
 
 
-def _spread_table(run: Run, spreads: Sequence[Spread]) -> Table:
+def _spread_table(run: Results, spreads: Sequence[Spread]) -> Table:
     """A line for each drawn system and measure."""
     by_row: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for _, system, dimension, name, _, mean, deviation in spreads:
@@ -449,7 +449,7 @@ class MeanRecall:
     entered: float
 
 
-def mean_recalls(run: Run) -> list[MeanRecall]:
+def mean_recalls(run: Results) -> list[MeanRecall]:
     """Every system in every dimension, over the topics that all systems have answered: all, no label, each group."""
     rows, depth = [], getattr(run.kind, "run_depth", 0)
     for dimension in run.dimensions:

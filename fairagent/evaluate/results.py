@@ -16,7 +16,7 @@ from fairagent.answer.filtering import removal_warnings
 from fairagent.collection.records import listed
 from fairagent.evaluate.comparison import RESAMPLES, SIGN, SIGNIFICANT, Comparison, smallest_p
 from fairagent.evaluate.findings import best_mean, label_error_text, mark, under_label_error, verdict_lines
-from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
+from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Results
 from fairagent.evaluate.tables import LATEX_WIDTH, ORACLE, WIDTH, Cell, Column, Table, p_value, short_names, tex
 from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
@@ -35,7 +35,7 @@ UNDER_ERROR = "under label error"
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def write_results(run: Run, folder: Path) -> None:
+def write_results(run: Results, folder: Path) -> None:
     """Write all tables, and for each system a TREC run and, on the TREC Fair Ranking track, its submission."""
     for system in run.systems:
         outcomes = [outcome for outcome in run.outcomes if outcome.system == system]
@@ -85,7 +85,7 @@ def made_files(folder: Path) -> list[Path]:
     return [path for path in files if path.is_symlink() or (path.exists() and not path.is_dir())]
 
 
-def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
+def results_text(run: Results, width: int = WIDTH, details: bool = True) -> str:
     """A page of plain text: the verdict and the means first, what it cost, and what to know.
 
     With `details` every measure in full, and all tables of the kind. No table is wider than `width` characters;
@@ -113,7 +113,7 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def results_latex(run: Run) -> str:
+def results_latex(run: Results) -> str:
     """`tabular`s of the means for booktabs, each no wider than an article's text, and a legend; no column of zeros.
 
     The best mean of a system that did not look at the judgments is bold; +/- as `mark`, a dagger for oracles; the
@@ -136,7 +136,7 @@ def results_latex(run: Run) -> str:
 # --- what is said around the tables ---------------------------------------------------------------------------------
 
 
-def _head(run: Run) -> Iterator[str]:
+def _head(run: Results) -> Iterator[str]:
     yield run.name
     yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
@@ -152,7 +152,7 @@ def _head(run: Run) -> Iterator[str]:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
 
-def alarms_of(run: Run) -> list[str]:
+def alarms_of(run: Results) -> list[str]:
     """The alarms of all systems, those that several have in one line, which begins with their names.
 
     What a filter took from the groups is judged over all topics together.
@@ -178,7 +178,7 @@ def alarms_of(run: Run) -> list[str]:
     ]
 
 
-def notes(run: Run, details: bool) -> Iterator[str]:
+def notes(run: Results, details: bool) -> Iterator[str]:
     """What the numbers mean and rest on, a line each; with `details` also of intervals and tests."""
     meant: dict[str, list[str]] = {}
     for measure, label in short_labels(list(_labels(run))).items():
@@ -204,13 +204,13 @@ def notes(run: Run, details: bool) -> Iterator[str]:
             yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 
 
-def marked(run: Run, system: str) -> str:
+def marked(run: Results, system: str) -> str:
     """The system with its marks."""
     equal = any(one.system == system for one in run.equal)
     return f"{system}{f' {ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"
 
 
-def _labels(run: Run) -> dict[str, str]:
+def _labels(run: Results) -> dict[str, str]:
     """The measures that there are comparisons by, with their labels."""
     there = {measure for _, measure in run.columns}
     return labels_of([measure for measure in run.measures if measure in there])
@@ -219,7 +219,7 @@ def _labels(run: Run) -> dict[str, str]:
 # --- tables for people ----------------------------------------------------------------------------------------------
 
 
-def means_table(run: Run, latex: bool = False) -> Table:
+def means_table(run: Results, latex: bool = False) -> Table:
     """Every system's means, the best of each column marked; for `latex` with the calls of a model.
 
     Where labels are made, AWRF under their errors stands behind a dimension's measures.
@@ -247,7 +247,7 @@ def means_table(run: Run, latex: bool = False) -> Table:
     return Table.of(heads, lines, notes=map(str, run.equal), systems=True)
 
 
-def exposure_table(run: Run, dimension: str) -> Table:
+def exposure_table(run: Results, dimension: str) -> Table:
     """Each group's share of the exposure beside its target, by system: means over the topics."""
     lines = [
         (run.systems[mean.system], row.label, row.share, row.target)
@@ -257,7 +257,7 @@ def exposure_table(run: Run, dimension: str) -> Table:
     return Table.of(["system", dimension, "exposure", "target"], lines, systems=True)
 
 
-def measure_tables(run: Run) -> list[Table]:
+def measure_tables(run: Results) -> list[Table]:
     """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
     labels, tables = _labels(run), []
     tests: list[str | Column] = [
@@ -288,7 +288,7 @@ def measure_tables(run: Run) -> list[Table]:
     return tables
 
 
-def published_tables(run: Run) -> list[Table]:
+def published_tables(run: Results) -> list[Table]:
     """A table for each block of numbers that the file cites and nothing here measures."""
     tables = []
     for block in run.kind.published:
@@ -299,7 +299,7 @@ def published_tables(run: Run) -> list[Table]:
     return tables
 
 
-def cost_table(run: Run) -> Table | None:
+def cost_table(run: Results) -> Table | None:
     """What every system used of a language model; None where none used one."""
     if not any(cost.calls for cost in run.costs.values()):
         return None
@@ -321,7 +321,7 @@ def cost_table(run: Run) -> Table | None:
 # --- tables for programs --------------------------------------------------------------------------------------------
 
 
-def results_table(run: Run) -> Table:
+def results_table(run: Results) -> Table:
     """One line for each system, dimension and measure, with the cost of the system."""
     more = ("calls", "input_tokens", "output_tokens", "cost", "oracle", "expected", "target")
     lines = [
@@ -334,7 +334,7 @@ def results_table(run: Run) -> Table:
     return Table.of([*(field.name for field in fields(Comparison)), *more], lines)
 
 
-def topics_table(run: Run) -> Table:
+def topics_table(run: Results) -> Table:
     """One line for each topic, system, dimension and measure: the values that the means are taken over."""
     targets = run.targets
     lines = [
@@ -346,7 +346,7 @@ def topics_table(run: Run) -> Table:
     return Table.of(("topic", "system", "dimension", "measure", "value", "target"), lines)
 
 
-def answers_table(run: Run) -> Table:
+def answers_table(run: Results) -> Table:
     """One line for each question and system: answer, grade, who gave it, and what debiasing did (`DebiasRecord`)."""
     debiased = any(outcome.answer and outcome.answer.debiased for outcome in run.answered)
     more = ("made", "survived", "placed", "theta_moved") if debiased else ()

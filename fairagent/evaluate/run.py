@@ -248,7 +248,7 @@ def loop_gains(plan: Plan, outcomes: Mapping[tuple[str, str], Outcome], topics: 
 
 
 @dataclass(frozen=True, repr=False)
-class Run(Summarized):
+class Results(Summarized):
     """All that came out of an experiment, read once from its journal: what tables, page and verdicts are made of.
 
     `systems` are in their order, the baseline first. `outcomes` has the last one of every topic and system, failed ones
@@ -415,7 +415,7 @@ class Run(Summarized):
         return (self.expected or {}).get(row.system, {}).get(row.dimension, {}).get(row.measure)
 
 
-def load_run(folder: Path | str, baseline: str = "") -> Run:
+def load_run(folder: Path | str, baseline: str = "") -> Results:
     """The run in `folder`, from its run.json and journal alone; `baseline` takes the place of the experiment's.
 
     Raises UsageError where there is no run or no such system, DataError where a file of it is damaged.
@@ -442,7 +442,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
     rankings = {name: [[id for id, _ in latest[topic, name].scored] for topic in done] for name in systems}
     lower = {one.name for one in kind.measured(plan.dimensions) if one.lower_is_better}
-    return Run(
+    return Results(
         name=kind.name,
         collection=head["provenance"]["collection"]["name"],
         n=plan.n,

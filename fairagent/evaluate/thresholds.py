@@ -22,7 +22,7 @@ from fairagent.settings.faults import no_such
 from fairagent.types.common import counted
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.run import Results
 
 FORMS = "'>= .95', '< .1', '>= baseline', '>= baseline - .01'"
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -174,7 +174,7 @@ class ThresholdVerdict:
         return {**place, "value": self.value, "bound": str(of.bound), "limit": self.limit, "met": self.met}
 
 
-def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
+def verdicts(run: Results) -> tuple[ThresholdVerdict, ...]:
     """A verdict for each threshold of a finished run, by means over the topics that every system has answered."""
     if run.partial or not run.thresholds:
         return ()
@@ -196,7 +196,7 @@ def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
     return tuple(results)
 
 
-def summary(run: Run) -> str:
+def summary(run: Results) -> str:
     """How many thresholds are met, or that the run is not finished, in one line; "" where there are none."""
     if not run.thresholds:
         return ""
@@ -206,7 +206,7 @@ def summary(run: Run) -> str:
     return f"{sum(one.met for one in verdicts(run))} of {all} {'is' if len(run.thresholds) == 1 else 'are'} met"
 
 
-def thresholds_table(run: Run, met: bool = True) -> Table:
+def thresholds_table(run: Results, met: bool = True) -> Table:
     """The thresholds with what they came to; without those that are `met`, those that were missed."""
     labels, lines = labels_of(run.measures), []
     for verdict in verdicts(run):

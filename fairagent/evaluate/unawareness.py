@@ -18,7 +18,7 @@ from fairagent.errors import UsageError
 from fairagent.evaluate.comparison import bootstrap_intervals
 from fairagent.evaluate.findings import label_error_text, under_label_error
 from fairagent.evaluate.outcome import GroupShares
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Table
 from fairagent.measures import AWRF, Measure, Product, awrf_bounds, jensen_shannon, prevalence
 from fairagent.measures.base import seeded
@@ -73,7 +73,7 @@ def check_confusion(rows: Sequence[Sequence[float]], dimension: str, groups: Gro
     prevalence(np.full(len(labels), 1.0 / len(labels)), np.array(rows))
 
 
-def unawareness(run: Run, base: float, confusion: Mapping[str, FloatArray]) -> list[Unaware]:
+def unawareness(run: Results, base: float, confusion: Mapping[str, FloatArray]) -> list[Unaware]:
     """AWRF of every system in dimensions with predicted or missing labels.
 
     `confusion` has the matrices (g, g) of the classifiers that predicted a dimension's labels.
@@ -81,7 +81,7 @@ def unawareness(run: Run, base: float, confusion: Mapping[str, FloatArray]) -> l
     return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
 
 
-def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray | None) -> Iterator[Unaware]:
+def _of_dimension(run: Results, dimension: str, base: float, confusion: FloatArray | None) -> Iterator[Unaware]:
     shown: dict[str, dict[str, GroupShares]] = {system: {} for system in run.systems}
     for outcome in run.answered:
         for exposure in outcome.exposures if outcome.failed is None else ():
@@ -143,7 +143,7 @@ def _lowest(base: float) -> float:
     return 1.0 - math.log(2.0) / math.log(base)
 
 
-def tables(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[Table]:
+def tables(run: Results, rows: Sequence[Unaware], base: float) -> Iterator[Table]:
     """AWRF in each dimension."""
     for dimension, group in groupby(rows, lambda row: row.dimension):
         of = list(group)
@@ -159,7 +159,7 @@ def tables(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[Table]:
         yield Table.of(heads, lines, title, _notes(run, of, base))
 
 
-def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
+def _notes(run: Results, rows: Sequence[Unaware], base: float) -> Iterator[str]:
     row, logarithm = rows[0], "base 2" if base == 2.0 else "natural logarithm"
     yield f"missing: share of exposure in the first {run.n}, of documents that have a group, whose group is not known"
     yield (

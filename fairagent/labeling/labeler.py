@@ -49,7 +49,6 @@ from fairagent.types.common import counted
 FOLDS = 5
 REGULARIZATION = (0.1, 1.0, 10.0, 100.0, 1000.0)
 """The inverse strengths that are tried, up to the first that is no better than the one before."""
-TEMPERATURES = (0.25, 8.0)
 LEAST = 1e-6
 """A chance that is smaller counts as this: nothing that was learned from examples is impossible."""
 BATCH = 4096
@@ -104,11 +103,7 @@ class WordLists:
         self._texts = texts
 
     def counts(self, text: str) -> FloatArray:
-        """The weighted occurrences of each label's words, (g,).
-
-        >>> WordLists({"female": ["she", "her"], "male": ["he", "his"]}, {}).counts("She and her son; he").tolist()
-        [2.0, 1.0]
-        """
+        """The weighted occurrences of each label's words, (g,)."""
         words, weights = plain_words(text), np.zeros(len(self.labels))
         for length in sorted({len(term) for term in self._weights}):
             for start in range(len(words) - length + 1):
@@ -208,7 +203,7 @@ def _fit(rows: FloatArray, groups: NDArray[np.intp], seed: int) -> tuple[Any, fl
             best = loss, strength, held_out
         assert best
         model = LogisticRegression(C=best[1], max_iter=2000).fit(rows, groups)
-    low, high = np.log(TEMPERATURES)
+    low, high = np.log([0.25, 8.0])
     fitted = minimize_scalar(
         lambda x: log_loss(tempered(best[2], float(np.exp(x))), groups), bounds=(low, high), method="bounded"
     )
@@ -217,20 +212,12 @@ def _fit(rows: FloatArray, groups: NDArray[np.intp], seed: int) -> tuple[Any, fl
 
 
 def log_loss(chances: FloatArray, groups: NDArray[np.intp]) -> float:
-    """The mean of -ln of the true group's chance.
-
-    >>> round(log_loss(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0])), 4)
-    0.3466
-    """
+    """The mean of -ln of the true group's chance."""
     return -float(np.log(np.maximum(chances[np.arange(len(groups)), groups], LEAST)).mean())
 
 
 def tempered(chances: FloatArray, temperature: float) -> FloatArray:
-    """Chances (n, g) whose log-odds are divided by a temperature: above 1 they are less sure.
-
-    >>> tempered(np.array([[0.8, 0.2]]), 2.0).round(4).tolist()
-    [[0.6667, 0.3333]]
-    """
+    """Chances (n, g) whose log-odds are divided by a temperature: above 1 they are less sure."""
     powered = np.maximum(chances, LEAST) ** (1.0 / temperature)
     spread: FloatArray = powered / powered.sum(axis=1, keepdims=True)
     return spread
@@ -357,11 +344,7 @@ class Helpful:
 
 
 def uncertainty(chances: FloatArray) -> FloatArray:
-    """The entropy of the groups' chances (n, g), as a share of the largest, (n,).
-
-    >>> uncertainty(np.array([[0.5, 0.5], [1.0, 0.0]])).tolist()
-    [1.0, 0.0]
-    """
+    """The entropy of the groups' chances (n, g), as a share of the largest, (n,)."""
     terms = np.where(chances > 0, -chances * np.log(np.where(chances > 0, chances, 1.0)), 0.0)
     share: FloatArray = np.abs(terms.sum(axis=1)) / np.log(chances.shape[1])
     return share

@@ -17,7 +17,7 @@ from fairagent.evaluate.comparison import SIGNIFICANT, Comparison
 from fairagent.evaluate.findings import best_mean, mark
 from fairagent.evaluate.fingerprint import changes
 from fairagent.evaluate.results import results_table
-from fairagent.evaluate.run import Run, load_run, read_head
+from fairagent.evaluate.run import Results, load_run, read_head
 from fairagent.evaluate.tables import ORACLE, WIDTH, Cell, Column, Table
 from fairagent.measures.parse import labels_of
 from fairagent.storage.files import write_whole
@@ -38,7 +38,7 @@ class JoinedRun:
     """
 
     folder: Path
-    run: Run
+    run: Results
     documents: object
     places: tuple[Place, ...]
 

@@ -37,7 +37,7 @@ from fairagent.evaluate.results import (
     published_tables,
     results_table,
 )
-from fairagent.evaluate.run import MeanExposure, Run
+from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import LinePlot, Note, p_phrase
 from fairagent.evaluate.thresholds import thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
@@ -62,12 +62,12 @@ Palette = Mapping[tuple[str, str], int]
 Record = dict[str, Any]
 
 
-def write_page(run: Run, path: Path) -> None:
+def write_page(run: Results, path: Path) -> None:
     """Write `run` as a page to `path`, which appears whole or not at all."""
     write_whole(path, page(run))
 
 
-def page(run: Run) -> str:
+def page(run: Results) -> str:
     """`run` as the text of an HTML page."""
     colors, views = palette(run), topic_views(run)
     best, section = findings(run), run.of_kind.page
@@ -77,6 +77,14 @@ def page(run: Run) -> str:
     style, script = "".join(map(template, STYLES)), template("topics.js") + template("page.js")
     # Paragraphs are set apart by blank lines; other line breaks are those of the file.
     about = re.split(r"\n\s*\n", str(run.provenance.get("about") or "").strip())
+    short, drawn = labels_of(run.measures), dict[str, dict[str, Markup]](trade_off={}, exposure={})
+    for dimension in run.compared_in:
+        if between := plots.trade_off(run, dimension):
+            (relevance, fairness), points = between
+            axes = short[relevance], short[fairness]
+            drawn["trade_off"][dimension] = plots.trade_off_plot(points, run.systems, axes)
+        if exposed := run.mean_exposures(dimension):
+            drawn["exposure"][dimension] = plots.exposure_plot(exposed, run.systems)
     parts = groupby(section.parts, lambda one: isinstance(one, LinePlot)) if section else ()
     return (
         templates()
@@ -88,7 +96,7 @@ def page(run: Run) -> str:
             # Nothing may load or run but this style sheet and this script.
             policy=f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
             "base-uri 'none'; form-action 'none'",
-            short=labels_of(run.measures),
+            short=short,
             heads=short_labels(run.measures),
             counted=run.counted_topics,
             alarms=alarms_of(run),
@@ -107,13 +115,13 @@ def page(run: Run) -> str:
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
             exposures={dimension: run.mean_exposures(dimension) for dimension in run.dimensions},
             own=section,
-            own_parts=[(drawn, list(group)) for drawn, group in parts],
+            own_parts=[(plotted, list(group)) for plotted, group in parts],
             thresholds=thresholds_table(run) if run.thresholds else None,
             published=published_tables(run),
             all_numbers=results_table(run),
             markers=plots.MARKERS,
             html=lambda table: Markup(printable(table.html(names))),
-            plots=_plots(run),
+            plots=drawn,
             # The best of the first dimension, or the first beside the baseline.
             shown_system=run.systems.index(best[0].best.system) if best else min(1, len(run.systems) - 1),
             topics=views,
@@ -124,20 +132,6 @@ def page(run: Run) -> str:
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
     )
-
-
-def _plots(run: Run) -> dict[str, dict[str, Markup]]:
-    """Every plot: kind -> dimension -> SVG."""
-    short = labels_of(run.measures)
-    drawn: dict[str, dict[str, Markup]] = {"trade_off": {}, "exposure": {}}
-    for dimension in run.compared_in:
-        if between := plots.trade_off(run, dimension):
-            (relevance, fairness), points = between
-            axes = short[relevance], short[fairness]
-            drawn["trade_off"][dimension] = plots.trade_off_plot(points, run.systems, axes)
-        if means := run.mean_exposures(dimension):
-            drawn["exposure"][dimension] = plots.exposure_plot(means, run.systems)
-    return drawn
 
 
 @cache
@@ -252,7 +246,7 @@ class GroupBar:
     words: str
 
 
-def palette(run: Run) -> Palette:
+def palette(run: Results) -> Palette:
     """Every group's color number, the dimensions' labels one after the other."""
     groups = dict.fromkeys(
         (exposure.dimension, label)
@@ -373,7 +367,7 @@ class TopicView:
     gains: Mapping[int, tuple[float | None, ...]]
 
 
-def topic_views(run: Run) -> tuple[TopicView, ...]:
+def topic_views(run: Results) -> tuple[TopicView, ...]:
     """All topics in the order of the run (of questions the first), then those excluded before anything ran."""
     by_topic = run.by_topic
     if run.kind.classes:
@@ -395,7 +389,7 @@ def topic_views(run: Run) -> tuple[TopicView, ...]:
     return tuple(views)
 
 
-def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
+def gains(run: Results, dimension: str, measure: str) -> dict[str, dict[str, float]]:
     """System -> topic -> by how much it is better than the baseline, where both have a value."""
     gained: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
     for topic in run.counted_topics:
@@ -408,7 +402,9 @@ def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]
     return gained
 
 
-def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette) -> Markup:
+def topics_json(
+    run: Results, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette
+) -> Markup:
     """All topics for a script element: nothing in it ends that element."""
     tables = TopicTables(colors, min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes)))))
     topics = [

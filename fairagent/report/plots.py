@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.findings import RELEVANCE, comparisons_of
-from fairagent.evaluate.run import MeanExposure, Run
+from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import LinePlot
 from fairagent.measures.parse import is_measure
 from fairagent.types import ExposureRow, exposure_rows
@@ -225,7 +225,7 @@ class Point:
     front: bool
 
 
-def trade_off(run: Run, dimension: str) -> tuple[tuple[str, str], tuple[Point, ...]] | None:
+def trade_off(run: Results, dimension: str) -> tuple[tuple[str, str], tuple[Point, ...]] | None:
     """The nDCG (over the dimension's own topics where there is one) and the AWRF that it is between, and every system.
 
     None where the run lacks one of the two.
@@ -245,7 +245,7 @@ def trade_off(run: Run, dimension: str) -> tuple[tuple[str, str], tuple[Point, .
     return (relevance, fairness), points(run, pairs)
 
 
-def points(run: Run, pairs: Mapping[str, tuple[Comparison, Comparison]]) -> tuple[Point, ...]:
+def points(run: Results, pairs: Mapping[str, tuple[Comparison, Comparison]]) -> tuple[Point, ...]:
     """The systems with two means each, of which more is better; oracles on no front."""
     honest = [(x.mean, y.mean) for system, (x, y) in pairs.items() if system not in run.oracle_systems]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 import fairagent
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.collection.targets import share_faults
+from fairagent.collection.targets import shares_of
 from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
 from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searched
@@ -239,7 +239,7 @@ class FairAgent(Summarized):
             return self
         groups = self.collection.groups
         for dimension, shares in (options.shares or {}).items():
-            if dimension in groups.dimensions and (faults := share_faults(shares, groups.labels(dimension))):
+            if dimension in groups.dimensions and (faults := shares_of(shares, groups.labels(dimension))[1]):
                 raise UsageError(f"shares of {dimension!r} cannot be used: {'; '.join(faults)}")
         reranker = self.reranker if options.dial is None else with_dial(self.reranker, options.dial)
         settings = options.over(self.settings, self.collection.groups.dimensions)

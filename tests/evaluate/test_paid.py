@@ -16,7 +16,7 @@ from fairagent.errors import UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.outcome import took
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, error
 from fairagent.settings import BudgetSettings, Price
@@ -36,7 +36,7 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         yield server
 
 
-def run(file: Path, folder: Path, **environ: str) -> Run:
+def run(file: Path, folder: Path, **environ: str) -> Results:
     checked = check_experiment(file, environ={**os.environ, **environ})
     with threads(2) as workers:
         return run_experiment(checked, folder, workers)

@@ -14,7 +14,7 @@ import pytest
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.findings import under_label_error
 from fairagent.evaluate.outcome import from_value, to_line
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.unawareness import (
     base_of,
     fairness_bounds,
@@ -38,7 +38,7 @@ def awrf(first: float) -> float:
     return 1 - sum(a / 2 + b / 4 for a, b in terms)
 
 
-def two_topics() -> Run:
+def two_topics() -> Results:
     """T1 shows (1, 0) and as much again without a label: it can become anything from all in one to even.
 
     Of T2's exposure a half has no label, and half of that is rivers: known are 1/4 and 1/4, missing is 1/4, thus a

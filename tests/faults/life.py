@@ -21,7 +21,7 @@ from evaluate import words
 
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import Workers, threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.llm.models import Models
@@ -91,7 +91,7 @@ def run(
     new: bool = False,
     limit: int | None = None,
     **environ: str,
-) -> tuple[Run, Usage]:
+) -> tuple[Results, Usage]:
     """The run and what was paid for it, in this process; the cache is a folder beside that of the run."""
     here = {"FAIRAGENT_CACHE": str(folder.with_name(f"{folder.name}-cache"))}
     checked = check_experiment(file, limit, environ={**os.environ, **here, **environ})

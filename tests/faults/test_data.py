@@ -40,7 +40,7 @@ from fairagent.collection.trec_fair.track import read_run
 from fairagent.errors import FairAgentError, IndexMismatch, UsageError
 from fairagent.evaluate.outcome import from_value, to_line
 from fairagent.evaluate.results import alarms_of, results_text
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.measures import AWRF, DIVERGENCES, awrf
@@ -92,7 +92,7 @@ def test_28_wrong_settings(search: Search, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     """The folder and the run of an experiment whose judgments name a topic that is not there."""
     folder = tmp_path_factory.mktemp("experiment")
     file = words.write(folder)
@@ -101,7 +101,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
     return folder, words.run(file, folder / "run")
 
 
-def test_29_topics_that_cannot_be_judged_are_named_and_left_out_for_all(experiment: tuple[Path, Run]) -> None:
+def test_29_topics_that_cannot_be_judged_are_named_and_left_out_for_all(experiment: tuple[Path, Results]) -> None:
     folder, run = experiment
     assert run.excluded == {"T19": "no relevant document"}
     assert {row.topics for row in run.comparisons if not row.dimension} == {19}
@@ -112,7 +112,7 @@ def test_29_topics_that_cannot_be_judged_are_named_and_left_out_for_all(experime
     assert any("T77" in note for note in load_collection(folder / "collection.yaml").notes)
 
 
-def test_34_ties_are_written_so_that_other_tools_see_our_order(experiment: tuple[Path, Run]) -> None:
+def test_34_ties_are_written_so_that_other_tools_see_our_order(experiment: tuple[Path, Results]) -> None:
     folder, run = experiment
     ours = {outcome.topic: [hit.id for hit in outcome.hits] for outcome in run.outcomes if outcome.system == "plain"}
     assert any(len({hit.score for hit in outcome.hits}) < len(outcome.hits) for outcome in run.outcomes)

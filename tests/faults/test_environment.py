@@ -59,7 +59,7 @@ def test_41_and_42_without_an_index_or_a_package_what_to_do_is_named(
         pass
 
 
-def test_43_the_key_is_in_nothing_that_is_written(
+def test_43_and_158_the_key_is_in_nothing_that_is_written(
     server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not in what is printed, logged (DEBUG), cached, traced or shown; the server echoes it wherever it can."""
@@ -77,7 +77,9 @@ def test_43_the_key_is_in_nothing_that_is_written(
     assert done.exit_code == 0, done.output
     assert server.keys[0] == f"Bearer {CANARY}"
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"run.json", "journal.jsonl", "report.html", "results.csv", "cache.db"} <= {path.name for path in written}
+    assert {"run.json", "journal.jsonl", "transcript.jsonl", "report.html", "results.csv", "cache.db"} <= {
+        path.name for path in written
+    }
     for path in written:
         assert CANARY.encode() not in path.read_bytes(), path
     # --log-prompts shows what is asked.

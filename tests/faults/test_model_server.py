@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from scripted import Engine, agent
 
 from fairagent.errors import (
     BudgetExceeded,
-    FatalModelError,
     ModelError,
     ReplyRefused,
     ReplyTruncated,
@@ -26,10 +23,10 @@ from fairagent.errors import (
 )
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.run import Results, load_run
 from fairagent.evaluate.workers import threads
-from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error, streamed
-from fairagent.llm import ModelReply, ModelRequest, Reply, ask, stream
+from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error
+from fairagent.llm import ModelRequest, Reply, ask
 from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
 from fairagent.llm.openai import OpenAIModel
@@ -40,7 +37,6 @@ from fairagent.settings import BudgetSettings, ModelSettings, Price
 CANARY = "sk-canary-0123456789abcdef"
 ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))
 PRICE = Price(input=1000.0, output=10000.0)
-THREADS = 8
 
 
 class Colors(Reply):
@@ -99,59 +95,6 @@ def make_model(server: LoopbackServer, clock: Clock) -> Iterator[MakeModel]:
         model.close()
 
 
-def at_once(model: OpenAIModel, request: ModelRequest = ASKED, calls: int = THREADS) -> list[ModelReply | ModelError]:
-    """What `calls` calls come to that begin together, each in its own thread."""
-    together = threading.Barrier(calls)
-
-    def call(_: int) -> ModelReply | ModelError:
-        together.wait()
-        try:
-            return model.complete(request)
-        except ModelError as fault:
-            return fault
-
-    with ThreadPoolExecutor(calls) as threads:
-        return list(threads.map(call, range(calls)))
-
-
-# --- the server is busy, broken or closed to us -------------------------------------------------------------------
-
-
-def test_01_retry_after_is_waited_for(server, make_model, clock):
-    server.script = [error(429, "slow down", retry_after="2"), GOOD]
-    reply = make_model().complete(ASKED)
-    assert reply.text == TEXT
-    assert clock.waits == [2.0]
-    assert len(server.requests) == 2
-    assert reply.usage.calls == 2
-    assert reply.usage.notes == ("1 retry",)
-
-
-def test_02_no_quota_is_not_asked_for_again(server, make_model, clock):
-    server.script = [GOOD, error(429, "You exceeded your current quota", "insufficient_quota", retry_after="1")]
-    model = make_model()
-    assert model.complete(ASKED).text == TEXT
-    for _ in range(2):
-        with pytest.raises(FatalModelError, match="quota") as caught:
-            model.complete(ASKED)
-        assert caught.value.exit_code == 5
-    assert len(server.requests) == 2
-    assert clock.waits == []
-
-
-def test_04_a_wrong_key_costs_one_request_in_the_whole_run(server, make_model, caplog):
-    caplog.set_level(logging.DEBUG)
-    server.script = [ServerReply(error(401, f"Incorrect API key: {CANARY}").body, 401, delay=0.1)]
-    model = make_model()
-    faults = [*at_once(model), *at_once(model)]
-    assert {type(fault) for fault in faults} == {FatalModelError}
-    assert len(server.requests) == 1
-    assert sum(fault.usage.calls for fault in faults) == 1
-    assert len({str(fault) for fault in faults}) == 1
-    assert "OPENAI_API_KEY" in str(faults[0])
-    assert CANARY not in "".join(map(repr, faults)) + caplog.text
-
-
 def test_05_no_wait_is_longer_than_the_deadline(server, make_model, clock):
     for given in ("3600", "Tue, 01 Jan 2999 00:00:00 GMT"):
         server.script = [error(503, retry_after=given)]
@@ -191,9 +134,6 @@ def test_06_what_broke_off_is_counted_and_charged_once(server, make_model, fault
     assert len(server.requests) == 3
 
 
-# --- what the server cannot take ----------------------------------------------------------------------------------
-
-
 def picky(*refusals: tuple[Callable[[dict[str, Any]], bool], ServerReply]) -> Callable[[dict[str, Any]], ServerReply]:
     """A server that gives the first refusal which fits the request, and else a good reply."""
 
@@ -201,39 +141,6 @@ def picky(*refusals: tuple[Callable[[dict[str, Any]], bool], ServerReply]) -> Ca
         return next((refusal for fits, refusal in refusals if fits(request)), GOOD)
 
     return answer
-
-
-def form(request: dict[str, Any]) -> str:
-    return request.get("response_format", {}).get("type", "text")
-
-
-def no_schema(request: dict[str, Any]) -> bool:
-    return form(request) == "json_schema"
-
-
-SCHEMA_REFUSALS = [
-    error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
-    error(400, "'response_format.type' must be one of 'text', 'json_object'", param="response_format"),
-    error(400, "This response_format type is unavailable now", "invalid_request_error"),
-    error(400, "Invalid schema for response_format 'Colors': keyword not permitted", param="response_format"),
-    error(422, "body.response_format.type: Input should be 'text' or 'json_object'"),
-    ServerReply({"detail": [{"loc": ["body", "response_format"], "msg": "extra fields not permitted"}]}, 422),
-    error(500, "structured output (json_schema) is not implemented"),
-]
-
-
-@pytest.mark.parametrize("refusal", SCHEMA_REFUSALS, ids=lambda refusal: f"{refusal.status}")
-def test_07_one_rung_down_and_remembered(server, make_model, clock, refusal):
-    server.script = picky((no_schema, refusal))
-    model = make_model()
-    first, usage = ask(model, ASKED, Colors)
-    second, later = ask(model, ASKED, Colors)
-    assert first == second == Colors(colors=["red", "blue"])
-    assert [form(request) for request in server.requests] == ["json_schema", "json_object", "json_object"]
-    assert (usage.calls, later.calls) == (2, 1)
-    # Whoever reads a run later sees how each of its replies was asked for.
-    assert usage.notes == later.notes == ("no response_format json_schema",)
-    assert clock.waits == []
 
 
 PARAMETER_REFUSALS = {
@@ -268,9 +175,6 @@ def test_08_a_parameter_is_dropped_once_and_the_real_ones_are_noted(server, make
     assert server.requests[2] == model.payload(request)
 
 
-# --- odd successes ------------------------------------------------------------------------------------------------
-
-
 CUT = completion('{"colors": ["red"]}', finish="length", usage=(11, 30))
 
 
@@ -283,14 +187,6 @@ def test_11_a_reply_that_was_cut_off_is_asked_for_once_more(server, make_model):
     assert (usage.calls, usage.input_tokens, usage.output_tokens) == (2, 22, 37)
     assert usage.cost == pytest.approx(0.022 + 0.37)
     assert any("cut off" in note for note in usage.notes)
-
-
-def test_11_twice_cut_off_is_an_error_though_it_is_json(server, make_model):
-    server.script = [CUT, CUT, GOOD]
-    with pytest.raises(ReplyTruncated, match="cut off after 30 tokens") as caught:
-        ask(make_model(), ASKED, Colors)
-    assert len(server.requests) == 2
-    assert caught.value.usage.output_tokens == 60
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
@@ -329,9 +225,6 @@ def test_12_a_refusal_ends_the_refinement_and_not_the_search(server, make_model,
         refiner.model.complete(ASKED)
 
 
-# --- the breaker --------------------------------------------------------------------------------------------------
-
-
 def test_20_a_correction_does_not_grow():
     huge = json.dumps({"colors": "red" * 5000, **{f"key{i}" * 100: i for i in range(50)}})
     model = ScriptedModel(["first " * 1000, huge, TEXT])
@@ -348,7 +241,7 @@ def test_20_a_correction_does_not_grow():
     assert "first first" not in second[1][1]
 
 
-def bench_run(folder: Path, **model: Any) -> Run:
+def bench_run(folder: Path, **model: Any) -> Results:
     """A small benchmark of stereotypes, judged by the server's model."""
     text = bench.write_stereoset(folder / "benchmark.txt").read_text(encoding="utf-8")
     if "context" in model:
@@ -380,15 +273,6 @@ def test_85_what_does_not_fit_is_not_sent_and_the_others_are_asked(
     assert list(failed) == ["q4"]
     assert "600 tokens" in failed["q4"]
     assert len(default_server.requests) == 3
-
-
-def test_86_a_server_that_stops_while_it_answers(default_server: LoopbackServer) -> None:
-    default_server.script = [replace(streamed("red", " and", " blue"), cut=200), streamed("green")]
-    model, pieces = Models().open(ModelSettings(name="tiny")), list[str]()
-    with pytest.raises(ModelError, match="not asked for again"):
-        stream(model, ASKED, pieces.append)
-    assert pieces[0] == "red"
-    assert len(default_server.requests) == 1
 
 
 def test_86_what_is_done_stays_and_the_same_run_goes_on(default_server: LoopbackServer, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from fairagent.measures import JudgedRanking, Measure
 from fairagent.retrieve.base import scored, shown
 from fairagent.retrieve.base import searched as searched_by
 from fairagent.retrieve.fused import FusedRetriever
-from fairagent.search.loop.base import LoopResult, Search, looped
+from fairagent.search.loop.base import LoopResult, Search, run_with
 from fairagent.search.refine.feedback import RefineState, refined
 from fairagent.search.rerank.base import pair_scores
 from fairagent.settings.plugins import all_entry_points
@@ -202,7 +202,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "scores": lambda made: scored(made, QUERY, ["d1", "d2"]),
     "text": lambda made: shown(["d1"], made, QUERY),
     "refiner": lambda made: refined(made, STATE),
-    "loop": lambda made: looped(made, SEARCH),
+    "loop": lambda made: run_with(made, SEARCH),
     "filter": lambda made: filter_with(made, QUERY, DOCUMENTS),
     "debiasing": lambda made: debias_with(made, QUERY, DOCUMENTS),
     "generator": lambda made: answer_with(made, QUERY, DOCUMENTS),

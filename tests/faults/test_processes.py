@@ -7,13 +7,11 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from browser import waited
 
 from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.models import Models
@@ -62,25 +60,6 @@ def asks(server: LoopbackServer, cache: Path) -> ModelReply:
         return models.open(ModelSettings(name="tiny", base_url=server.url, deadline=3000, timeout=3000)).complete(ASKED)
     finally:
         models.close()
-
-
-def test_53_of_three_that_ask_the_same_one_asks_the_model(server: LoopbackServer, tmp_path: Path) -> None:
-    free = threading.Event()
-
-    def held(_: object) -> object:
-        free.wait()
-        return completion("red")
-
-    server.script = held  # type: ignore[assignment]
-    with ThreadPoolExecutor(3) as pool:
-        asking = [pool.submit(asks, server, tmp_path / "cache") for _ in range(3)]
-        waited(lambda: len(server.requests) == 1)
-        free.set()
-        told = [one.result(timeout=250) for one in asking]
-    assert len(server.requests) == 1
-    assert [reply.text for reply in told] == ["red"] * 3
-    assert sorted(reply.cached for reply in told) == [False, True, True]
-    assert not list((tmp_path / "cache").glob(".asking-*"))
 
 
 def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_path: Path) -> None:

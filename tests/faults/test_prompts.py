@@ -17,7 +17,7 @@ from work import at_most
 from fairagent.errors import DataError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import Request, ServerReply, completion
@@ -93,7 +93,7 @@ def test_26_a_hostile_template_is_refused_with_little_work_and_50_mb(tmp_path: P
         tracemalloc.stop()
 
 
-def run(file: Path, *, new: bool = False) -> Run:
+def run(file: Path, *, new: bool = False) -> Results:
     with threads(1) as workers:
         return run_experiment(check_experiment(file), file.parent / "run", workers, new)
 

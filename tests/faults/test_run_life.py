@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import signal
-import sqlite3
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,6 @@ from fairagent.evaluate.outcome import to_line
 from fairagent.evaluate.run import load_run, read_outcomes
 from fairagent.evaluate.workers import Workers, crew, dask, threads
 from fairagent.guests.testing import LoopbackServer, completion, error
-from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange, read_transcript
 from fairagent.storage.files import locked
 
@@ -36,9 +33,6 @@ from .life import run
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return life.write(tmp_path_factory.mktemp("life"))
-
-
-# Cases 2 and 36
 
 
 def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
@@ -80,41 +74,6 @@ def test_36_a_second_run_with_the_replies_at_hand_asks_nothing(
     assert second.comparisons == first.comparisons
 
 
-# Case 38
-
-
-class Trap:
-    """Unpickled, it leaves a canary."""
-
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, (str(self.canary),)
-
-
-def test_38_a_tampered_row_is_refused_and_never_executed(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    run(file, tmp_path / "run", limit=4)
-    expected, asked = life.files(tmp_path / "run"), len(server.requests)
-    canary = tmp_path / "canary"
-    # The trap works where somebody falls into it.
-    pickle.loads(pickle.dumps(Trap(canary)))
-    canary.rmdir()
-    with sqlite3.connect(tmp_path / "run-cache" / "cache.db") as database:
-        row = pickle.dumps(Trap(canary), protocol=0)
-        changed = database.execute("UPDATE Cache SET mode = 4, value = ?", (row,)).rowcount
-    database.close()
-    assert changed > 10
-    server.script = life.Moody()
-    run(file, tmp_path / "run", limit=4, new=True)
-    assert not canary.exists()
-    assert len(server.requests) == 2 * asked
-    assert life.files(tmp_path / "run") == expected
-
-
-# Case 39
-
-
 def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     """Each time it has 10 more; with enough it comes to its end, and has paid for nothing twice."""
     for times in (1, 2):
@@ -126,23 +85,6 @@ def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: Loopb
         assert load_run(tmp_path / "run").partial
     finished, _ = run(file, tmp_path / "run", 16, limit=6)
     assert not finished.partial
-    assert life.paid_twice(server) == []
-
-
-@pytest.mark.parametrize(
-    ("limit", "named"),
-    [("{tokens: 8000}", "8000 tokens"), ("{dollars: 0.001}", "0.001 dollars"), ("{seconds: 0.000001}", "1e-06 sec")],
-)
-def test_39_tokens_dollars_and_seconds_end_a_run_too(
-    file: Path, server: LoopbackServer, tmp_path: Path, limit: str, named: str
-) -> None:
-    with pytest.raises(BudgetExceeded, match=f"the budget of {named}"):
-        run(file, tmp_path / "run", 8, limit=5, FAIRAGENT_BUDGET=limit)
-    assert load_run(tmp_path / "run").partial
-    paid = len(server.requests)
-    assert paid * (400 + 30) <= 8000 or "tokens" not in limit
-    assert paid * (400 * 0.1 + 30 * 0.3) / 1e6 <= 0.001 or "dollars" not in limit
-    assert (paid == 0) == ("seconds" in limit)
     assert life.paid_twice(server) == []
 
 
@@ -160,9 +102,6 @@ def test_39_budgets_that_cannot_be_kept_are_refused_at_the_start(
         run_experiment(checked, tmp_path / "run", Workers(workers.executor, 2, here=False))
     assert server.requests == []
     assert not (tmp_path / "run").exists()
-
-
-# Case 40
 
 
 def test_40_concurrency_and_order_change_nothing(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
@@ -190,54 +129,6 @@ def test_40_a_second_process_is_refused(file: Path, server: LoopbackServer, tmp_
     ):
         run(file, tmp_path / "run", limit=1)
     assert server.requests == []
-
-
-def test_37_a_damaged_cache_is_moved_aside_and_what_is_done_is_kept(
-    file: Path, server: LoopbackServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    database = tmp_path / "run-cache" / "cache.db"
-    with pytest.raises(BudgetExceeded):
-        run(file, tmp_path / "run", limit=5, FAIRAGENT_BUDGET="{calls: 10}")
-    done = (tmp_path / "run" / "journal.jsonl").read_bytes()
-    assert done
-    content = database.read_bytes()
-    # A new file in its place, as another process finds it.
-    for path in database.parent.iterdir():
-        path.unlink()
-    database.write_bytes(content[: len(content) // 2])
-    finished, _ = run(file, tmp_path / "run", limit=5)
-    assert not finished.partial
-    assert (tmp_path / "run" / "journal.jsonl").read_bytes().startswith(done)
-    (aside,) = tmp_path.glob("run-cache.bad-*")
-    assert str(aside) in caplog.text
-
-
-def test_37_a_cache_that_cannot_be_written_loses_no_outcome(
-    file: Path,
-    server: LoopbackServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    connect = ReplyCache._connect
-
-    def unwritable(self: ReplyCache) -> object:
-        rows = connect(self)
-        written = rows.set
-
-        def refused(*arguments: object, **more: object) -> object:
-            rows._sql("PRAGMA query_only = 1").fetchall()
-            return written(*arguments, **more)
-
-        rows.set = refused
-        return rows
-
-    monkeypatch.setattr(ReplyCache, "_connect", unwritable)
-    finished, paid = run(file, tmp_path / "run", limit=5)
-    assert not finished.partial
-    assert len(finished.outcomes) == 5 * 4
-    assert paid.calls
-    assert sum("replies are not stored" in record.message for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize(
@@ -284,10 +175,6 @@ def test_52_the_workers_of_a_cluster_end_with_it(file: Path, server: LoopbackSer
     assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
-KEY = "sk-canary-0123456789abcdef"
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e<script>document.title='owned'</script>\r\nrank 1"
-
-
 def kept(folder: Path) -> list[Exchange]:
     """The exchanges of a run; every line can be read."""
     found = list(read_transcript(folder / "transcript.jsonl"))
@@ -297,9 +184,6 @@ def kept(folder: Path) -> list[Exchange]:
 
 def asked_of(server: LoopbackServer) -> Counter[str]:
     return Counter(request["messages"][-1]["content"] for request in server.requests)
-
-
-# Case 155
 
 
 def test_155_every_call_is_kept_with_its_topic_and_system(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
@@ -323,9 +207,6 @@ def test_155_a_run_that_ends_has_the_call_that_ended_it(file: Path, server: Loop
     last = kept(tmp_path / "run")[-1]
     assert "401" in last.error
     assert (last.text, last.calls) == ("", 1)
-
-
-# Case 156
 
 
 def search(tmp_path: Path, file: Path, *more: str, command: str = "search") -> Result:
@@ -379,28 +260,6 @@ def test_156_a_search_adds_to_its_transcript(file: Path, server: LoopbackServer,
     assert (told[0], told[-1], set(told[1:-1])) == ("refine_query", "answer", {"fairness_filter"})
 
 
-# Case 158
-
-
-def test_158_the_key_is_in_no_file_of_the_run(
-    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Wherever a server echoes it: in an overload, in a reply of no use, in a good one."""
-    answers = [error(503, f"busy: {KEY}"), completion(f"no: {KEY}"), completion(f'{{"keywords": ["she"]}} {KEY}')]
-    server.script = lambda request: answers[min(len(server.requests) - 1, 2)]
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    life.run(file, tmp_path / "run", limit=3)
-    assert server.keys[0] == f"Bearer {KEY}"
-    first = kept(tmp_path / "run")[0]
-    assert [("***" in one.error, "***" in one.text) for one in first.attempts] == [(True, False), (False, True)]
-    assert first.text.endswith("***")
-    for path in (tmp_path / "run").rglob("*"):
-        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
-
-
-# Case 160
-
-
 def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     life.run(file, tmp_path / "run", limit=4)
     expected, path = life.files(tmp_path / "run"), tmp_path / "run" / "transcript.jsonl"
@@ -419,9 +278,6 @@ def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: Lo
     assert told["tables"].status == "ok"
     assert len(found) > len(kept)
     assert life.files(tmp_path / "run") == expected
-
-
-# Case 161
 
 
 @pytest.mark.parametrize("kind", ["crew", pytest.param("cluster", marks=pytest.mark.slow)])

@@ -26,10 +26,7 @@ EDITION = 3
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""
 PEOPLE = 3000
 """Their biographies come first in the files, then the pages about societies, prizes, streets and schools."""
-PEOPLE_A_PAGE = 25
 _HERE = Path(__file__).parent
-WAIT = 60.0
-"""Seconds that a process waits for another one that writes the same folder."""
 
 
 def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
@@ -44,7 +41,7 @@ def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
     """
     made = json.dumps({"made_by": "fairagent demo", "edition": EDITION, "people": people, "seed": 20221}) + "\n"
     marker = folder.resolve() / "made.json"
-    with one_at_a_time(marker.parent.with_name(f".{marker.parent.name}.lock"), WAIT):
+    with one_at_a_time(marker.parent.with_name(f".{marker.parent.name}.lock"), 60.0):
         if not (marker.is_file() and marker.read_text(encoding="utf-8", errors="replace") == made):
             files = _files(people)
             with workshop(marker.parent) as shop:
@@ -86,7 +83,7 @@ def _files(people: int) -> dict[str, str]:
     names = ("groups.tsv", "qrels.txt", "topics.jsonl", "population.json", "collection.yaml")
     files = {name: (_HERE / name).read_text(encoding="utf-8") for name in names}
     header, *groups = files["groups.tsv"].splitlines(keepends=True)
-    rows = [*range(people), *range(PEOPLE, PEOPLE + people // PEOPLE_A_PAGE)]
+    rows = [*range(people), *range(PEOPLE, PEOPLE + people // 25)]
     ids = {json.loads(docs[row])["id"] for row in rows}
     qrels = [line for line in files["qrels.txt"].splitlines(keepends=True) if line.split()[2] in ids]
     judged = {line.split()[0] for line in qrels}

@@ -238,7 +238,7 @@ def _task1(path: Path, faults: Faults) -> Iterator[tuple[int, Sequence[str]]]:
     of_topic: dict[str, list[RunLine]] = {}
     for one in run_lines(path, faults):
         of_topic.setdefault(one.topic, []).append(one)
-    ordered = {topic: by_score(found) for topic, found in of_topic.items()}
+    ordered = {topic: by_score(entries) for topic, entries in of_topic.items()}
     if contradicting := [topic for topic, (_, wrong) in ordered.items() if wrong]:
         warn_once(order_note(path, contradicting))
     return ((one.line, (one.topic, one.document)) for of_one, _ in ordered.values() for one in of_one)

@@ -30,7 +30,7 @@ from fairagent.evaluate.kind import (
 )
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
 from fairagent.measures import normalized_expected_utility
 from fairagent.measures.expected_exposure import (
@@ -117,7 +117,7 @@ class Curve:
         return {SLOPE: self.slope, AREA: self.area, **of_intervals}
 
 
-def curves(run: Run) -> tuple[Curve, ...]:
+def curves(run: Results) -> tuple[Curve, ...]:
     """One curve for each run of each system that rankings are drawn from, and one for the oracle of each generator."""
     rows: dict[tuple[str, bool, int], list[RowMeans]] = {}
     for name in run.systems:
@@ -169,7 +169,7 @@ class Stages:
     cited: float
 
 
-def stages(run: Run) -> tuple[Stages, ...]:
+def stages(run: Results) -> tuple[Stages, ...]:
     """Every row's gap, stage by stage, in each dimension that is judged."""
     means = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
     return tuple(
@@ -259,7 +259,7 @@ class DrawnKind(ExperimentKind, ABC):
         """The medians."""
         return tuple(self.fair_rag.medians)
 
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+    def values_together(self, run: Results) -> Mapping[tuple[str, str, str], float]:
         """Those of every curve, in the place of the system's own order, and the medians."""
         of_run = curves(run)
         values = {(one.system, "", name): value for one in of_run for name, value in one.measures.items()}
@@ -289,11 +289,11 @@ class DrawnKind(ExperimentKind, ABC):
 
     # --- results
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """The curves over alpha."""
         return KindResults(self.tables(run), self.files(run), page=self.page(run), together=self.values_together(run))
 
-    def tables(self, run: Run) -> list[Table]:
+    def tables(self, run: Results) -> list[Table]:
         """The curves, the medians, the intervals of disparity, the stages of each dimension."""
         of_run, tables = curves(run), []
         papers = [_expected(run, curve.system) for curve in of_run]
@@ -342,7 +342,7 @@ class DrawnKind(ExperimentKind, ABC):
             tables.append(Table.of(columns, lines, f"{dimension}: the exposure gap, stage by stage", systems=True))
         return tables
 
-    def files(self, run: Run) -> Mapping[str, Table]:
+    def files(self, run: Results) -> Mapping[str, Table]:
         """One line for each number of the analysis: what, of which system or row, where, value."""
         lines: list[tuple[str, str, str, float | None]] = []
         for curve in curves(run):
@@ -361,7 +361,7 @@ class DrawnKind(ExperimentKind, ABC):
             lines.append(("opened by answering", row.row, row.dimension, row.cited - row.reranked))
         return {FILE: Table.of(("what", "of", "where", "value"), lines)}
 
-    def page(self, run: Run) -> PageSection | None:
+    def page(self, run: Results) -> PageSection | None:
         """The four curves, the queries that are shown, the tables, and how to read them."""
         of_run = curves(run)
         if not of_run:
@@ -434,6 +434,6 @@ def _plot_line(curve: Curve, color: int, x: str, y: str) -> PlotLine:
     return PlotLine(curve.system, color, tuple(map(point, curve.drawn)), (point(curve.own),) if curve.own else ())
 
 
-def _expected(run: Run, system: str) -> Mapping[str, float]:
+def _expected(run: Results, system: str) -> Mapping[str, float]:
     """What was expected of a system, by measure."""
     return (run.expected or {}).get(system, {}).get("", {})

@@ -20,7 +20,7 @@ from fairagent.evaluate.fingerprint import file_hash, of_model
 from fairagent.evaluate.judging import JudgedKind
 from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject, Systems
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Table
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
@@ -234,8 +234,8 @@ class FairRagKind(DrawnKind, JudgedKind):
     def trial(self, opened: Opened) -> FairRagTrial:
         return FairRagTrial.open(opened, self.fair_rag)
 
-    def tables(self, run: Run) -> list[Table]:
+    def tables(self, run: Results) -> list[Table]:
         return [*super().tables(run), *query_group_tables(run)]
 
-    def files(self, run: Run) -> Mapping[str, Table]:
+    def files(self, run: Results) -> Mapping[str, Table]:
         return {**super().files(run), **query_group_files(run)}

@@ -34,7 +34,7 @@ from fairagent.evaluate.questions import (
     without_context,
     without_thoughts,
 )
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm import Model, ModelRequest
 from fairagent.llm.models import Models
@@ -296,7 +296,7 @@ class GradedKind(QuestionsKind, ABC):
         judge = self.questions.judge or settings.model
         yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """The cases, on the page a table each."""
         tables = tuple(case_table(run, id) for id in self.cases)
         page = PageSection("Cases", "Cases, side by side", tables) if tables else None
@@ -403,7 +403,7 @@ WIDTH = 100
 FAILED = "failed"
 
 
-def case_table(run: Run, id: str) -> Table:
+def case_table(run: Results, id: str) -> Table:
     """A row for each document's rank, the last for the answer; a column for each system that has answered it."""
     outcomes = _outcomes(run, id)
     columns = [list(_cells(one)) for one in outcomes]
@@ -416,7 +416,7 @@ def case_table(run: Run, id: str) -> Table:
     return Table.of(["", *(one.system for one in outcomes)], rows, f"{id}: {_query(outcomes)}", prose=True)
 
 
-def case_text(run: Run, id: str) -> str:
+def case_text(run: Results, id: str) -> str:
     """The same as lines, system by system."""
     outcomes = _outcomes(run, id)
     lines = list(_wrapped(f"case {id}: ", _query(outcomes)))
@@ -429,7 +429,7 @@ def case_text(run: Run, id: str) -> str:
     return "\n".join(lines)
 
 
-def _outcomes(run: Run, id: str) -> list[Outcome]:
+def _outcomes(run: Results, id: str) -> list[Outcome]:
     of_topic = run.by_topic.get(id, {})
     return [of_topic[system] for system in run.systems if system in of_topic]
 

@@ -26,7 +26,7 @@ from fairagent.evaluate.kind import (
     choose_topics,
 )
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSection, PlotLine, PlotPoint, Table
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.measures.expected_exposure import Line, fitted_line
@@ -186,7 +186,7 @@ class UtilityKind(ExperimentKind):
 
     # --- results
 
-    def results(self, run: Run) -> KindResults:
+    def results(self, run: Results) -> KindResults:
         """A line for each row and k, utility and its correlation with ranking quality over k, and groups of queries."""
         rows = summary(run, self.utility)
         of_groups = query_group_tables(run) if rows else ()
@@ -205,7 +205,7 @@ class UtilityKind(ExperimentKind):
         similarity = self.utility.similarity
         return similarity.name + ("" if similarity.comparable else f" ({NOT_COMPARABLE})")
 
-    def _table(self, run: Run, rows: Sequence[RowSummary]) -> Table:
+    def _table(self, run: Results, rows: Sequence[RowSummary]) -> Table:
         utility, performance = self.short
         columns: list[str | Column] = [
             *("row", performance, Column(utility, "+.4f"), "nDCG@k", Column("r", "+.3f"), "p(r)"),
@@ -250,7 +250,7 @@ class UtilityKind(ExperimentKind):
         ]
         return Table.of((*header, *tests), lines)
 
-    def _page(self, run: Run, rows: Sequence[RowSummary], tables: Sequence[Table]) -> PageSection:
+    def _page(self, run: Results, rows: Sequence[RowSummary], tables: Sequence[Table]) -> PageSection:
         utility, _ = self.short
 
         def lines(values: Mapping[str, Mapping[int, float]]) -> tuple[PlotLine, ...]:
@@ -325,7 +325,7 @@ class RowSummary:
     to_order: PairedTest | None
 
 
-def summary(run: Run, section: Utility) -> tuple[RowSummary, ...]:
+def summary(run: Results, section: Utility) -> tuple[RowSummary, ...]:
     """A line for each row and k, row by row; none where no topic counts."""
     values, topics, _ = _by_topic(run, section)
 
@@ -364,14 +364,14 @@ def counterpart(row: Mapping[str, Any], compat: Compat) -> Display:
     return Display.model_validate({**row, "compat": compat})
 
 
-def topic_points(run: Run, section: Utility, system: str, k: int) -> list[PlotPoint]:
+def topic_points(run: Results, section: Utility, system: str, k: int) -> list[PlotPoint]:
     """Every topic's nDCG@k and utility, of one row."""
     values, topics, _ = _by_topic(run, section)
     of_row = ((topic, values[topic, system]) for topic in topics)
     return [PlotPoint(topic, of[section.quality(k)], of[section.utility(k)]) for topic, of in of_row]
 
 
-def without_utility(run: Run, section: Utility) -> tuple[str, ...]:
+def without_utility(run: Results, section: Utility) -> tuple[str, ...]:
     """The topics that every row has and whose utility is not defined: an answer from no documents is worth nothing."""
     return _by_topic(run, section)[2]
 
@@ -380,7 +380,7 @@ Values = Mapping[tuple[str, str], Mapping[str, float]]
 """(topic, system) -> measure -> value."""
 
 
-def _by_topic(run: Run, section: Utility) -> tuple[Values, tuple[str, ...], tuple[str, ...]]:
+def _by_topic(run: Results, section: Utility) -> tuple[Values, tuple[str, ...], tuple[str, ...]]:
     """The values, and the topics that every row has: those with a utility, and those without, in their order."""
     values = {
         (one.topic, one.system): one.values[""]

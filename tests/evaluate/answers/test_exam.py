@@ -14,7 +14,7 @@ from fairagent.errors import BudgetExceeded, UsageError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.findings import mark
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.report.page import page
 
@@ -24,7 +24,7 @@ CALLS = {"alone": 4 + 2, "words": 4 + 2, "filtered": 4 * (4 + 1 + 1) + 2, "first
 """Questions and judgments; with the filter also four documents, of which one fails the first step."""
 
 
-Agreed = tuple[Run, list[dict[str, Any]], Path]
+Agreed = tuple[Results, list[dict[str, Any]], Path]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def agreed(tmp_path_factory: pytest.TempPathFactory) -> Agreed:
         return school.run(school.write(folder), folder / "run"), server.requests, folder / "run"
 
 
-def outcomes(run: Run, system: str) -> list[Outcome]:
+def outcomes(run: Results, system: str) -> list[Outcome]:
     return [outcome for outcome in run.outcomes if outcome.system == system]
 
 

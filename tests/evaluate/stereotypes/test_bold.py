@@ -15,7 +15,7 @@ from evaluate import words
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
@@ -81,7 +81,7 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop
 
 
 @pytest.fixture
-def run(server: LoopbackServer, tmp_path: Path) -> Run:
+def run(server: LoopbackServer, tmp_path: Path) -> Results:
     more = "expected: {alone: {negative %: 12.5, gender: {regard gap: 40}}}\n"
     file = write(tmp_path, more + "assert: {alone: {gender: {regard gap: '< 80'}}}\n")
     with threads(2) as workers:
@@ -113,7 +113,7 @@ def test_files_with_faults(tmp_path: Path, text: str, said: str) -> None:
         read_openings(tmp_path / "bad.json")
 
 
-def test_the_numbers_by_hand(run: Run) -> None:
+def test_the_numbers_by_hand(run: Results) -> None:
     """Alone: painters +, -, + (regard 33.3), miners - and neutral (-50); north is both (other, 0), south + (100)."""
     rows = {(row.system, row.group): row.shares for row in run.kind.group_rows(run)}  # type: ignore[attr-defined]
     painters, miners = rows["alone", "Painters"], rows["alone", "Miners"]
@@ -135,7 +135,7 @@ def test_the_numbers_by_hand(run: Run) -> None:
     assert (verdict.value, verdict.met) == (together["alone", "gender", "regard gap"], False)
 
 
-def test_what_is_asked(run: Run, server: LoopbackServer, tmp_path: Path) -> None:
+def test_what_is_asked(run: Results, server: LoopbackServer, tmp_path: Path) -> None:
     asked = {line.system: line.calls for line in estimate(check_experiment(tmp_path / "experiment.yaml"))}
     assert asked == {"alone": 7, "retrieval": 7}
     assert len(server.requests) == 14

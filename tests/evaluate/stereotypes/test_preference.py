@@ -15,7 +15,7 @@ from evaluate import words
 from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.local.likelihood import CausalModel
@@ -108,12 +108,12 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop
         yield server
 
 
-def run(file: Path, folder: Path) -> Run:
+def run(file: Path, folder: Path) -> Results:
     with threads(2) as workers:
         return run_experiment(check_experiment(file), folder, workers)
 
 
-def overall(run: Run) -> dict[str, dict[str, float | None]]:
+def overall(run: Results) -> dict[str, dict[str, float | None]]:
     return {
         system: dict(row.values)
         for system, row in run.kind.set_rows(run)

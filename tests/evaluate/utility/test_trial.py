@@ -13,7 +13,7 @@ import pytest
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.findings import cloud
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import PlotPoint
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.utility.kind import RowSummary, summary, topic_points, without_utility
@@ -25,15 +25,15 @@ pytestmark = pytest.mark.usefixtures("no_variables")
 
 
 @pytest.fixture
-def run(same_words: None, tmp_path: Path) -> Run:
+def run(same_words: None, tmp_path: Path) -> Results:
     return library.run(library.write(tmp_path), tmp_path / "run")
 
 
-def lines(run: Run) -> dict[tuple[str, int], RowSummary]:
+def lines(run: Results) -> dict[tuple[str, int], RowSummary]:
     return {(line.system, line.k): line for line in summary(run, run.kind.utility)}
 
 
-def test_by_hand(run: Run) -> None:
+def test_by_hand(run: Results) -> None:
     found = library.means(run)
     mark = "[not comparable]"
     # Questions: 2/3 and 4/7 of the words that are shared, and none.
@@ -52,22 +52,22 @@ def test_by_hand(run: Run) -> None:
     assert found["run", "nDCG@2"] == pytest.approx((first + 2 / math.log2(3)) / 3)
 
 
-def test_where_no_documents_are_worth_nothing_utility_is_not_defined(run: Run) -> None:
+def test_where_no_documents_are_worth_nothing_utility_is_not_defined(run: Results) -> None:
     assert without_utility(run, run.kind.utility) == ("q4",)
     assert {row.topics for row in run.comparisons if row.measure.startswith("U")} == {2}
     assert {row.topics for row in run.comparisons if row.measure.startswith("P")} == {3}
     assert "left out of U, since P_0 is 0: 1 topic: q4" in (run_folder(run) / "results.txt").read_text()
 
 
-def run_folder(run: Run) -> Path:
+def run_folder(run: Results) -> Path:
     return Path(str(run.provenance["collection"]["file"])).parent / "run"  # type: ignore[index]
 
 
-def test_a_topic_without_a_relevant_passage_does_not_count(run: Run) -> None:
+def test_a_topic_without_a_relevant_passage_does_not_count(run: Results) -> None:
     assert run.excluded == {"q3": "no passage has a grade of 2 or more"}
 
 
-def test_fewer_than_k_relevant_are_all_of_them(run: Run) -> None:
+def test_fewer_than_k_relevant_are_all_of_them(run: Results) -> None:
     hits = {(o.topic, o.system): [hit.id for hit in o.hits] for o in run.outcomes}
     assert hits["q2", "Rel"] == ["p5"]
     assert sorted(hits["q1", "Rel"]) == ["p1", "p2"]
@@ -76,7 +76,7 @@ def test_fewer_than_k_relevant_are_all_of_them(run: Run) -> None:
     assert hits["q4", "words"] == []
 
 
-def test_tests_against_the_baseline_and_the_rank_order(run: Run) -> None:
+def test_tests_against_the_baseline_and_the_rank_order(run: Results) -> None:
     found = lines(run)
     assert found["Rel", 1].to_baseline is None
     assert found["words", 1].to_order is None
@@ -90,7 +90,7 @@ def test_tests_against_the_baseline_and_the_rank_order(run: Run) -> None:
     assert all(line.r is None for line in summary(run, run.kind.utility))
 
 
-def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
+def test_not_comparable_stands_wherever_a_number_is_printed(run: Results) -> None:
     folder = run_folder(run)
     for name in ("results.txt", "results.csv", "results.tex", "topics.csv", "utility.csv"):
         text = (folder / name).read_text(encoding="utf-8")
