@@ -111,7 +111,8 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
             for word, other in [words, words[::-1]][: 1 + both] if len(words) == 2 else ():
                 if _key(word) == _key(other):
                     faults.add(file, None, f"{kind}: {word!r} stands on both sides; write it once, as a word alone")
-                elif _key(swaps.setdefault(_key(word), other)) != _key(other):
+                    break
+                if _key(swaps.setdefault(_key(word), other)) != _key(other):
                     cure = "one of both has to go, or to point one way (->)"
                     faults.add(file, None, f"{kind}: {word!r} is replaced by {swaps[_key(word)]!r} already; {cure}")
     if not kinds and not faults:
