@@ -299,7 +299,7 @@ def test_80_and_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) 
         for n, alarms in enumerate([(worse,), (worse, useless), (), (worse, worse)])
     ]
     # Through the journal and back.
-    run = run_of([from_value(json.loads(to_line(one))) for one in outcomes])
+    run = run_of([from_value(json.loads(to_line(one))) for one in outcomes], measures=["nDCG@20"])
     counted = "agent: no usable reply on 1 of 4; worse than the engine on 3 of 4"
     assert alarms_of(run) == [counted]
     assert f"\n! {counted}\n" in results_text(run)

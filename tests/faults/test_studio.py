@@ -423,7 +423,7 @@ def test_201_another_port_of_this_machine_never_gets_the_token(folder: Path, tmp
 
 
 def test_203_who_is_silent_after_a_reply_is_cut_off_and_of_too_many_the_last_is_told_so(folder: Path) -> None:
-    with running(desk_of(folder, cache=""), limits={"most": 3, "kept": 1}) as studio, ExitStack() as left:
+    with running(desk_of(folder, cache=""), limits={"most": 3, "idle": 1}) as studio, ExitStack() as left:
         address = httpx.URL(studio.url)
         for _ in range(2):
             left.enter_context(socket.create_connection((address.host, address.port), timeout=LONG))
