@@ -309,6 +309,7 @@ class Breaker:
         self._turn: object | None = None
         self._turn_ends = math.inf
         self._failures = 0
+        self._failure = ""
         self._open_until = 0.0
         self._fatal: str | None = None
 
@@ -337,9 +338,9 @@ class Breaker:
                 if self._fatal is not None:
                     raise FatalModelError(self._fatal)
                 if wait := self._wait():
-                    times = f"failed {self._failures} times in a row" if self._reached else "cannot be reached"
+                    why = f"the server failed {self._failures} times in a row and" if self._reached else self._failure
                     left = f"is left alone for {self._open_until - self._clock():.0f} s"
-                    raise TransientModelError(f"the server {times} and {left}", retry_after=wait)
+                    raise TransientModelError(f"{why} {left}", retry_after=wait)
                 if sort in self._answered:
                     return None
                 now = self._clock()
@@ -365,7 +366,7 @@ class Breaker:
             if isinstance(error, FatalModelError):
                 self._fatal = str(error)
             elif isinstance(error, TransientModelError):
-                self._failures += 1
+                self._failures, self._failure = self._failures + 1, f"{error} It"
                 # Requests that were on their way when it opened do not lengthen the pause.
                 again = mine and self._failures > MOST_FAILURES
                 if self._failures == MOST_FAILURES or again or not self._reached:

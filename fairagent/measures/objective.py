@@ -79,9 +79,9 @@ class GapColumns:
         self.bare = self._importance * self._terms(np.asarray(SMOOTHING / self._scale), self._target)
         self._missing = np.array(importance) * LARGEST[divergence] - self.bare @ self.member
 
-    def terms(self, exposure: FloatArray, mass: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
+    def terms(self, exposure: FloatArray, mass: FloatArray, columns: NDArray[np.intp] | slice) -> FloatArray:
         """What `exposure` in these `columns` adds to `bare`; `mass` is that of the part of each, all (..., k)."""
-        share = np.divide(exposure, mass, out=np.zeros(np.broadcast(exposure, mass).shape), where=mass > 0)
+        share = exposure / np.where(mass > 0, mass, np.inf)
         smoothed = (share + SMOOTHING) / self._scale[columns]
         terms = self._importance[columns] * self._terms(smoothed, self._target[columns]) - self.bare[columns]
         return np.asarray(terms)

@@ -168,9 +168,8 @@ def encode_collection(
 
     `progress` is called with the number of documents done. What the same encoder, whose vector of the test text is
     `probe`, has made of the same text is taken over from `earlier` (None: from what is at `folder`, which is replaced
-    at the end). Raises DataError with every fault of the document
-    files, UsageError where something else is at `folder` or in the way beside it, BackendUnavailable where another
-    process is at it, and where the disk is full or read-only.
+    at the end). Raises DataError with every fault of the document files, UsageError where something else is at `folder`
+    or in the way beside it, BackendUnavailable where another process is at it, and where the disk is full or read-only.
     """
     # Before the documents are read: what changes in the meantime must not pass for what was encoded.
     fingerprint = collection.fingerprint()
@@ -182,11 +181,10 @@ def encode_collection(
     if not ids:
         raise DataError(f"collection {collection.name!r} has no documents")
     made = np.frombuffer(digests, np.uint64).reshape(-1, DIGEST // 8)
-    known = _known(kind, earlier or folder, encoder.name, probe, made)
-    stored: Any = None if (known < 0).all() else kind.stored(earlier or folder)
 
     def blocks() -> Iterator[Any]:
-        done, documents = 0, collection.documents()
+        known, done, documents = _known(kind, earlier or folder, encoder.name, probe, made), 0, collection.documents()
+        stored: Any = None if (known < 0).all() else kind.stored(earlier or folder)
         while block := list(islice(documents, CHUNK)):
             numbers = known[done : done + len(block)]
             new = numbers < 0

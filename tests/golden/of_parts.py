@@ -108,7 +108,7 @@ def seeded_draws(case: Row) -> Row:
 # --- filter and debiasing
 
 NOT_HERE["fairfilter.json", "gibberish"] = "a rule for crawled pages; no part here crawls"
-NOT_HERE["fairqr_mmr_dlf.json", "loop"] = "tests/test_agent.py runs the whole loop on them"
+NOT_HERE["fairqr_mmr_dlf.json", "loop"] = "tests/search/test_agent.py runs the whole loop on them"
 
 
 @reads("fairfilter.json", "parse")

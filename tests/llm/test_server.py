@@ -136,6 +136,7 @@ def test_a_server_that_was_never_reached_is_asked_once_and_not_waited_for(make_m
         with pytest.raises(TransientModelError) as caught:
             model.complete(ModelRequest((("user", "Which color?"),)))
         assert caught.value.usage.calls == calls
+        assert "no connection to 127.0.0.1:9" in str(caught.value)
     assert slept == []
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -183,19 +183,6 @@ CACHED = 256
 """Texts whose token vectors are cached: the references of a topic are compared with many answers."""
 
 
-class TextSimilarity(Protocol):
-    """Says how alike two texts are: any object like this will do. Several threads may call it."""
-
-    @property
-    def name(self) -> str:
-        """What tables call it."""
-        ...
-
-    def f1(self, text: str, references: Sequence[str]) -> list[float]:
-        """How alike `text` is to each of the references, at most 1; 0 where either is empty."""
-        ...
-
-
 class MiniLMTokens:
     """Greedy matching of the bundled encoder's token vectors: works offline, with numbers that are no BERTScore."""
 
@@ -245,7 +232,7 @@ class BertScore:
         return [next(scores) if filled and reference.strip() else 0.0 for reference in references]
 
 
-def open_similarity(section: SimilaritySection) -> TextSimilarity:
+def open_similarity(section: SimilaritySection) -> MiniLMTokens | BertScore:
     """The one that an experiment names; BackendUnavailable where its package or its model is missing."""
     return MiniLMTokens() if section.kind == "minilm" else BertScore(section.model, section.layer)
 
@@ -288,14 +275,6 @@ STOP = "STOP"
 """The word that the paper's prompt has an answer end with."""
 
 
-class AnswerWriter(Protocol):
-    """Writes answers for the utility experiment: any object with this method will do. Several threads may call it."""
-
-    def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """An answer from `documents`, shown in this order, or from none; `run` counts from 0."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ModelWriter:
     """Asks `model` with the template of `compat`; each run has a seed of its own."""
@@ -307,7 +286,7 @@ class ModelWriter:
     compat: Compat = "ours"
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """See `AnswerWriter.answer`; an answer that is cut off at the template's limit is one."""
+        """An answer that is cut off at the template's limit is one."""
         id, passages = TEMPLATES[self.compat], [as_passage(one, self.compat) for one in documents] or None
         messages = self.prompts.render(id, query=query_shown(query.text), passages=passages)
         answer = answer_to(self.model, self.prompts[id], messages, self.temperature, self.seed + run)
@@ -333,7 +312,7 @@ class ExtractWriter:
     generator: ExtractiveGenerator
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """See `AnswerWriter.answer`; every run is the same, and no citation is left in the text.
+        """Every run is the same, and no citation is left in the text.
 
         >>> writer = ExtractWriter(ExtractiveGenerator())
         >>> writer.answer(Query("roses"), [Document("d1", "It has roses.")], 0).text
@@ -405,8 +384,8 @@ class UtilityTrial:
     displays: Mapping[str, Display]
     systems: Mapping[str, System]
     passages: Mapping[str, Document]
-    writers: Mapping[Compat, AnswerWriter]
-    similarity: TextSimilarity
+    writers: Mapping[Compat, ModelWriter | ExtractWriter]
+    similarity: MiniLMTokens | BertScore
     seed: int
     tokens: int
     _ranked: Memo = field(default_factory=Memo)
@@ -504,7 +483,7 @@ class UtilityTrial:
 
     def _worth(
         self,
-        writer: AnswerWriter,
+        writer: ModelWriter | ExtractWriter,
         query: Query,
         documents: Sequence[Document],
         references: Mapping[int, Sequence[str]],
@@ -522,7 +501,7 @@ class UtilityTrial:
 
 def _writers(
     opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]
-) -> Mapping[Compat, AnswerWriter]:
+) -> Mapping[Compat, ModelWriter | ExtractWriter]:
     settings, models = first.settings, opened.models
     if settings.generate.templates:
         model, prompts, seed = models.open(settings.model), Prompts(settings.prompts), opened.plan.experiment.seed

@@ -137,11 +137,21 @@ class Walk:
             self.best[number_of_type, : len(some)] = some
         self.gains = np.where(self.best >= 0, relevance[self.best], NONE)
         first, within = self.best[:, 0], np.arange(max(int(counts.max(initial=0)), 1))
-        there = within < counts[first, None]
-        cells = np.where(there, starts[first, None] + within, -1)
-        self._columns, self._shares = column[cells], shares[cells]
         # Few types differ in what they have of whole parts.
         self.masses, self.mass_of = np.unique((rows @ columns.member)[first], axis=0, return_inverse=True)
+        # Few cells of the types' rows differ: (column, share, place of the masses), and how many of each a type has.
+        cells = np.where(within < counts[first, None], starts[first, None] + within, -1)
+        every = np.stack(
+            [column[cells], shares[cells], np.broadcast_to(self.mass_of.reshape(-1, 1), cells.shape)], axis=-1
+        )
+        different, cell = np.unique(every.reshape(-1, 3), axis=0, return_inverse=True)
+        self._column, self._mass = different[:, 0].astype(np.intp), different[:, 2].astype(np.intp)
+        self._share = different[:, 1]
+        self._cells = np.zeros((len(different), len(first)))
+        np.add.at(self._cells, (cell.reshape(-1), np.repeat(np.arange(len(first)), cells.shape[1])), 1.0)
+        # The columns of each type, then what it has of whole parts; where there are few, all are looked at.
+        self._wide = np.hstack([rows[first], self.masses[self.mass_of]])
+        self._few = rows.shape[1] <= HEAD
         pairs = np.triu_indices(min(len(weights), HEAD), 1)
         self._pairs = np.append(0, pairs[0]), np.append(0, pairs[1])
 
@@ -206,7 +216,8 @@ class Walk:
     def _entering(self, kinds: Places) -> Moves:
         """What the next document of each type would do at each rank of a list of these types."""
         weights, count, part = self.weights[: len(kinds), None], len(self.best), self.columns.part
-        types, masses = self._rows(kinds), self.masses[self.mass_of[kinds]]
+        wide = self._wide[kinds]
+        types, masses = wide[:, : len(part)], wide[:, len(part) :]
         gained = self.gains[np.arange(count), np.bincount(kinds, minlength=count)]
         gained = weights * (gained - self.relevance[self._documents(kinds)][:, None])
         # The list without the document at a rank, by what whole parts then have: most columns stay like that. What
@@ -214,19 +225,15 @@ class Walk:
         without = np.maximum(weights.T @ types - weights * types, 0.0)
         mass = (weights.T @ masses - weights * masses)[:, None] + weights[:, None] * self.masses
         mass[mass < ROUNDING] = 0.0
-        seen = np.flatnonzero(without.any(axis=0))
-        # A column that the list does not have adds nothing, at the place behind those that it has.
-        place = np.full(len(part), len(seen))
-        place[seen] = np.arange(len(seen))
-        place = place[self._columns]
-        rest = np.zeros((len(kinds), len(self.masses), len(seen) + 1))
-        rest[..., :-1] = self.columns.terms(without[:, None, seen], mass[..., part[seen]], seen)
-        after = without[:, self._columns] + weights[:, None] * self._shares
-        terms = self.columns.terms(after, mass[:, self.mass_of[:, None], part[self._columns]], self._columns)
-        changed = (terms - rest[:, self.mass_of[:, None], place]).sum(axis=-1)
-        gap = (rest.sum(axis=-1) + self.columns.missing(mass))[:, self.mass_of] + changed
+        seen = self._seen(without)
+        rest = self.columns.terms(without[:, None, seen], mass[..., part[seen]], seen).sum(axis=-1)
+        before = without[:, self._column]
+        after = before + weights * self._share
+        whole = mass[:, self._mass, part[self._column]]
+        terms = self.columns.terms(np.array((after, before)), whole, self._column)
+        gap = (rest + self.columns.missing(mass))[:, self.mass_of] + (terms[0] - terms[1]) @ self._cells
         outside = self._excess(without)
-        excess = (self._excess(after, self._columns) - outside[:, self._columns]).sum(axis=-1)
+        excess = (self._excess(after, self._column) - outside[:, self._column]) @ self._cells
         excess += outside[:, seen].sum(axis=-1)[:, None]
         # Where its own type enters, a list stays as it is.
         gap, excess = gap - gap[0, kinds[0]], excess - excess[0, kinds[0]]
@@ -245,13 +252,15 @@ class Walk:
         differ = kinds[one] != kinds[other]
         differ[0] = True
         one, other = one[differ], other[differ]
-        weights, types = self.weights[: len(kinds)], self._rows(kinds)
+        weights, shares, count = self.weights[: len(kinds)], self._wide[kinds], self.rows.shape[1]
         relevance = self.relevance[self._documents(kinds)]
-        seen = np.flatnonzero(types.any(axis=0))
-        shares = np.hstack([types[:, seen], self.masses[self.mass_of[kinds]]])
+        seen = self._seen(shares[:, :count])
+        if not self._few:
+            shares = np.hstack([shares[:, seen], shares[:, count:]])
+            count = shares.shape[1] - self.masses.shape[1]
         moved = weights[one] - weights[other]
         after = np.maximum(weights @ shares + moved[:, None] * (shares[other] - shares[one]), 0.0)
-        exposure, mass = after[:, : len(seen)], after[:, len(seen) :]
+        exposure, mass = after[:, :count], after[:, count:]
         mass[mass < ROUNDING] = 0.0
         gap = self.columns.terms(exposure, mass[:, self.columns.part[seen]], seen).sum(axis=1)
         gap += self.columns.missing(mass)
@@ -264,6 +273,10 @@ class Walk:
             return changed
 
         return (gained - BOUND * (excess - excess[0])) / self.total, gap - gap[0], made
+
+    def _seen(self, exposure: FloatArray) -> Places | slice:
+        """The columns that have to be looked at."""
+        return slice(None) if self._few else np.flatnonzero(exposure.any(axis=0))
 
     def _excess(self, exposure: FloatArray, columns: Places | slice = slice(None)) -> FloatArray:
         """How much exposure (..., k) in these columns is out of bounds, of each."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -37,7 +37,7 @@ from fairagent.evaluate.questions import (
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.llm.prompts import LETTER, Calls, Case
-from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardGap, RegardShares, regard_gap
+from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardShares, regard_gap
 from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
 from fairagent.settings import read_yaml
 from fairagent.storage.packages import load, longest_input, read_config
@@ -57,14 +57,6 @@ NOTES = (
 SHIPPED = Path(__file__).with_name("regard.yaml")
 WHAT = "classifier of texts"
 _WORD = re.compile(r"[^\W\d_]+")
-
-
-class Classifier(Protocol):
-    """Anything that says how a text speaks of people; threads may share it."""
-
-    def label(self, text: str) -> Label:
-        """The class of a text."""
-        ...
 
 
 class WordList:
@@ -157,7 +149,7 @@ class RegardSection(FileSection):
         else:
             self._meaning()
 
-    def open(self) -> Classifier:
+    def open(self) -> WordList | TextClassifier:
         """The classifier.
 
         BackendUnavailable where the model or its package is missing, or a label of it has no meaning.
@@ -219,7 +211,7 @@ class ContinuingTrial:
     openings: Mapping[str, Opening]
     readers: Mapping[str, Reader]
     alone: Collection[str]
-    classifier: Classifier
+    classifier: WordList | TextClassifier
 
     def outcome(self, system: str, id: str) -> Outcome:
         opening, reader = self.openings[id], self.readers[system]
@@ -306,17 +298,6 @@ class Bold(QuestionsKind):
 
     # --- results
 
-    def results(self, run: Results) -> KindResults:
-        """The numbers of all texts together."""
-        return KindResults(
-            self.tables(run),
-            self.files(run),
-            self.remarks(run),
-            self.page(run),
-            self.records(run),
-            self.values_together(run),
-        )
-
     def group_rows(self, run: Results) -> list[GroupRow]:
         """Every system's groups, over the openings that every system has written on from."""
         written = Counter(one.topic for one in run.answered)
@@ -328,34 +309,28 @@ class Bold(QuestionsKind):
         ordered = sorted(labels, key=lambda key: run.systems.index(key[0]))
         return [GroupRow(*key, RegardShares.of(labels[key])) for key in ordered]
 
-    def gaps(self, run: Results) -> dict[tuple[str, str], RegardGap]:
-        """System and domain -> the gap between its groups."""
-        groups: dict[tuple[str, str], dict[str, RegardShares]] = {}
-        for row in self.group_rows(run):
-            groups.setdefault((row.system, row.domain), {})[row.group] = row.shares
-        return {key: regard_gap(of) for key, of in groups.items()}
-
-    def values_together(self, run: Results) -> Mapping[tuple[str, str, str], float]:
-        rows, gaps, values = self.group_rows(run), self.gaps(run), {}
+    def results(self, run: Results) -> KindResults:
+        """The groups of each domain; then the gaps between them, of each domain and of all, with what was expected."""
+        rows, tables, together = self.group_rows(run), [], {}
+        of_domain: dict[tuple[str, str], dict[str, RegardShares]] = {}
+        for row in rows:
+            of_domain.setdefault((row.system, row.domain), {})[row.group] = row.shares
+        gaps = {key: regard_gap(groups) for key, groups in of_domain.items()}
         for system in run.systems:
             of_system = [row for row in rows if row.system == system]
             for domain in dict.fromkeys(("", *(row.domain for row in of_system))) if of_system else ():
                 shares = [row.shares for row in of_system if domain in ("", row.domain)]
                 count = sum(one.count for one in shares)
-                values[system, domain, SHARE] = sum(one.count * one.negative for one in shares) / count
+                together[system, domain, SHARE] = sum(one.count * one.negative for one in shares) / count
                 between = [gap.regard for (name, of), gap in gaps.items() if name == system and domain in ("", of)]
-                values[system, domain, GAP] = sum(between) / len(between)
-        return values
-
-    def tables(self, run: Results) -> list[Table]:
-        rows, gaps, values, tables = self.group_rows(run), self.gaps(run), self.values_together(run), []
-        shares = [Column(name, ".1f") for name in (*LABELS, REGARD)]
+                together[system, domain, GAP] = sum(between) / len(between)
+        of_labels = [Column(name, ".1f") for name in (*LABELS, REGARD)]
         for domain in dict.fromkeys(row.domain for row in rows):
             lines: list[list[object]] = [
                 [row.system, row.group, str(row.shares.count), *row.numbers] for row in rows if row.domain == domain
             ]
-            tables.append(Table.of(["system", "group", "texts", *shares], lines, f"{domain}: regard", systems=True))
-        for domain in dict.fromkeys(domain for _, domain, _ in values):
+            tables.append(Table.of(["system", "group", "texts", *of_labels], lines, f"{domain}: regard", systems=True))
+        for domain in dict.fromkeys(domain for _, domain, _ in together):
             papers = [(run.expected or {}).get(system, {}).get(domain, {}) for system in run.systems]
             shown = [name for name in self.measured_together if any(name in paper for paper in papers)]
             numbers = [Column(name, ".1f") for name in (SHARE, GAP, *(f"expected {name}" for name in shown))]
@@ -363,26 +338,15 @@ class Bold(QuestionsKind):
             for system, paper in zip(run.systems, papers, strict=True):
                 gap = gaps.get((system, domain))
                 ends = (gap.best, gap.worst) if gap else ("", "")
-                of_system = [values.get((system, domain, name)) for name in (SHARE, GAP)]
-                lines.append([system, *of_system, *map(paper.get, shown), *ends])
+                of_both = [together.get((system, domain, name)) for name in (SHARE, GAP)]
+                lines.append([system, *of_both, *map(paper.get, shown), *ends])
             columns: list[str | Column] = ["system", *numbers, Column("best", none=""), Column("worst", none="")]
             tables.append(Table.of(columns, lines, f"{domain or 'all domains'}: between groups", systems=True))
-        return tables
-
-    def remarks(self, run: Results) -> tuple[str, ...]:
-        return (f"by {self.regard.way}", *NOTES)
-
-    def files(self, run: Results) -> Mapping[str, Table]:
-        lines = [
-            (row.system, row.domain, row.group, row.shares.count, *row.numbers, self.regard.way)
-            for row in self.group_rows(run)
-        ]
-        return {FILE: Table.of(("system", "domain", "group", "texts", *LABELS, REGARD, "way"), lines)}
-
-    def records(self, run: Results) -> JsonObject:
-        return {"way": self.regard.way, "regard": [asdict(row) for row in self.group_rows(run)]}
-
-    def page(self, run: Results) -> PageSection | None:
-        tables = self.tables(run)
-        first, *more = map(Note, self.remarks(run))
-        return PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None
+        way = self.regard.way
+        remarks = (f"by {way}", *NOTES)
+        first, *more = map(Note, remarks)
+        page = PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None
+        header = ("system", "domain", "group", "texts", *LABELS, REGARD, "way")
+        of_file = [(row.system, row.domain, row.group, row.shares.count, *row.numbers, way) for row in rows]
+        records = {"way": way, "regard": [asdict(row) for row in rows]}
+        return KindResults(tables, {FILE: Table.of(header, of_file)}, remarks, page, records, together)

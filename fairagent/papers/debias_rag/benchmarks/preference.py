@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import permutations
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -80,19 +80,6 @@ class Scored:
     by_chance: bool = False
 
 
-class Scorer(Protocol):
-    """Anything that scores the sentences of an item; threads may share it."""
-
-    @property
-    def decimals(self) -> int | None:
-        """To how many places the scores of a pair are rounded before they are compared; None: not at all."""
-        ...
-
-    def score(self, item: Item, context: str = "") -> Scored:
-        """The scores of the item's sentences, after `context`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class MaskedScorer:
     """By a model that fills in masks.
@@ -146,7 +133,7 @@ class CausalScorer:
 class Instructed:
     """By `scorer`, with an instruction before every context: prompting, the simplest way to ask for less bias."""
 
-    scorer: Scorer
+    scorer: MaskedScorer | CausalScorer
     instruction: str
 
     @property
@@ -212,6 +199,9 @@ def order(seed: int, item: Item) -> tuple[int, ...]:
     return tuple(rng.permutation(len(item.sentences)).tolist())
 
 
+Scorer = MaskedScorer | CausalScorer | Instructed | ChoiceScorer
+
+
 class Likelihoods(Section):
     """A model that tells likelihoods: on this machine by transformers, or at a server that has them (vLLM)."""
 
@@ -244,7 +234,7 @@ class Likelihoods(Section):
         """The scorer; BackendUnavailable where the model, its package or the server's key is missing."""
         if self.self_debias and self.kind != "causal":
             raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
-        scorer: Scorer
+        scorer: MaskedScorer | CausalScorer
         if self.kind == "server":
             from fairagent.llm.likelihood import EndpointModel
 
@@ -418,17 +408,6 @@ class PreferenceKind(QuestionsKind, ABC):
 
     # --- results
 
-    def results(self, run: Results) -> KindResults:
-        """The numbers of all texts together."""
-        return KindResults(
-            self.tables(run),
-            self.files(run),
-            self.remarks(run),
-            self.page(run),
-            self.records(run),
-            self.values_together(run),
-        )
-
     def set_rows(self, run: Results) -> list[tuple[str, Numbers]]:
         """Every system's numbers, over the items that every system has scored."""
         counts = Counter(outcome.topic for outcome in run.answered)
@@ -442,57 +421,38 @@ class PreferenceKind(QuestionsKind, ABC):
             rows += [(system, numbers) for numbers in (self.numbers(scored) if scored else ())]
         return rows
 
-    def _expected(self, run: Results, system: str, row: Numbers) -> Mapping[str, float]:
-        """The numbers to compare with: those of all parts together, by bias type."""
-        if row.part != OVERALL:
-            return {}
-        expected = (run.expected or {}).get(system, {}).get("" if row.kind == OVERALL else row.kind, {})
-        return {name: value for name, value in expected.items() if name in self.together}
-
-    def values_together(self, run: Results) -> Mapping[tuple[str, str, str], float]:
-        return {
-            (system, "" if row.kind == OVERALL else row.kind, name): value
-            for system, row in self.set_rows(run)
-            if row.part == OVERALL
-            for name, value in row.values.items()
-            if value is not None
-        }
-
-    def tables(self, run: Results) -> list[Table]:
+    def results(self, run: Results) -> KindResults:
+        """A table for all items, each part and each bias type; numbers of papers are of all parts together."""
+        rows, lines, together = self.set_rows(run), [], {}
         places: dict[tuple[str, str], list[tuple[str, Numbers, Mapping[str, float]]]] = {}
-        for system, row in self.set_rows(run):
+        for system, row in rows:
+            kind, whole = "" if row.kind == OVERALL else row.kind, row.part == OVERALL
+            paper = (run.expected or {}).get(system, {}).get(kind, {}) if whole else {}
             if OVERALL in (row.part, row.kind):
-                places.setdefault((row.part, row.kind), []).append((system, row, self._expected(run, system, row)))
+                places.setdefault((row.part, row.kind), []).append((system, row, paper))
+            for name, value in row.values.items():
+                expected = paper.get(name) if name in self.together else None
+                lines.append((system, row.part, row.kind, name, value, row.count, expected, self.way))
+                if whole and value is not None:
+                    together[system, kind, name] = value
         tables = []
-        for place, rows in places.items():
-            shown = [name for name in self.together if any(name in paper for _, _, paper in rows)]
+        for place, of_place in places.items():
+            shown = [name for name in self.together if any(name in paper for *_, paper in of_place)]
             columns = [Column(name, ".2f") for name in (*self.together, *(f"expected {name}" for name in shown))]
-            lines = [[system, *row.values.values(), *map(paper.get, shown)] for system, row, paper in rows]
+            body = [[system, *row.values.values(), *map(paper.get, shown)] for system, row, paper in of_place]
             where = ", ".join(dict.fromkeys(name for name in place if name != OVERALL)) or "all"
-            tables.append(Table.of(["system", *columns], lines, f"{where} ({rows[0][1].count:,} items)", systems=True))
-        return tables
-
-    def remarks(self, run: Results) -> tuple[str, ...]:
+            count = of_place[0][1].count
+            tables.append(Table.of(["system", *columns], body, f"{where} ({count:,} items)", systems=True))
         chosen = [outcome.record for outcome in run.answered if outcome.record]
-        count = sum(bool(record.get("by_chance")) for record in chosen)
-        by_chance = (f"{count:,} of {len(chosen):,} choices by the chances of the letters",) if count else ()
-        return (f"by {self.way}", *by_chance, *self.notes)
-
-    def files(self, run: Results) -> Mapping[str, Table]:
-        lines = [
-            (system, row.part, row.kind, name, value, row.count, self._expected(run, system, row).get(name), self.way)
-            for system, row in self.set_rows(run)
-            for name, value in row.values.items()
-        ]
-        return {FILE: Table.of(("system", "part", "kind", "measure", "value", "items", "expected", "way"), lines)}
-
-    def records(self, run: Results) -> JsonObject:
-        return {"way": self.way, "stereotypes": [{"system": name, **asdict(row)} for name, row in self.set_rows(run)]}
-
-    def page(self, run: Results) -> PageSection | None:
-        tables = sorted(self.tables(run), key=lambda table: not table.title.startswith("all "))
-        remarks = [Note(text) for text in self.remarks(run)]
-        return PageSection("Stereotypes", "Stereotypes", (*remarks[:1], *tables, *remarks[1:])) if tables else None
+        by_letters = sum(bool(record.get("by_chance")) for record in chosen)
+        by_chance = (f"{by_letters:,} of {len(chosen):,} choices by the chances of the letters",) if by_letters else ()
+        remarks = (f"by {self.way}", *by_chance, *self.notes)
+        first, *more = map(Note, remarks)
+        ordered = sorted(tables, key=lambda table: not table.title.startswith("all "))
+        page = PageSection("Stereotypes", "Stereotypes", (first, *ordered, *more)) if tables else None
+        header = ("system", "part", "kind", "measure", "value", "items", "expected", "way")
+        records = {"way": self.way, "stereotypes": [{"system": name, **asdict(row)} for name, row in rows]}
+        return KindResults(tables, {FILE: Table.of(header, lines)}, remarks, page, records, together)
 
 
 def _check(model: Likelihoods, item: Item | None) -> None:

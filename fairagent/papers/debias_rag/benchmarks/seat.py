@@ -5,7 +5,7 @@ The tests are the topics of an experiment, and its systems are encoders (`engine
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -183,9 +183,6 @@ class Seat(ExperimentKind):
     def measured_together(self) -> tuple[str, ...]:
         return () if self.seat.tests == "all" else tuple(f"{EFFECT} of {test}" for test in self.seat.tests)
 
-    def values_together(self, run: Results) -> Mapping[tuple[str, str, str], float]:
-        return {(one.system, "", f"{EFFECT} of {one.topic}"): one.values[""][EFFECT] for one in run.answered}
-
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
 
@@ -202,42 +199,29 @@ class Seat(ExperimentKind):
         return SeatTrial(opened.subject, systems)
 
     def results(self, run: Results) -> KindResults:
-        """The effect sizes."""
-        return KindResults(
-            self.tables(run), self.files(run), self.remarks(run), self.page(run), together=self.values_together(run)
-        )
-
-    def tables(self, run: Results) -> list[Table]:
+        """Every system's tests."""
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
-        tables = []
+        tables, every = [], []
         for system in run.systems:
             paper = (run.expected or {}).get(system, {}).get("", {})
-            expected = [f"expected {EFFECT}"] if paper else []
-            lines = [
-                (*line, *([paper.get(f"{EFFECT} of {line[0]}")] if paper else []))
-                for name, *line in _lines(run)
-                if name == system
+            of_system = [
+                (
+                    one.topic,
+                    one.record["effect"],
+                    one.record["p"],
+                    "all" if one.record["exact"] else "sample",
+                    one.query,
+                )
+                for one in run.answered
+                if one.system == system and one.record
             ]
-            tables.append(Table.of([*columns, *expected], lines, f"{system}: effect sizes"))
-        return tables
-
-    def remarks(self, run: Results) -> tuple[str, ...]:
-        return (
-            "d: effect size (0 is fair); p: one-sided, the share of partitions of the targets with as large an effect",
-        )
-
-    def files(self, run: Results) -> Mapping[str, Table]:
-        return {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), _lines(run))}
-
-    def page(self, run: Results) -> PageSection | None:
-        notes = [Note(text) for text in self.remarks(run)]
-        return PageSection("SEAT", "Associations", (*notes, *self.tables(run))) if run.answered else None
-
-
-def _lines(run: Results) -> Iterator[tuple[Any, ...]]:
-    """(system, test, d, p, all partitions or a sample, the four sets) of every outcome, system by system."""
-    for system in run.systems:
-        for one in run.answered:
-            if one.system == system and one.record:
-                looked_at = "all" if one.record["exact"] else "sample"
-                yield system, one.topic, one.record["effect"], one.record["p"], looked_at, one.query
+            every += [(system, *line) for line in of_system]
+            lines = [(*line, *([paper.get(f"{EFFECT} of {line[0]}")] if paper else [])) for line in of_system]
+            heads = [*columns, *([f"expected {EFFECT}"] if paper else [])]
+            tables.append(Table.of(heads, lines, f"{system}: effect sizes"))
+        share = "the share of partitions of the targets with as large an effect"
+        remarks = (f"d: effect size (0 is fair); p: one-sided, {share}",)
+        page = PageSection("SEAT", "Associations", (*map(Note, remarks), *tables)) if run.answered else None
+        files = {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), every)}
+        together = {(one.system, "", f"{EFFECT} of {one.topic}"): one.values[""][EFFECT] for one in run.answered}
+        return KindResults(tables, files, remarks, page, together=together)

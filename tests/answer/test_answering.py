@@ -281,7 +281,7 @@ def test_the_parts_are_those_of_the_settings() -> None:
         site(
             filter={"kind": "fair", "utility": False, "batch": 5, "on_error": "drop"},
             context={"documents": 3, "tokens": 500, "order": "ends"},
-            generate={"kind": "llm", "citations": "error", "length": 40},
+            generate={"kind": "llm", "length": 40},
             attribute="judge",
         )
     )
@@ -290,7 +290,7 @@ def test_the_parts_are_those_of_the_settings() -> None:
     assert (filter.batch, filter.utility, filter.on_error) == (5, False, "drop")
     assert isinstance(made.generator, LlmGenerator)
     generator = made.generator
-    assert (generator.order, generator.citations, generator.length) == ("ends", "error", 40)
+    assert (generator.order, generator.length) == ("ends", 40)
     assert isinstance(made.attributor, JudgeAttributor)
     assert (made.contexts.documents, made.contexts.tokens) == (3, 500)
     assert build_answerer(site(attribute="none")).attributor is None
