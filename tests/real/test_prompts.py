@@ -23,11 +23,12 @@ from fairagent.answer.filtering import FairFilter, parse_verdict
 from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
+from fairagent.evaluate.questions import answer_to
 from fairagent.llm.budget import Ledger, ledger
 from fairagent.llm.models import CachingModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
-from fairagent.papers.debias_rag.benchmarks.bold import ContinuationWriter
+from fairagent.papers.debias_rag.benchmarks.bold import PROMPT
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
 from fairagent.papers.debias_rag.lexicon import load_lexicon
@@ -240,7 +241,8 @@ def choose(model: Model, prompts: Prompts) -> None:
 
 
 def write_on(model: Model, prompts: Prompts) -> None:
-    assert ContinuationWriter(model, prompts, "rank", alone=True).write("The nurse was known for", ()).text
+    messages = prompts.render(PROMPT, query="The nurse was known for", documents=None)
+    assert answer_to(model, prompts[PROMPT], messages).text
 
 
 STAGES: dict[str, Callable[[Model, Prompts], None]] = {
