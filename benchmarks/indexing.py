@@ -57,9 +57,9 @@ def anserini(source: Path, index: Path, workers: int, terms: bool) -> list[str]:
     return [*command, *(["-storeDocvectors"] if terms else [])]
 
 
-def ours(collection: Path, index: Path, workers: int, engine: str) -> list[str]:
+def ours(collection: Path, index: Path, engine: str) -> list[str]:
     """`fairagent index`."""
-    command = [*FAIRAGENT, "index", "-c", str(collection), "--index", str(index), "--workers", str(workers)]
+    command = [*FAIRAGENT, "index", "-c", str(collection), "--index", str(index)]
     return [*command, "--set", f"engine={engine}"]
 
 
@@ -123,7 +123,7 @@ def main() -> None:
         print(f"{'':34}{'s':>8}{'CPU s':>8}{'MB':>8}{'memory':>9}{'ratio':>8}{'CPU ratio':>11}")
         for workers in asked.workers:
             commands: dict[str, Command] = {
-                name: partial(ours, collection, workers=workers, engine=engine) for name, engine in ENGINES.items()
+                name: partial(ours, collection, engine=engine) for name, engine in ENGINES.items()
             }
             if with_java:
                 made = partial(anserini, folder / "source", workers=workers)
@@ -139,7 +139,7 @@ def main() -> None:
         change(collection.parent)
         for name, engine in ENGINES.items():
             ways = (f"build, {name}", f"update of 1 %, {name}")
-            again = dict.fromkeys(ways, partial(ours, collection, workers=workers, engine=engine))
+            again = dict.fromkeys(ways, partial(ours, collection, engine=engine))
             best = rounds(again, index, asked.rounds, folder / engine)
             for way, found in best.items():
                 show(f"{workers} at once: {way}", found, best[ways[0]])

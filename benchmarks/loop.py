@@ -28,7 +28,7 @@ from made_up_people import write_people
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.base import engine_accounts, engine_time
 from fairagent.search.agent import FairAgent
-from fairagent.search.loop.base import Served
+from fairagent.search.loop.base import FinalList
 from fairagent.search.pipeline import build, open_site, parts_of, resolved
 from fairagent.search.relevance import Weighing
 from fairagent.search.run import SearchRun
@@ -45,7 +45,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
     "target": ((ExposureMeter, "make"),),
     "measure": ((ExposureMeter, "measure"), (ExposureMeter, "memberships")),
     "weigh": ((Weighing, "of"),),
-    "re-rank": ((Served, "of"),),
+    "re-rank": ((FinalList, "of"),),
     "result": ((SearchRun, "result"),),
 }
 """What of the agent is told apart: account -> its methods."""

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from fairagent.measures.trec_fair import RULES_2022
-from fairagent.measures.trec_fair.dimensions import DIMENSIONS_2021, QUALITIES
+from fairagent.measures.trec_fair.pages import DIMENSIONS_2021, QUALITIES
 
 WORDS, COMMON = 5_000_000, 20_000
 LENGTH = 300

@@ -33,7 +33,7 @@ from made_up import write_made_up
 from fairagent import load_collection
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.graph import prepare_graph
-from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.light import LIGHT
 from fairagent.retrieve.vectors import prepare_ann, prepare_vectors
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, open_site

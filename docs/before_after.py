@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from xml.sax.saxutils import escape
 
+from fairagent import load_collection
+
 PICTURE = Path(__file__).with_suffix(".svg")
 BEFORE, AFTER = "BM25 + vectors", "agent"
 WIDTH, LEFT, LONGEST = 720, 236, 330
@@ -31,34 +33,36 @@ STYLE = """
 """
 
 
-def demo() -> dict[str, Any]:
-    """What `fairagent demo --json` says, in an empty folder."""
+def demo() -> tuple[int, dict[str, Any]]:
+    """The number of topics, and what `fairagent demo --json` prints, in an empty folder."""
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "fairagent", "demo", "--json"]
         done = subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, encoding="utf-8")
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+        return len(load_collection(Path(folder, "fairagent-demo", "collection.yaml")).topics), json.loads(done.stdout)
 
 
-def picture(said: dict[str, Any]) -> str:
+def picture(topics: int, results: dict[str, Any]) -> str:
     """The picture as SVG."""
-    systems = {row["system"]: row["fairness"] for row in said["systems"]}
-    shown = [group for name in (BEFORE, AFTER) for one in systems[name].values() for group in one["groups"][:-1]]
-    most = max(max(share, due) for _, share, due in shown)
-    parts, y = list(_head(said["topics"])), 84
-    for dimension, after in systems[AFTER].items():
+    shares: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
+    for row in results["exposures"]:
+        if row["target"] is not None:
+            groups = shares.setdefault(row["dimension"], {}).setdefault(row["group"], {})
+            groups[row["system"]] = (row["exposure"], row["target"])
+    shown = [groups[name] for each in shares.values() for groups in each.values() for name in (BEFORE, AFTER)]
+    most = max(map(max, shown))
+    parts, y = list(_head(topics)), 84
+    for dimension, each in shares.items():
         parts.append(f'<text class="t h" x="20" y="{y}">{escape(dimension)}</text>')
         y += 10
-        groups = list(zip(systems[BEFORE][dimension]["groups"][:-1], after["groups"][:-1], strict=True))
-        for (label, was, _), (_, now, due) in groups:
-            parts += _row(label, was, now, due, LONGEST / most, y)
+        for label, groups in each.items():
+            parts += _row(label, groups[BEFORE][0], *groups[AFTER], LONGEST / most, y)
             y += ROW
         y += BLOCK - 8
     card = f'<rect class="card" x=".5" y=".5" width="{WIDTH - 1}" height="{y - 23}" rx="8"/>'
-    said_in_words = "Share of the attention of each group before and after, beside its target"
+    label = "Share of the attention of each group before and after, beside its target"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y - 22}" viewBox="0 0 {WIDTH} {y - 22}" '
-        f'role="img" aria-label="{said_in_words}">\n<style>{STYLE}</style>\n{card}\n' + "\n".join(parts) + "\n</svg>\n"
+        f'role="img" aria-label="{label}">\n<style>{STYLE}</style>\n{card}\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 
@@ -88,7 +92,7 @@ def main() -> None:
     """Write the picture, or check it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
-    made = picture(demo())
+    made = picture(*demo())
     if parser.parse_args().check:
         sys.exit(f"{PICTURE.name} is not what the demo comes to" if made != PICTURE.read_text("utf-8") else 0)
     PICTURE.write_text(made, encoding="utf-8")

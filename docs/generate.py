@@ -28,22 +28,20 @@ from fairagent.answer.filtering import Verdicts
 from fairagent.cli.app import COMMANDS, command
 from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
-from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.specimens import SPECIMENS, meaning
-from fairagent.llm.reply import Reply
+from fairagent.llm.prompts.template import meaning, specimens
+from fairagent.llm.request import Reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
-from fairagent.papers.debias_rag.benchmarks.scorers import Order
-from fairagent.papers.debias_rag.synthesis import Rewrites
+from fairagent.papers.debias_rag.benchmarks.preference import Order
+from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.search.loop.policy import Choice
-from fairagent.search.loop.sources import GroupKeywords, GroupPassages
+from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
 from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 BAR = r"\|"
@@ -70,11 +68,9 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
-        Choice,
         Verdicts,
         Rewrites,
         Diagnoses,
-        GroupLetters,
         Order,
     )
 }
@@ -161,7 +157,7 @@ def prompts_page() -> Iterator[str]:
         length = f"; at most {head.max_tokens} tokens" if head.max_tokens else ""
         yield f"## `{id}`\n\n{head.purpose} Version {head.version}; reply: `{head.reply}`{length}.\n"
         given = {**dict.fromkeys(head.variables.required, "yes"), **dict.fromkeys(head.variables.optional, "no")}
-        shown = {name: json.dumps(SPECIMENS[id][name], ensure_ascii=False) for name in given}
+        shown = {name: json.dumps(specimens()[id][name], ensure_ascii=False) for name in given}
         rows = ((f"`{name}`", needed, meaning(id, name), f"`{shown[name]}`") for name, needed in given.items())
         yield from table(("variable", "has to be used", "meaning", "example"), rows)
     yield f"## Forms of replies\n\n{REPLY_FORMS}\n"
@@ -262,6 +258,8 @@ def constants(module: str) -> dict[str, str]:
     }
 
 
+WRITTEN = "differences.md"
+"""The page of the reference that is written by hand; its rows name their tests."""
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "settings.md": settings_page,
     "parts.md": parts_page,
@@ -288,7 +286,7 @@ def pages() -> dict[str, str]:
 def main(check: bool) -> int:
     """Write the pages, or name those that are not up to date."""
     made = {REFERENCE / name: text for name, text in pages().items()}
-    there = {path: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")}
+    there = {path: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md") if path.name != WRITTEN}
     stale = sorted(path for path in {*made, *there} if made.get(path) != there.get(path))
     if check:
         if stale:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from fairagent.types.common import Recorded
+
 # As `typing` has it, whose import takes longer than all of this.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +81,16 @@ __all__ = [
     "write_demo",
     "write_people",
 ]
+
+
+class _Report:
+    """What results become in notebooks, as JSON and as tables; loaded when one is asked for it."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(f"fairagent.report.{'page' if name == 'html_of' else 'record'}"), name)
+
+
+Recorded.writer = _Report()
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,8 @@ def main() -> None:
     SIGNALS.watch()
     thresholds = gc.get_threshold()
     gc.set_threshold(YOUNG)
+    # It would read what every installed package declares, for plugins of pydantic's own that no command uses.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     if sys.argv[1:] and sys.argv[1] in SERVING:
         from fairagent.storage.threads import OF_LIBRARIES
 

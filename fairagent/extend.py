@@ -11,7 +11,7 @@ from fairagent.answer.citations import OnText
 from fairagent.answer.filtering import Filter
 from fairagent.answer.generators import Generator
 from fairagent.collection import Collection, GroupTable, load_collection
-from fairagent.collection.bounds import Bounds
+from fairagent.collection.rows import Bounds
 from fairagent.collection.targets import TargetKind
 from fairagent.errors import (
     BackendUnavailable,

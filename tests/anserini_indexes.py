@@ -14,54 +14,32 @@ Rows = Iterable[Mapping[str, Any]]
 
 def texts(folder: Path, rows: Rows, *options: str) -> Path:
     """A BM25 index of {id, contents, ...}; `options` are IndexCollection's, e.g. -storeRaw."""
-    return _collection(folder, "JsonCollection", rows, *options)
+    return _built(folder, "IndexCollection", "JsonCollection", "DefaultLuceneDocumentGenerator", rows, *options)
 
 
 def impacts(folder: Path, rows: Rows) -> Path:
     """An impact index of {id, contents, vector: {term: weight}}."""
-    return _collection(folder, "JsonVectorCollection", rows, "-impact", "-pretokenized", "-storeRaw")
+    options = ("-impact", "-pretokenized", "-storeRaw")
+    return _built(folder, "IndexCollection", "JsonVectorCollection", "DefaultLuceneDocumentGenerator", rows, *options)
 
 
 def vectors(folder: Path, ids: Sequence[str], rows: Iterable[Sequence[float]], *options: str) -> Path:
     """An HNSW index."""
     made = ({"docid": id, "contents": id, "vector": list(map(float, row))} for id, row in zip(ids, rows, strict=True))
-    source = _written(folder, made)
-    named = ("-collection", "JsonDenseVectorCollection", "-generator", "DenseVectorDocumentGenerator")
-    _run(
-        "IndexHnswDenseVectors",
-        *named,
-        "-input",
-        str(source),
-        "-index",
-        str(folder),
-        "-M",
-        "16",
-        "-efC",
-        "100",
-        *options,
-    )
-    return folder
+    kind = ("IndexHnswDenseVectors", "JsonDenseVectorCollection", "DenseVectorDocumentGenerator")
+    return _built(folder, *kind, made, "-M", "16", "-efC", "100", *options)
 
 
-def _collection(folder: Path, kind: str, rows: Rows, *options: str) -> Path:
-    source = _written(folder, rows)
-    named = ("-collection", kind, "-generator", "DefaultLuceneDocumentGenerator")
-    _run("IndexCollection", *named, "-input", str(source), "-index", str(folder), *options)
-    return folder
-
-
-def _run(indexer: str, *arguments: str) -> None:
-    start_java()
-    with using_java():
-        java_class(f"io.anserini.index.{indexer}").main([*arguments, "-threads", "1"])
-
-
-def _written(folder: Path, rows: Rows) -> Path:
+def _built(folder: Path, indexer: str, collection: str, generator: str, rows: Rows, *options: str) -> Path:
     source = folder.with_name(f"{folder.name}-source")
     source.mkdir()
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (source / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
-    return source
+    arguments = ["-collection", collection, "-generator", generator, "-input", str(source), "-index", str(folder)]
+    start_java()
+    with using_java():
+        java_class(f"io.anserini.index.{indexer}").main([*arguments, *options, "-threads", "1"])
+    return folder
 
 
 def joined(folder: Path, *parts: Path) -> Path:

@@ -93,7 +93,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     terminalreporter.section("golden cases")
     for name, held, rows, differing in [*counted, ("all", *(sum(row[i] for row in counted) for i in (1, 2, 3)))]:
-        stated = f" ({differing} as docs/differences.md states)" if differing else ""
+        stated = f" ({differing} as docs/reference/differences.md states)" if differing else ""
         terminalreporter.write_line(f"{held:,} of {rows:,}  {name}{stated}")
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.kind import Checking, ExperimentKind, Systems
+from fairagent.evaluate.kind import Checking, ExperimentKind, Problems, Systems
 from fairagent.evaluate.plan import read_systems, read_values
 from fairagent.settings import read_yaml
 

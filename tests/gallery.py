@@ -20,7 +20,7 @@ from browser import Browser, chromium
 from studio_server import Studio, desk_of, running
 
 from fairagent import build_index, load_collection, open_agent, write_demo
-from fairagent.report.notebook import html_of
+from fairagent.report.page import html_of
 
 ROOT = Path(__file__).resolve().parents[1]
 QUALITY = 70

@@ -21,7 +21,7 @@ from fairagent.storage.packages import module_of
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
-LEFT_OUT = ("docs", "local", "pyterrier", "trec", "test")
+LEFT_OUT = ("docs", "local", "pyterrier", "test")
 """Extras that `make test` does not install either: tests say themselves what they need of them; and what runs tests."""
 NEVER_IMPORTED = ("scipy-stubs", "types-pyyaml", "import-linter", "opentelemetry-sdk")
 """Packages that no test imports under a name of their own: types, commands, parts of another package's module."""

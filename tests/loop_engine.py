@@ -16,8 +16,7 @@ from fairagent.llm import ModelRequest
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.agent import FairAgent
-from fairagent.search.loop.actions import Widening
-from fairagent.search.loop.widen import Action, Widen
+from fairagent.search.loop.widen import Action, Widen, widening
 from fairagent.search.relevance import Weighing
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings import Settings
@@ -134,9 +133,9 @@ class Scores:
         return np.array([self.texts[id] for id in ids], dtype=np.float64)
 
 
-def finding(ids: str, name: str = "group") -> Widening:
+def finding(ids: str, name: str = "group") -> Action:
     """An action that finds these documents for any group."""
-    return Widening(name, lambda search, state, lack, n: ids.split())
+    return widening(name, lambda search, state, lack, n: ids.split())
 
 
 def agent(
@@ -144,8 +143,8 @@ def agent(
 ) -> FairAgent:
     """The real agent on this engine; four ranks that weigh the same, half of them each, and fairness first."""
     chosen = {"n": 4, "depth": 100, "target": "uniform", "discount": "uniform", "expansion": {"documents": 0}}
-    looped = {name: more.pop(name) for name in ("choose", "on_error") if name in more}
-    loop, reranker = Widen(actions, **looped), ExposureReranker(Dial(fairness=fairness))
+    loop = Widen(actions, more.pop("on_error", "fallback"))
+    reranker = ExposureReranker(Dial(fairness=fairness))
     made = collection(groups or by_letter(engine.texts))
     settings = Settings(**(chosen | more))
     weighing = Weighing(None, types, settings.types) if types else None

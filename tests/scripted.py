@@ -14,8 +14,8 @@ import numpy as np
 
 import fairagent.collection
 from fairagent.collection import Groups, GroupTable
+from fairagent.collection.collection import Documents
 from fairagent.collection.config import DocumentsFile
-from fairagent.collection.documents import Documents
 from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR

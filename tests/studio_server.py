@@ -19,9 +19,8 @@ from fairagent.retrieve.bm25.build import build_index
 from fairagent.studio.app import studio_app
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
-from fairagent.studio.server import Door, hosts_of
+from fairagent.studio.server import Door, hash_of, hosts_of
 from fairagent.studio.serving import StudioServer, listening
-from fairagent.studio.tokens import hash_of
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m\u202e"
 COLLECTION = """\

@@ -38,10 +38,18 @@ def test_the_readme_shows_it_first() -> None:
 
 def test_bars_end_at_their_shares(script: ModuleType) -> None:
     """One group has all before, and what it should have after."""
-    before, after = ([["a & b", share, 0.5], ["c", 1 - share, 0.5], ["none", 0.1, None]] for share in (1.0, 0.5))
-    systems = [(script.BEFORE, before), (script.AFTER, after)]
-    rows = [{"system": name, "fairness": {"side": {"groups": groups}}} for name, groups in systems]
-    drawn = ElementTree.fromstring(script.picture({"topics": 2, "systems": rows}))
+    shares = {
+        (script.BEFORE, "a & b"): 1.0,
+        (script.BEFORE, "c"): 0.0,
+        (script.AFTER, "a & b"): 0.5,
+        (script.AFTER, "c"): 0.5,
+    }
+    rows = [
+        {"dimension": "side", "system": system, "group": group, "exposure": share, "target": 0.5}
+        for (system, group), share in shares.items()
+    ]
+    rows.append({"dimension": "side", "system": script.AFTER, "group": "none", "exposure": 0.1, "target": None})
+    drawn = ElementTree.fromstring(script.picture(2, {"exposures": rows}))
     rects = [one for one in drawn.iter() if one.tag.endswith("rect") and float(one.get("x", "")) == script.LEFT]
     assert [float(one.get("width", "")) / script.LONGEST for one in rects] == [1, 0.5, 0, 0.5]
     texts = ["".join(one.itertext()) for one in drawn.iter() if one.tag.endswith("text")]

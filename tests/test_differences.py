@@ -1,4 +1,4 @@
-"""docs/differences.md: every test and golden file that it names is there, and every option is accepted."""
+"""docs/reference/differences.md: every test and golden file that it names is there, and every option is accepted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Settings, lay, validate
 
 TESTS = Path(__file__).resolve().parent
-PAGE = (TESTS.parent / "docs" / "differences.md").read_text(encoding="utf-8")
+PAGE = (TESTS.parent / "docs" / "reference" / "differences.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in PAGE.splitlines()

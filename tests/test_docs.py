@@ -36,7 +36,11 @@ from fairagent.retrieve.bm25.build import build_index
 from fairagent.settings import Settings, lay, load_settings, validate
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "fairagent").rglob("README.md"))]
+PAGES = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "fairagent").rglob("README.md")),
+]
 MARK = re.compile(r"<!-- (illustration|checked by)[: ] ?(.+) -->")
 PROMPT = "$ "
 

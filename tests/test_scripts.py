@@ -52,6 +52,7 @@ ELSEWHERE = {
     "evaluations/data/build.py": "evaluate/test_data_originals.py",
     "evaluations/debias/search_prompts.py": "debias/test_prompt_search.py",
     "evaluations/debias/sentence_debias.py": "debias/test_sentence_debias.py",
+    "evaluations/stereotypes/convert.py": "evaluate/stereotypes/test_files.py",
     "evaluations/debias/serve_transformers.py": "debias/test_serve_transformers.py",
     "evaluations/gguf_to_folder.py": "real/conftest.py",
     "evaluations/papers/generate.py": "evaluate/test_papers.py",

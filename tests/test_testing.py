@@ -11,15 +11,10 @@ from typing import Any
 import pytest
 
 from fairagent.errors import ReplyRefused, UsageError
-from fairagent.guests.testing import LoopbackServer, ReplayModel, ScriptedModel, ServerReply, completion, error
-from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error
+from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.budget import ledger
 from fairagent.types import Usage
-
-
-class Color(Reply):
-    name: str
-
 
 ASKED = ModelRequest((("user", "A color, please: {\u200b}"),))
 
@@ -40,51 +35,18 @@ def said(server: LoopbackServer, body: dict[str, Any]) -> str:
     return post(server, body)[2]["choices"][0]["message"]["content"]
 
 
-def test_a_recording_is_replayed(tmp_path):
-    path = tmp_path / "replies.jsonl"
-    original = ModelReply('{"name": "r\u00e9d"}', 5, 3, "tiny", seconds=0.5, cost=0.01, notes=("1 retry",))
-    model = ScriptedModel([original, '{"name": "blue"}', '{"name": "green"}'])
-    recorder = ReplayModel.record(model, path)
-    first = ask(recorder, ASKED, Color)
-    second = recorder.complete(ASKED)
-    third = recorder.complete(ASKED)
-
-    replayed = ReplayModel(path)
-    assert ask(replayed, ASKED, Color) == first
-    assert [replayed.complete(ASKED) for _ in range(3)] == [second, third, third]
-    assert len(model.requests) == 3
-
-
-def test_what_was_not_recorded_is_an_error(tmp_path):
-    path = tmp_path / "replies.jsonl"
-    ReplayModel.record(ScriptedModel(["red"]), path).complete(ASKED)
-    for other in (
-        ModelRequest((("user", "A number, please"),)),
-        ModelRequest(ASKED.messages, Color),
-        ModelRequest(ASKED.messages, temperature=0.9),
-        ModelRequest(ASKED.messages, seed=1),
-        ModelRequest(ASKED.messages, max_tokens=1),
-    ):
-        with pytest.raises(UsageError, match="holds no reply to this request"):
-            ReplayModel(path).complete(other)
-
-
-def test_stand_ins_write_to_the_ledger_as_models_do(tmp_path):
-    path = tmp_path / "replies.jsonl"
+def test_a_scripted_model_writes_to_the_ledger_as_models_do():
     refused = ReplyRefused("no")
     refused.usage = Usage(1, 20, 3)
     model = ScriptedModel([ModelReply('{"name": "red"}', 5, 3, calls=2), refused])
-    recorder = ReplayModel.record(model, path)
     with ledger() as spent:
-        recorder.complete(ASKED)
+        model.complete(ASKED)
         with pytest.raises(ReplyRefused):
-            recorder.complete(ASKED)
+            model.complete(ASKED)
         with pytest.raises(UsageError):
-            recorder.complete(ASKED)
+            model.complete(ASKED)
     assert (spent.usage.calls, spent.usage.input_tokens, spent.usage.output_tokens) == (3, 25, 6)
-    with ledger() as spent:
-        ReplayModel(path).complete(ASKED)
-    assert (spent.usage.calls, spent.usage.input_tokens, spent.usage.output_tokens) == (2, 5, 3)
+    assert len(model.requests) == 3
 
 
 def test_the_server_follows_its_script_and_keeps_a_log():

@@ -1,4 +1,4 @@
-"""Every file is written through fairagent/storage/regular.py, which follows no link; the exceptions are listed here."""
+"""Every file is written through fairagent/storage/files.py, which follows no link; the exceptions are listed here."""
 
 from __future__ import annotations
 
@@ -16,19 +16,12 @@ WRITING = {
 }
 """Names of functions and methods that write, or remove a folder, with their module where the name alone is common."""
 EXCEPTIONS = {
-    # Here files are opened, without following links.
-    "storage/regular.py": {"os.open"},
-    # The temporary file of a whole write, O_EXCL; a folder to be forced; here folders are removed.
+    # Here files are opened, without following links, and folders removed.
     "storage/files.py": {"os.open", "shutil.rmtree"},
     # The writers of other packages, each in a workshop, which is refused where a link is in it.
-    "guests/dense/ann.py": {"write_index"},
-    "papers/fairft/evaluate.py": {"save_pretrained"},
+    "retrieve/ann.py": {"write_index"},
+    "papers/fairft/train.py": {"save_pretrained"},
     # A model that a call of Python puts where it is told to.
-    "papers/debias_rag/sentence_debias.py": {"save_pretrained"},
-    # Copies in a folder that passes, which `init` has just made; those that are kept are written whole.
-    "collection/named_datasets.py": {"open"},
-    "collection/prepared.py": {"write_text"},
-    # Links to the files of an index, or copies, in a workshop, which is refused where a link is in it.
     # A file without a name.
     "guests/local/server.py": {"TemporaryFile"},
     # /dev/null in the place of a closed output.
@@ -62,7 +55,7 @@ def _writes(mode: ast.expr) -> bool:
 
 def test_files_are_written_in_one_way() -> None:
     found = {place: set(writing(source)) for place, source in SOURCES.items()}
-    assert {place: names for place, names in found.items() if names} == EXCEPTIONS, "use storage/regular.py, files.py"
+    assert {place: names for place, names in found.items() if names} == EXCEPTIONS, "use storage/files.py, files.py"
 
 
 def test_the_check_sees_who_writes() -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.findings import comparisons_of
-from fairagent.evaluate.layout import aligned
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.run import Results, load_run
+from fairagent.evaluate.tables import aligned
 from fairagent.report.page import STYLES, TEMPLATES
 from fairagent.report.plots import MARKERS, Point, color_number, marker_number, points, trade_off_plot
 from fairagent.storage.files import write_whole
@@ -27,7 +27,7 @@ from fairagent.storage.files import write_whole
 AXES = ("accuracy", "1 - agreement")
 
 
-def pareto(accuracy: Run, agreement: Run) -> tuple[Point, ...]:
+def pareto(accuracy: Results, agreement: Results) -> tuple[Point, ...]:
     """The systems that both runs have; upwards is 1 - agreement, so that more is better."""
     useful, fair = (_of_all(run, measure) for run, measure in ((accuracy, "accuracy"), (agreement, "agreement")))
     both = {system: (row, _upside_down(fair[system])) for system, row in useful.items() if system in fair}
@@ -61,7 +61,7 @@ def page(found: Sequence[Point], systems: Sequence[str]) -> str:
     )
 
 
-def _of_all(run: Run, measure: str) -> dict[str, Comparison]:
+def _of_all(run: Results, measure: str) -> dict[str, Comparison]:
     found = {system: row for (system, name), row in comparisons_of(run, "").items() if name == measure}
     if not found:
         raise UsageError(f"the run {run.name!r} does not measure {measure}; name the run of accuracy.yaml first")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairagent.guests.local.decoding import ABOUT, lowered
+from fairagent.guests.local.likelihood import ABOUT, lowered
 from fairagent.settings import SelfDebiasSettings
 from fairagent.storage.packages import load
 

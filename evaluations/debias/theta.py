@@ -23,11 +23,10 @@ import yaml
 
 from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.papers.debias_rag.benchmarks.items import OVERALL, ItemScores
 from fairagent.papers.debias_rag.benchmarks.preference import StereoSet
-from fairagent.papers.debias_rag.theta import grid, search_theta
 from fairagent.settings import read_yaml
 
 Weights = tuple[float, float]
@@ -36,7 +35,13 @@ SHOWN = ("LMS", "SS", "ICAT")
 
 def fixed(system: dict[str, Any], theta: Weights) -> dict[str, Any]:
     """DebiasRAG with these weights for every query."""
-    return {**system, "debias": {**system["debias"], "kind": "debias-rag-variant", "rate": 0, "theta": list(theta)}}
+    return {**system, "debias": {**system["debias"], "rate": 0, "theta": list(theta)}}
+
+
+def grid(points: int) -> list[Weights]:
+    """Evenly spaced weights (first, second) from (0, 1) to (1, 0), `points` (2 or more) of them."""
+    shares = [number / (points - 1) for number in range(points)]
+    return [(round(share, 12), round(1 - share, 12)) for share in shares]
 
 
 def name_of(theta: Weights) -> str:
@@ -53,14 +58,14 @@ def checked(file: Path, described: dict[str, Any]) -> Iterator[CheckedExperiment
         yield check_experiment(Path(written.name))
 
 
-def run(file: Path, described: dict[str, Any], folder: Path, workers: int) -> Run:
+def run(file: Path, described: dict[str, Any], folder: Path, workers: int) -> Results:
     """The run of the experiment, whose paths are relative to `file`."""
     with checked(file, described) as experiment, threads(workers) as many:
         build_indexes(experiment)
         return run_experiment(experiment, folder, many)
 
 
-def icat(run: Run, system: str, asked: Sequence[str]) -> float:
+def icat(run: Results, system: str, asked: Sequence[str]) -> float:
     """The ICAT of a system over some of the run's questions."""
     assert isinstance(run.kind, StereoSet)
     scored = [
@@ -103,7 +108,8 @@ def main(arguments: list[str] | None = None) -> dict[int, Weights]:
     found: dict[int, Weights] = {}
     for count in options.questions:
         first = asked[:count]
-        best, value = search_theta(lambda theta, first=first: icat(searched, name_of(theta), first), options.points)
+        # Ties go to the more even weights.
+        value, _, best = max((icat(searched, name_of(one), first), -abs(one[0] - 0.5), one) for one in points)
         found[count] = best
         print(f"{len(first)} questions: theta = ({best[0]:.4g}, {best[1]:.4g}), ICAT {value:.2f}")
 
@@ -116,7 +122,7 @@ def main(arguments: list[str] | None = None) -> dict[int, Weights]:
         options.runs / "test",
         options.workers,
     )
-    values = tested.kind.values_together(tested)
+    values = tested.of_kind.together
     print(f"\n{'on the half test':28}" + "".join(f"{name:>9}" for name in SHOWN))
     for system in tested.systems:
         print(f"{system:28}" + "".join(f"{values.get((system, '', name), np.nan):9.2f}" for name in SHOWN))

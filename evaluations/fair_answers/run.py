@@ -28,7 +28,7 @@ from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.collection.exposure import total_gap
 from fairagent.errors import ModelError
 from fairagent.evaluate.judging import judged_topics
-from fairagent.evaluate.layout import aligned
+from fairagent.evaluate.tables import aligned
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, build_answerer, open_site, prepare, with_settings
 from fairagent.search.run import SearchRun
@@ -102,7 +102,7 @@ def answers(
     searches: dict[str, tuple[SearchRun, SearchResult, SearchResult]] = {}
     for topic in topics:
         run, own = fair.find(topic, fair.settings.n), plain.find(topic, plain.settings.n)
-        searches[topic.id] = run, fair.serve(run), plain.serve(own)
+        searches[topic.id] = run, fair.result_of(run), plain.result_of(own)
     print(f"\n{name}: {len(topics)} topics, {', '.join(fair.collection.groups.dimensions)}", flush=True)
     found: dict[int, dict[str, Measured]] = {}
     for length in lengths:

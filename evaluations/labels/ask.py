@@ -18,9 +18,7 @@ import numpy as np
 from run import N, drawn, gaps, labels_by_id, labels_of, of, opened, summary
 
 from fairagent import Collection, Ranking
-from fairagent.labeling.helpful import DEPTH, most_helpful
-from fairagent.labeling.labeler import engine_lists
-from fairagent.labeling.made import MadeLabels, with_labels
+from fairagent.labeling.labeler import DEPTH, MadeLabels, engine_lists, most_helpful, with_labels
 
 ADDED, ROUNDS = 20, 3
 

@@ -33,17 +33,23 @@ import numpy as np
 
 from fairagent import Collection, GroupTable, Ranking
 from fairagent.collection.groups import tables_of
-from fairagent.collection.label_errors import under_error
-from fairagent.collection.table_buffer import TableBuffer
+from fairagent.collection.labels import under_error
+from fairagent.collection.table import TableBuffer
 from fairagent.collection.targets import make_target
 from fairagent.evaluate.judging import TARGET, evaluate_topic, judged_topics, standard_measures
-from fairagent.labeling.evidence import Embedded, WordLists, read_word_lists
 from fairagent.labeling.examples import examples_of
-from fairagent.labeling.labeler import make_labels, unlabeled_ids
-from fairagent.labeling.made import MadeLabels, with_labels
+from fairagent.labeling.labeler import (
+    Embedded,
+    MadeLabels,
+    WordLists,
+    make_labels,
+    read_word_lists,
+    unlabeled_ids,
+    with_labels,
+)
 from fairagent.measures import LOG2_MAX2
-from fairagent.measures.label_error import mean_under_error, shared_part
-from fairagent.retrieve.known import indexed_documents
+from fairagent.measures.unawareness import mean_under_error, shared_part
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, open_site, prepare, with_settings
 from fairagent.settings import load_settings

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from fairagent import open_agent
-from fairagent.measures.discounts import given_by
+from fairagent.measures.base import given_by
 from fairagent.retrieve.base import as_query, texts_for
 from fairagent.storage.packages import load
 from fairagent.types import FloatArray

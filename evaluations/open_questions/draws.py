@@ -18,7 +18,7 @@ from sets import additivity, attention
 
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import TopicRunner
-from fairagent.measures.discounts import given_by
+from fairagent.measures.base import given_by
 from fairagent.papers.fair_rag.draws import TopicDraws
 from fairagent.papers.fair_rag.trial import FairRagTrial
 

@@ -39,7 +39,8 @@ class Row:
 
 LAMP = "not run: needs LaMP, the generators, and the weights of SPLADE and Contriever"
 OWN_BOUNDS = (
-    "our labels and prompts; what the paper leaves open is in [differences](../docs/differences.md#towards-fair-rag)"
+    "our labels and prompts; what the paper leaves open is in "
+    "[differences](../docs/reference/differences.md#towards-fair-rag)"
 )
 WEB = "not run: needs the models and pages of the web"
 WIKIPEDIA = "not run: needs the models, and Wikipedia in passages"
@@ -96,7 +97,7 @@ ROWS = (
         "not run: needs MS MARCO's passages, BERT, an 8B model. On [cranfield](utility/README.md), by extracts and "
         "MiniLM (not comparable), +.198",
         "the base or the instructed model is meant, it is not clear which; more in "
-        "[differences](../docs/differences.md#is-relevance-propagated-from-retriever-to-generator)",
+        "[differences](../docs/reference/differences.md#is-relevance-propagated-from-retriever-to-generator)",
     ),
     Row(
         ("001", "Fig k"),

@@ -28,11 +28,10 @@ from tables import twins
 from tables.file import Body
 from tables.small import CAUSAL, MASKED, SERVED
 
-from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import load_run
 from fairagent.guests.local.server import LocalServer, small_model
 from fairagent.storage.files import write_whole
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 PROJECT = HERE.parents[1]
 RUNS = Path("runs/papers")
@@ -108,14 +107,14 @@ def measured(folder: Path) -> dict[str, Any] | None:
     if not (folder / "run.json").is_file() or not (run := load_run(folder)).counted_topics:
         return None
     values = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
-    values |= run.kind.values_together(run)
+    values |= run.of_kind.together
     of_system: dict[str, dict[str, float]] = {}
     for (system, dimension, measure), value in values.items():
         of_system.setdefault(system, {})[f"{dimension} {measure}".strip()] = round(value, 4)
     for system in run.systems:
         seconds = [one.seconds for one in run.answered if one.system == system]
         of_system.setdefault(system, {})["seconds"] = round(sum(seconds) / max(len(seconds), 1), 2)
-    spent = costs(run).values()
+    spent = run.costs.values()
     return {
         "topics": len(run.counted_topics),
         "partial": run.partial,

@@ -15,12 +15,10 @@ from typing import Any
 
 from fairagent.errors import ModelError, ReplyError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.llm.calls import CachingModel
-from fairagent.llm.capabilities import json_schema
-from fairagent.llm.models import Models
-from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.models import CachingModel, Models
+from fairagent.llm.openai import OpenAIModel, json_schema
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.specimens import SPECIMENS
+from fairagent.llm.prompts.template import specimens
 from fairagent.llm.request import read_reply
 from fairagent.settings import ModelSettings
 
@@ -53,7 +51,7 @@ class Exchanges:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else ()
         self.kept = {one.key: one for one in (Exchange(**json.loads(line)) for line in lines)}
         prompts = Prompts()
-        self._lines = {id: _lines(prompts.render(id, **values)) for id, values in SPECIMENS.items()}
+        self._lines = {id: _lines(prompts.render(id, **values)) for id, values in specimens().items()}
         self.schemas = {id: prompts[id].head.reply for id in prompts.ids}
 
     def template(self, request: ModelRequest) -> str:

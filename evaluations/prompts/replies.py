@@ -34,9 +34,9 @@ from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import diagnose
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
-from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer
+from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
 from fairagent.papers.debias_rag.lexicon import load_lexicon
-from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, engine_alone, open_site, prepare
 from fairagent.settings import load_settings
@@ -136,7 +136,6 @@ class Inputs:
 
         return {
             "choose_sentence": self._choices,
-            "choose_action": partial(self._searches, controller(policy="model")),
             "utility_filter": partial(self._verdicts, "utility_filter", 1),
             "fairness_filter": partial(self._verdicts, "fairness_filter", 1),
             "attribute": partial(self._verdicts, "attribute", 1),

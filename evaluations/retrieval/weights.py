@@ -30,7 +30,7 @@ import numpy as np
 
 from fairagent import build_index, load_collection
 from fairagent.evaluate.judging import judged_topics
-from fairagent.measures.ndcg import ndcg
+from fairagent.measures.ranking import ndcg
 from fairagent.retrieve.fused import MOST, MOST_LIGHT, FusedRetriever, weight_of
 from fairagent.search.pipeline import build, open_site, prepare
 from fairagent.settings import load_settings

@@ -15,11 +15,11 @@ from time import monotonic
 from fairagent import DataError, Document
 from fairagent.collection.trec_fair import read_relevant_pages
 from fairagent.collection.trec_fair.corpus import Corpus
-from fairagent.collection.trec_fair.topics import Split, TrackFiles, find_track_files
-from fairagent.evaluate.layout import aligned
+from fairagent.collection.trec_fair.track import Split, TrackFiles, find_track_files
+from fairagent.evaluate.tables import aligned
 from fairagent.measures.trec_fair import Year
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.bm25.matrix import TermMatrix
+from fairagent.retrieve.bm25.search import TermMatrix
 from fairagent.storage.files import write_whole
 
 FROM = """\

@@ -22,13 +22,13 @@ from typing import Any
 import yaml
 
 from fairagent import FairAgentError, UsageError
-from fairagent.evaluate.layout import aligned
 from fairagent.evaluate.results import means_table
 from fairagent.evaluate.run import load_run
+from fairagent.evaluate.tables import aligned
 from fairagent.measures.parse import label_of
 from fairagent.measures.trec_fair.evaluator import LONGEST, RANKING_LENGTH
 from fairagent.storage.files import file_name, locked, whole_file, write_whole
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

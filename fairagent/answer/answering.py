@@ -1,147 +1,51 @@
-"""Answering from a ranking: filter, debiasing, context, generator, attribution."""
+"""Answering from a ranking: context, generator, attribution, and what the citations give the groups."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from numbers import Real
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Protocol
-
-import numpy as np
 
 from fairagent.answer.aim import AS_SET, Aim
 from fairagent.answer.attribution import Attributor, attribute_with, with_exposures
-from fairagent.answer.citations import OnText
-from fairagent.answer.citing import OnCited, support_of, telling
-from fairagent.answer.context import affordable, fit
-from fairagent.answer.filtering import Filter, filter_with
+from fairagent.answer.citations import CitationReader, OnText, support_of
+from fairagent.answer.context import Contexts
+from fairagent.answer.filtering import filter_alarms, removed_by
 from fairagent.answer.generators import Generator, answer_with
-from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.measures import min_max
-from fairagent.retrieve.base import Retriever, texts_for
-from fairagent.settings.seam import PartCall
+from fairagent.retrieve.base import Retriever
 from fairagent.settings.tree import CitationSettings
 from fairagent.storage.threads import progress
-from fairagent.types import (
-    Answer,
-    AnswerResult,
-    ContextExposures,
-    Debiased,
-    Document,
-    Filtered,
-    FloatArray,
-    Hit,
-    Query,
-    SearchResult,
-    Usage,
-    common,
-)
-
-NOTHING = "the query retrieves nothing, so there is no context"
-"""The note of an answer without a document."""
+from fairagent.types import Answer, AnswerResult, ContextExposures, Document, Exposure, Hit, SearchResult, Usage, common
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The context of an answer: the `first` documents of a ranking, those `chosen` of them, cut to `documents`.
+@dataclass(frozen=True, slots=True, eq=False)
+class CitedSoFar:
+    """The documents that an unfinished answer cites, by their numbers, what they give the groups, and the gap."""
 
-    `filtered` and `debiased` record what became of the others, `notes` what was cut.
-    """
-
-    first: tuple[Document, ...]
-    chosen: tuple[Document, ...]
-    documents: tuple[Document, ...]
-    notes: tuple[str, ...]
-    filtered: Filtered | None
-    debiased: Debiased | None
-
-    @property
-    def usage(self) -> Usage:
-        """What the calls of models took."""
-        return sum((part.usage for part in (self.filtered, self.debiased) if part), Usage())
+    cited: tuple[int, ...]
+    exposures: tuple[Exposure, ...]
+    gap: float
 
 
-class Debiaser(Protocol):
-    """Chooses a context from a query's documents, and from contexts that it makes."""
-
-    def apply(self, query: str, documents: Sequence[Document]) -> Debiased:
-        """The context, and what became of the documents."""
+OnCited = Callable[[CitedSoFar], None]
+"""Called whenever an answer that is being written cites one more document."""
 
 
-def debias_with(debiaser: Debiaser, query: Query, documents: Sequence[Document]) -> Debiased:
-    """What debiasing makes of the documents; PartError where that is no context."""
-    with PartCall("debias", debiaser, query) as call:
-        debiased = debiaser.apply(query.text, tuple(documents))
-    chosen = call.one_of(debiased, Debiased)
-    call.documents(chosen.documents, [call.one_of(one, Document).id for one in call.one_of(chosen.documents, tuple)])
-    if not all(isinstance(one, Real) and math.isfinite(one) for one in call.one_of(chosen.scores, tuple)):
-        raise call.fault("a score that is no finite number")
-    return chosen
+def listener(on_text: OnText | None, on_cited: OnCited | None, aim: Aim | None, documents: int) -> OnText | None:
+    """What an answer's pieces go to, so that both callbacks get what is theirs; None where there is none."""
+    if on_cited is None:
+        return on_text
+    reader = CitationReader(documents)
 
+    def on_piece(piece: str) -> None:
+        if on_text:
+            on_text(piece)
+        before = len(reader.cited)
+        reader.read(piece)
+        if len(reader.cited) > before:
+            exposures = aim.exposures(reader.cited) if aim else ()
+            on_cited(CitedSoFar(tuple(reader.cited), exposures, aim.gap(reader.cited) if aim else 0.0))
 
-@dataclass(frozen=True, slots=True)
-class Contexts:
-    """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
-
-    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Where it is `balanced`,
-    the documents are chosen from the whole ranking and put into an order of which every beginning is near the target
-    (`Aim.order`); where `tokens` do not suffice for all of them, the last are left out. Threads may share it.
-    """
-
-    filter: Filter | None = None
-    debiasing: Debiaser | None = None
-    documents: int = 10
-    tokens: int = 3000
-    balanced: bool = False
-
-    def make(self, search: SearchResult, retriever: Retriever, meter: ExposureMeter | None = None) -> Context:
-        """The context for the query of `search`; `retriever` has the texts, `meter` the target of a balanced one.
-
-        Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
-        """
-        ids = self._ordered(search.ranking.ids, search, meter)
-        if not ids:
-            return Context((), (), (), (NOTHING,), None, None)
-        first = tuple(texts_for(search.query, ids, retriever))
-        filtered = filter_with(self.filter, search.query, first) if self.filter else None
-        passed = filtered.documents if filtered else first
-        if filtered and self.balanced:
-            by_id = {one.id: one for one in passed}
-            passed = tuple(by_id[id] for id in self._ordered(tuple(by_id), search, meter))
-        debiased = debias_with(self.debiasing, search.query, passed) if self.debiasing else None
-        chosen = debiased.documents if debiased else passed
-        notes: tuple[str, ...] = ()
-        if self.balanced and (fitting := affordable(chosen, self.tokens)) < len(chosen):
-            left_out = f"{len(chosen) - fitting} of {len(chosen)} documents do not fit {self.tokens:,} tokens"
-            notes, chosen = (f"{left_out}; the first {fitting} are as balanced as they can be",), chosen[:fitting]
-        documents, cut = fit(chosen, self.tokens)
-        notes += cut
-        if not chosen:
-            if passed:
-                why = f"debiasing left none of {len(passed)} documents"
-            else:
-                why = f"the filter left none of {len(first)} documents"
-            notes = (f"{why}, so there is no context", *notes)
-        return Context(first, chosen, documents, notes, filtered, debiased)
-
-    def _ordered(self, ids: tuple[str, ...], search: SearchResult, meter: ExposureMeter | None) -> tuple[str, ...]:
-        """The `documents` of these, which stand in rank order, that the context is made of."""
-        aim = Aim.of(meter, ids) if self.balanced and meter else None
-        if aim is None:
-            return ids[: self.documents]
-        return tuple(ids[number - 1] for number in aim.order(_relevance(ids, search), self.documents))
-
-
-def _relevance(ids: Sequence[str], search: SearchResult) -> FloatArray:
-    """How relevant these documents are, (n,) in [0, 1]: their scores in the last list that the search accepted.
-
-    Scores of a re-ranker may say no more than a rank. What that list does not have is as relevant as its last one.
-    """
-    accepted = [step for step in search.trace.steps if step.accepted] or search.trace.steps[:1]
-    ranking = accepted[-1].ranking
-    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
-    return np.array([scores.get(id, 0.0) for id in ids])
+    return on_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +53,7 @@ class Answerer:
     """Answers from a ranking's context, without an attribution where there is no attributor. Threads may share it."""
 
     generator: Generator
-    contexts: Contexts = Contexts()
+    contexts: Contexts = field(default_factory=Contexts)
     attributor: Attributor | None = None
     citations: CitationSettings = AS_SET
 
@@ -178,11 +82,10 @@ class Answerer:
         meter = replace(meter, synthetic_ids=made)
         aim = Aim.of(meter, ids, self.citations)
         with progress("writing the answer"):
-            hearing = telling(on_text, on_cited, aim, len(ids))
-            goal = aim if self.citations.aim else None
             answer = Answer("")
             if context.first:
-                answer = answer_with(self.generator, topic, context.documents, hearing, goal)
+                listening, goal = listener(on_text, on_cited, aim, len(ids)), aim if self.citations.aim else None
+                answer = answer_with(self.generator, topic, context.documents, listening, goal)
         attribution = None
         if self.attributor and context.first:
             with progress("looking what the answer rests on"):

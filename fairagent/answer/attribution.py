@@ -1,6 +1,6 @@
 """Attribution: how far an answer rests on each document of its context.
 
-By the answer's own citations, by sentence embeddings, or by a language model that judges each document.
+By the answer's own citations, or by a language model that judges each document.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,8 @@ from itertools import chain
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
-from pydantic import Field
 
-from fairagent.answer.citations import sentences, without_citations
+from fairagent.answer.citations import without_citations
 from fairagent.answer.filtering import (
     Page,
     ask_verdicts,
@@ -22,12 +21,10 @@ from fairagent.answer.filtering import (
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import BudgetExceeded, ModelError, UsageError
 from fairagent.llm import Model
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads, ledger
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.measures import Discount, Uniform
-from fairagent.retrieve.encoders import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
@@ -116,55 +113,6 @@ class CitationConfig(Part):
     def build(self, site: Site) -> CitationAttributor:
         """The attributor."""
         return CitationAttributor()
-
-
-THRESHOLD = 0.6
-"""For all-MiniLM-L6-v2: sentences of unrelated Wikipedia articles stay below .53, most paraphrases reach .69 to .9."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingAttributor:
-    """A document weighs 1 if one of its sentences is similar to a sentence of the answer (>= `threshold`), else 0.
-
-    The similarity is the cosine of the vectors that `encoder` makes, in [-1, 1]. A document's sentences are read with
-    its title before them, since most call their subject "he", "she" or "it". It reflects a subject better than a claim:
-    two sentences that contradict each other can be close. Where that matters, take `NliAttributor`.
-    """
-
-    encoder: Encoder
-    threshold: float = THRESHOLD
-
-    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
-        """See `Attributor.attribute`."""
-        claims = sentences(statement(answer))
-        if nothing := no_attribution("embeddings", "alike", claims, documents):
-            return nothing
-        pages = [page_of(document) for document in documents]
-        parts = [[f"{page.title}: {part}".lstrip(": ") for part in sentences(page.text) or [""]] for page in pages]
-        vectors = self.encoder.documents([*claims, *(sentence for part in parts for sentence in part)])
-        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        similarity = (vectors[len(claims) :] @ vectors[: len(claims)].T).max(axis=1)
-        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        best = np.maximum.reduceat(similarity, starts)
-        return Attribution("embeddings", (best >= self.threshold).astype(np.float64), called="alike")
-
-
-class EmbeddingConfig(Part):
-    """By the similarity of sentences."""
-
-    kind: Literal["embeddings"] = "embeddings"
-    encoder: str = BUNDLED
-    """The local model's folder or name."""
-    threshold: float = Field(THRESHOLD, ge=-1, le=1)
-    """How alike two sentences have to be (cosine)."""
-
-    def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the model is not on this machine."""
-        open_encoder(self.encoder)
-
-    def build(self, site: Site) -> EmbeddingAttributor:
-        """The attributor."""
-        return EmbeddingAttributor(open_encoder(self.encoder, served=site.embeddings), self.threshold)
 
 
 PROMPT = "attribute"

@@ -7,10 +7,12 @@ the context.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from fairagent.types.clean import THOUGHTS
+from fairagent.measures.answers import citation_support
+from fairagent.types import Answer, Document
+from fairagent.types.clean import THOUGHTS, visible
 
 OnText = Callable[[str], None]
 """Called with the answer piece by piece while it is being written; all pieces together are its text."""
@@ -147,3 +149,26 @@ class CitationReader:
 def words(text: str) -> list[str]:
     """The words of a text without case, for engines whose analysis is not known."""
     return re.findall(r"\w+", text.casefold())
+
+
+_FIRST = re.compile(rf"(?:{CITATION.pattern})+[.,;]?")
+
+
+def support_of(answer: Answer, documents: Sequence[Document]) -> float:
+    """`citation_support` of an answer from these documents; a title is part of its document.
+
+    >>> context = [Document("d1", "She grew roses.", "Ada Roe"), Document("d2", "A court.")]
+    >>> support_of(Answer("Ada Roe grew roses [1]. She was a judge [2]."), context)
+    0.625
+    """
+    held = [frozenset(words(visible(f"{one.title} {one.text}"))) for one in documents]
+    claims: list[tuple[list[str], list[int]]] = []
+    for sentence in sentences(visible(answer.text)):
+        first = _FIRST.match(sentence)
+        if first and claims:
+            # A citation behind the mark that ends its sentence.
+            claims[-1][1].extend(numbers_in(first[0], len(documents)))
+            sentence = sentence[first.end() :]
+        if claim := words(without_citations(sentence)):
+            claims.append((claim, numbers_in(sentence, len(documents))))
+    return citation_support(claims, held)

@@ -1,13 +1,22 @@
-"""The context: which part of which documents a generator reads, and in which order."""
+"""The context of an answer: which part of which documents a generator reads, and in which order."""
 
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Literal, Protocol
 
-from fairagent.answer.filtering import LONGEST_TITLE
+import numpy as np
+
+from fairagent.answer.aim import Aim
+from fairagent.answer.filtering import LONGEST_TITLE, Filter, filter_with
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.llm.request import estimate_tokens
-from fairagent.types import Document
+from fairagent.measures import min_max
+from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.settings.seam import PartCall
+from fairagent.types import Debiased, Document, Filtered, FloatArray, Query, SearchResult, Usage
 from fairagent.types.clean import visible
 
 Order = Literal["balanced", "rank", "reversed", "ends"]
@@ -88,3 +97,109 @@ def shortened(text: str, tokens: int) -> str:
     # A very long word is the text of a script without spaces.
     part = _PART_OF_WORD.search(start)
     return start[: part.start()].rstrip() if part else start
+
+
+NOTHING = "the query retrieves nothing, so there is no context"
+"""The note of an answer without a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The context of an answer: the `first` documents of a ranking, those `chosen` of them, cut to `documents`.
+
+    `filtered` and `debiased` record what became of the others, `notes` what was cut.
+    """
+
+    first: tuple[Document, ...]
+    chosen: tuple[Document, ...]
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...]
+    filtered: Filtered | None
+    debiased: Debiased | None
+
+    @property
+    def usage(self) -> Usage:
+        """What the calls of models took."""
+        return sum((part.usage for part in (self.filtered, self.debiased) if part), Usage())
+
+
+class Debiaser(Protocol):
+    """Chooses a context from a query's documents, and from contexts that it makes."""
+
+    def apply(self, query: str, documents: Sequence[Document]) -> Debiased:
+        """The context, and what became of the documents."""
+
+
+def debias_with(debiaser: Debiaser, query: Query, documents: Sequence[Document]) -> Debiased:
+    """What debiasing makes of the documents; PartError where that is no context."""
+    with PartCall("debias", debiaser, query) as call:
+        debiased = debiaser.apply(query.text, tuple(documents))
+    chosen = call.one_of(debiased, Debiased)
+    call.documents(chosen.documents, [call.one_of(one, Document).id for one in call.one_of(chosen.documents, tuple)])
+    if not all(isinstance(one, Real) and math.isfinite(one) for one in call.one_of(chosen.scores, tuple)):
+        raise call.fault("a score that is no finite number")
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
+
+    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Where it is `balanced`,
+    the documents are chosen from the whole ranking and put into an order of which every beginning is near the target
+    (`Aim.order`); where `tokens` do not suffice for all of them, the last are left out. Threads may share it.
+    """
+
+    filter: Filter | None = None
+    debiasing: Debiaser | None = None
+    documents: int = 10
+    tokens: int = 3000
+    balanced: bool = False
+
+    def make(self, search: SearchResult, retriever: Retriever, meter: ExposureMeter | None = None) -> Context:
+        """The context for the query of `search`; `retriever` has the texts, `meter` the target of a balanced one.
+
+        Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
+        """
+        ids = self._ordered(search.ranking.ids, search, meter)
+        if not ids:
+            return Context((), (), (), (NOTHING,), None, None)
+        first = tuple(texts_for(search.query, ids, retriever))
+        filtered = filter_with(self.filter, search.query, first) if self.filter else None
+        passed = filtered.documents if filtered else first
+        if filtered and self.balanced:
+            by_id = {one.id: one for one in passed}
+            passed = tuple(by_id[id] for id in self._ordered(tuple(by_id), search, meter))
+        debiased = debias_with(self.debiasing, search.query, passed) if self.debiasing else None
+        chosen = debiased.documents if debiased else passed
+        notes: tuple[str, ...] = ()
+        if self.balanced and (fitting := affordable(chosen, self.tokens)) < len(chosen):
+            left_out = f"{len(chosen) - fitting} of {len(chosen)} documents do not fit {self.tokens:,} tokens"
+            notes, chosen = (f"{left_out}; the first {fitting} are as balanced as they can be",), chosen[:fitting]
+        documents, cut = fit(chosen, self.tokens)
+        notes += cut
+        if not chosen:
+            if passed:
+                why = f"debiasing left none of {len(passed)} documents"
+            else:
+                why = f"the filter left none of {len(first)} documents"
+            notes = (f"{why}, so there is no context", *notes)
+        return Context(first, chosen, documents, notes, filtered, debiased)
+
+    def _ordered(self, ids: tuple[str, ...], search: SearchResult, meter: ExposureMeter | None) -> tuple[str, ...]:
+        """The `documents` of these, which stand in rank order, that the context is made of."""
+        aim = Aim.of(meter, ids) if self.balanced and meter else None
+        if aim is None:
+            return ids[: self.documents]
+        return tuple(ids[number - 1] for number in aim.order(_relevance(ids, search), self.documents))
+
+
+def _relevance(ids: Sequence[str], search: SearchResult) -> FloatArray:
+    """How relevant these documents are, (n,) in [0, 1]: their scores in the last list that the search accepted.
+
+    Scores of a re-ranker may say no more than a rank. What that list does not have is as relevant as its last one.
+    """
+    accepted = [step for step in search.trace.steps if step.accepted] or search.trace.steps[:1]
+    ranking = accepted[-1].ranking
+    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
+    return np.array([scores.get(id, 0.0) for id in ids])

@@ -1,4 +1,4 @@
-"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs.
+"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs; what it removed.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
 Documents are shown to a model as visible text, cut to a length, under ids that no author can predict.
@@ -11,34 +11,29 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Protocol, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid, UsageError
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import in_threads
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
-from fairagent.llm.reply import one_for_each, text_within
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
+from fairagent.llm.request import one_for_each, text_within
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, parse_json
-from fairagent.types import Document, Filtered, Query, Usage, Verdict
+from fairagent.types import UNKNOWN, Document, Filtered, FloatArray, Group, Query, Removal, Usage, Verdict
 from fairagent.types.clean import query_shown, visible
-from fairagent.types.common import Compat
+from fairagent.types.common import GROUP_REMOVED, REMOVED, Alarm, Compat, without_verdict
 
 LONGEST_TEXT = 8000
 """Characters of a document that a model sees: a passage of 512 tokens has about 2,500."""
 LONGEST_TITLE = 300
-LARGEST_CALL = 40_000
-"""Bytes of all documents of one call; with the longest query they fit into a prompt (64 kB)."""
-
-ID_DIGITS = 12
 TEMPERATURE = 0.0
 """The paper's: the same documents are to get the same verdicts."""
-LONGEST_REASON = 200
-"""Characters of a model's reason that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ def call_ids(prompt: str, variables: Sequence[str], pages: Sequence[Page]) -> tu
     content = json.dumps([prompt, *variables, *([page.title, page.text] for page in pages)])
     digest = hashlib.sha256(content.encode()).hexdigest()
     places = range(len(pages))
-    return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:ID_DIGITS] for place in places)
+    return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:12] for place in places)
 
 
 def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: Any) -> Iterator[Calls]:
@@ -98,12 +93,12 @@ def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: 
 
 
 def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:
-    """The pages in their order, at most `most` (>= 1) and 40,000 bytes of them at a time."""
+    """The pages in their order, at most `most` (>= 1) and 40,000 bytes of them at a time: what fits into a prompt."""
     batch: list[Page] = []
     size = 0
     for page in pages:
         more = len(json.dumps([page.title, page.text], ensure_ascii=False).encode())
-        if batch and (len(batch) == most or size + more > LARGEST_CALL):
+        if batch and (len(batch) == most or size + more > 40_000):
             yield tuple(batch)
             batch, size = [], 0
         batch.append(page)
@@ -172,7 +167,7 @@ def check_ids(expected: Sequence[str], ids: Sequence[str]) -> None:
 def reason_text(reason: str) -> str:
     """A model's reason as one short line."""
     text = " ".join(visible(reason).split())
-    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]} ..."
+    return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
 class Filter(Protocol):
@@ -243,7 +238,7 @@ class FairFilter:
     refusal; an overloaded server): "keep" it, its verdict noting so, "drop" it, or "fail" with the model's error.
     `compat="authors"` asks the paper's two questions and no more (templates `paper_...`), and reads replies as the
     released code does (`parse_verdict`): what cannot be read has not passed, so `on_error` is about failed calls alone;
-    it needs `batch=1`. Raises UsageError for values that make no sense.
+    it needs `batch=1`.
     """
 
     model: Model
@@ -253,12 +248,6 @@ class FairFilter:
     utility: bool = True
     on_error: Literal["keep", "drop", "fail"] = "keep"
     compat: Compat = None
-
-    def __post_init__(self) -> None:
-        if self.batch < 1 or self.workers < 1:
-            raise UsageError(f"FairFilter: batch {self.batch} and workers {self.workers} must be 1 or more")
-        if self.compat and self.batch != 1:
-            raise UsageError(f"FairFilter: compat={self.compat!r} judges documents one by one; set batch to 1")
 
     def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
         """The documents that stay, in their order, with a verdict on every one; none at all may stay.
@@ -360,3 +349,82 @@ class FairFilterConfig(Part):
         return FairFilter(
             site.model, site.prompts, self.batch, utility=self.utility, on_error=self.on_error, compat=self.compat
         )
+
+
+def removals(
+    labels: Mapping[str, Sequence[str]], memberships: Mapping[str, FloatArray], verdicts: Sequence[Verdict]
+) -> tuple[Removal, ...]:
+    """What each group lost to a filter, a `Removal` for each dimension and label, unknown first.
+
+    `labels` are the known labels of each dimension, `memberships` (k, 1 + g) its rows for the documents that were
+    filtered, in the order of the `verdicts`.
+
+    >>> verdicts = [Verdict("d1", True, True, None), Verdict("d2", False, False, False)]
+    >>> rows = np.array([[0, 1, 0], [0, 0.5, 0.5]])
+    >>> for removal in removals({"gender": ["female", "male"]}, {"gender": rows}, verdicts):
+    ...     print(removal.group, f"{removal.share:.2f}")
+    @UNKNOWN (gender) 0.00
+    female (gender) 0.33
+    male (gender) 1.00
+    """
+    gone = np.array([not verdict.kept for verdict in verdicts], dtype=np.float64)
+    groups: list[Removal] = []
+    for dimension, known in labels.items():
+        rows = np.asarray(memberships[dimension], dtype=np.float64)
+        pairs = zip([UNKNOWN, *known], rows.sum(axis=0), gone @ rows, strict=True)
+        groups += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
+    return tuple(groups)
+
+
+def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
+    """A sentence for each known group that lost more of its documents than chance explains.
+
+    For each group, Fisher's exact test (one-sided, on counts rounded to whole documents) compares what it lost with
+    what all other documents of the dimension lost; the level of 5 % is shared out among the groups seen (Bonferroni).
+    Meant for a whole run: ten documents of one query rarely suffice. A document that comes up for several queries
+    counts each time. A warning is a reason to look, no proof: a group's documents may really do more harm.
+
+    >>> lost = [Removal(Group("gender", "female"), 50, 30), Removal(Group("gender", "male"), 100, 20)]
+    >>> [warning] = removal_warnings(lost)
+    >>> warning
+    'the filter removed 60% of the documents of female (gender), 30 of 50, but 20% of all others, 20 of 100 (p < 0.001)'
+    """
+    # Here and not above: scipy.stats takes a while to load.
+    from scipy.stats import fisher_exact
+
+    warnings = []
+    for dimension in dict.fromkeys(removal.group.dimension for removal in run):
+        counts = {one.group: (round(one.removed), round(one.seen)) for one in run if one.group.dimension == dimension}
+        all_gone, all_seen = np.sum(list(counts.values()), axis=0).tolist()
+        known = [group for group, (_, seen) in counts.items() if group.label != UNKNOWN and seen]
+        for group in known:
+            gone, seen = counts[group]
+            others_gone, others_seen = all_gone - gone, all_seen - seen
+            table = np.array([[gone, seen - gone], [others_gone, others_seen - others_gone]])
+            p = float(fisher_exact(table, alternative="greater").pvalue)
+            if p < 0.05 / len(known):
+                chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+                warnings.append(
+                    f"the filter removed {gone / seen:.0%} of the documents of {group}, {gone} of {seen}, but "
+                    f"{others_gone / others_seen:.0%} of all others, {others_gone} of {others_seen} ({chance})"
+                )
+    return tuple(warnings)
+
+
+def removed_by(verdicts: Sequence[Verdict], meter: ExposureMeter) -> tuple[Removal, ...]:
+    """What each group that `meter` knows lost to a filter."""
+    rows = meter.memberships([verdict.id for verdict in verdicts])
+    labels = {target.dimension: target.labels for target in meter.targets}
+    return removals(labels, dict(zip(labels, rows, strict=True)), verdicts)
+
+
+def filter_alarms(verdicts: Sequence[Verdict], removed: Sequence[Removal] = ()) -> tuple[Alarm, ...]:
+    """That a filter removed most documents, said nothing on most, or took far more of one group than of the others.
+
+    >>> [str(alarm) for alarm in filter_alarms([Verdict("d1", False, False, False)])]
+    ['most documents removed: the filter removed 1 of 1']
+    """
+    gone, missing = sum(not verdict.kept for verdict in verdicts), sum(verdict.fair is None for verdict in verdicts)
+    most = [Alarm(REMOVED, f"the filter removed {gone} of {len(verdicts)}")] if 2 * gone > len(verdicts) else []
+    groups = [Alarm(GROUP_REMOVED, warning) for warning in removal_warnings(removed)]
+    return (*most, *without_verdict("filter", missing, len(verdicts)), *groups)

@@ -10,16 +10,14 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from fairagent.answer.aim import Aim
+from fairagent.answer.aim import Aim, revised
 from fairagent.answer.citations import CitationReader, OnText, sentences, without_citations, words
 from fairagent.answer.context import Order, numbered
 from fairagent.answer.filtering import LONGEST_TITLE
-from fairagent.answer.revising import revised
 from fairagent.errors import BudgetExceeded, ModelError, PromptError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import Model, stream
-from fairagent.llm.asking import unless_failing
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.retrieve.base import as_query
 from fairagent.retrieve.bm25.analysis import one_form
 from fairagent.retrieve.relevance_model import TermSource
@@ -191,8 +189,8 @@ TEMPERATURE = 0.0
 class LlmGenerator:
     """Asks `model` with the template `answer`, which is given the query and the documents with their numbers.
 
-    `order` is that in which the documents are shown; their numbers are those of rank order all the same. Of citations
-    that are no document's number, "remove" takes them out and says so in the notes, "error" raises ReplyInvalid.
+    `order` is that in which the documents are shown; their numbers are those of rank order all the same. Citations that
+    are no document's number are taken out, and the notes say so.
     `length` is the most words, 0 leaves it open; `language` is the answer's, "" the question's.
 
     Where the answer is cut off or none comes, `on_error` keeps what has come of it, marked as truncated ("keep"; an
@@ -202,7 +200,6 @@ class LlmGenerator:
     model: Model
     prompts: Prompts
     order: Order = "rank"
-    citations: Literal["remove", "error"] = "remove"
     length: int = 0
     language: str = ""
     on_error: Literal["keep", "fallback", "fail"] = "keep"
@@ -282,10 +279,10 @@ class LlmGenerator:
 
     def _notes(self, reader: CitationReader, raw: str, usage: Usage) -> tuple[str, ...]:
         invented = ", ".join(f"[{number}]" for number in dict.fromkeys(reader.invented))
-        if not reader.text or (invented and self.citations == "error"):
-            wrong = f"cites {invented}, but its context has {reader.documents} documents" if reader.text else "is empty"
-            message = f"the answer {wrong}; ask again, with another model, or change the template {PROMPT}"
-            error = ReplyInvalid(message, raw=raw)
+        if not reader.text:
+            error = ReplyInvalid(
+                f"the answer is empty; ask again, with another model, or change the template {PROMPT}", raw=raw
+            )
             error.usage = usage
             raise error
         if invented:
@@ -302,8 +299,6 @@ class LlmGeneratorConfig(Part):
     """How many words at most; 0 is as many as the question needs."""
     language: str = ""
     """The answer's language; empty is that of the question."""
-    citations: Literal["remove", "error"] = "remove"
-    """What becomes of citations beyond the context's numbers."""
     on_error: Literal["keep", "fallback", "fail"] = "keep"
     """What is done where the answer is cut off or none comes. keep: what has come of it is the answer, marked as
     truncated. fallback: sentences of the documents."""
@@ -322,4 +317,4 @@ class LlmGeneratorConfig(Part):
     def build(self, site: Site) -> LlmGenerator:
         """The generator."""
         order = site.settings.context.order
-        return LlmGenerator(site.model, site.prompts, order, self.citations, self.length, self.language, self.on_error)
+        return LlmGenerator(site.model, site.prompts, order, self.length, self.language, self.on_error)

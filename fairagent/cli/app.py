@@ -21,20 +21,34 @@ from fairagent.cli.options import echo, error_console
 from fairagent.errors import BackendUnavailable, FairAgentError, UsageError
 from fairagent.settings.faults import no_such, worded
 from fairagent.settings.gone import gone
-from fairagent.storage.log_lines import logs_as_json
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
+from fairagent.storage.telemetry import logs_as_json
 from fairagent.types.clean import in_line, logger, printable
 
-COMMANDS = (
-    *("demo", "init", "index", "label", "search", "answer", "serve", "mcp", "evaluate", "evaluate-run", "labels"),
-    *("estimate", "report", "audit", "doctor", "config", "avoid", "prompts", "cache", "fairft", "model"),
-)
-"""Each is the function, or the group of commands, of its name in the module of its name."""
-
-COMPLETION = ("install_completion", "show_completion")
-"""typer's options that set up completion in a shell."""
-
-
+COMMANDS = {
+    "demo": "demo",
+    "init": "init",
+    "index": "index",
+    "label": "label",
+    "search": "search",
+    "answer": "search",
+    "serve": "serve",
+    "mcp": "serve",
+    "evaluate": "evaluate",
+    "evaluate-run": "evaluate_run",
+    "labels": "papers",
+    "estimate": "evaluate",
+    "report": "evaluate",
+    "audit": "evaluate_run",
+    "doctor": "doctor",
+    "config": "config",
+    "avoid": "papers",
+    "prompts": "prompts",
+    "cache": "models",
+    "fairft": "papers",
+    "model": "models",
+}
+"""Name -> the module of the function, or of the group of commands, of this name."""
 T = TypeVar("T")
 
 
@@ -46,7 +60,7 @@ class Commands(TyperGroup):
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         """Read the arguments, or show the help; what is wrong with them is quoted printably."""
-        return _told(lambda: super(Commands, self).make_context(*arguments, **more))
+        return _explained(lambda: super(Commands, self).make_context(*arguments, **more))
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -61,12 +75,12 @@ class Commands(TyperGroup):
         """The options; those that set up completion, which is done once, are not in the help."""
         params: list[Any] = super().get_params(ctx)
         for one in params:
-            one.hidden = one.hidden or one.name in COMPLETION
+            one.hidden = one.hidden or one.name in ("install_completion", "show_completion")
         return params
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that `ctx` (typer's context) names."""
-        return _told(lambda: super(Commands, self).invoke(ctx))
+        return _explained(lambda: super(Commands, self).invoke(ctx))
 
 
 class Subcommands(TyperGroup):
@@ -88,18 +102,14 @@ _WrongUsage: Any = typer.BadParameter.__bases__[0]
 """What is wrong with arguments, in the words of the click that typer brings."""
 
 
-UNUSABLE = (errno.ENAMETOOLONG, errno.EACCES)
-"""What the system says of names that no file can have, or that lead where we may not look."""
-
-
-def _told(act: Callable[[], T]) -> T:
-    """What `act` returns; what it raises is told in a sentence, and ends the program with its exit code."""
+def _explained(act: Callable[[], T]) -> T:
+    """What `act` returns; what it raises is said in a sentence, and ends the program with its exit code."""
     try:
         try:
             SIGNALS.heed()
             return act()
         finally:
-            # A signal that comes while something is told changes nothing.
+            # A signal that comes while an error is printed changes nothing.
             SIGNALS.note()
     except _WrongUsage as error:
         error.message = printable(_in_our_words(error))
@@ -113,7 +123,8 @@ def _told(act: Callable[[], T]) -> T:
         _complain("; ".join((how, *getattr(ended, "__notes__", ()))))
         raise typer.Exit(BY_SIGNAL + number) from None
     except OSError as error:
-        if error.errno in UNUSABLE and error.filename:
+        # Names that no file can have, or that lead where we may not look.
+        if error.errno in (errno.ENAMETOOLONG, errno.EACCES) and error.filename:
             _complain(f"{in_line(str(error.filename)[:200])} cannot be used ({error.strerror})")
             raise typer.Exit(UsageError.exit_code) from None
         if (code := _unwritten(error)) is None:
@@ -140,7 +151,7 @@ def _unwritten(error: OSError) -> int | None:
     return BackendUnavailable.exit_code
 
 
-class _Heard(io.FileIO):
+class _Lossy(io.FileIO):
     """Standard error, where a message that cannot be written is lost, and ends nothing."""
 
     def write(self, text: Any) -> int:
@@ -162,9 +173,9 @@ def _open_streams() -> None:
         # A title that the terminal's encoding lacks must not end a search.
         sys.stdout.reconfigure(errors="replace")
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    heard = io.BufferedWriter(_Heard(2, "wb", closefd=False))
+    lossy = io.BufferedWriter(_Lossy(2, "wb", closefd=False))
     encoding = getattr(sys.stderr, "encoding", "utf-8")
-    sys.stderr = io.TextIOWrapper(heard, encoding, "replace", line_buffering=True)
+    sys.stderr = io.TextIOWrapper(lossy, encoding, "replace", line_buffering=True)
 
 
 def _in_our_words(error: Any) -> str:
@@ -189,8 +200,8 @@ app = typer.Typer(
 
 def command(name: str) -> Callable[..., Any] | typer.Typer:
     """The function of the command `name`, or the group of commands."""
-    name = name.replace("-", "_")
-    function: Callable[..., Any] | typer.Typer = getattr(import_module(f"fairagent.cli.{name}"), name)
+    module = import_module(f"fairagent.cli.{COMMANDS[name]}")
+    function: Callable[..., Any] | typer.Typer = getattr(module, name.replace("-", "_"))
     return function
 
 

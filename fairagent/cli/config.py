@@ -1,14 +1,13 @@
 """`fairagent config`: the settings that a call would use, and where each comes from."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-import yaml
-
-from fairagent.cli.options import AsJson, Assignments, SettingsFile, echo, overrides, settings_file
+from fairagent.cli.options import AsJson, SettingsOptions, echo, option, overrides, settings_file, spread
 from fairagent.settings import (
     ENV_PREFIX,
     Part,
@@ -20,6 +19,7 @@ from fairagent.settings import (
     load_settings,
     read_yaml,
 )
+from fairagent.settings.described import flow
 from fairagent.settings.parts import SLOTS, described
 from fairagent.settings.section import meanings
 from fairagent.settings.tree import profiles, read_profile
@@ -27,23 +27,16 @@ from fairagent.settings.tree import profiles, read_profile
 Place = tuple[str, ...]
 Layer = tuple[str, Mapping[str, Any]]
 """What it is called, and what it sets."""
-
 ENVIRONMENT = "environment"
-PROFILE = ("profile",)
 
 
+@spread
 def config(
-    defaults: Annotated[bool, typer.Option("--defaults", help="Print all defaults with what they mean.")] = False,
+    under: SettingsOptions,
+    defaults: Annotated[bool, option("--defaults", "Print all defaults with what they mean.")] = False,
     profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="NAME",
-            help=f"A profile to start from: {', '.join(profiles())}.",
-        ),
+        str | None, option("--profile", f"A profile to start from: {', '.join(profiles())}.", "NAME")
     ] = None,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the settings; those that were set say where.
@@ -54,8 +47,8 @@ def config(
     """
     from fairagent.report.record import to_json
 
-    file = None if defaults else settings_file(settings)
-    called = overrides(() if defaults else assignments, profile=profile)
+    file = None if defaults else settings_file(under.settings)
+    called = overrides(() if defaults else under.assignments, profile=profile)
     environ: Mapping[str, str] = {} if defaults else os.environ
     chosen = load_settings(file, called, environ)
     layers = [(str(file), read_yaml(file) if file else {}), (ENVIRONMENT, from_environment(environ)), ("--set", called)]
@@ -63,13 +56,12 @@ def config(
         layers.insert(0, ("a model is named", {"profile": "agent"}))
     sources = {} if defaults else sources_of(chosen, layers)
     if profile is not None and not defaults:
-        sources[PROFILE] = "--profile"
+        sources["profile",] = "--profile"
     if as_json:
         named = {".".join(place): name for place, name in sources.items()}
         echo(to_json({"settings": _plain(chosen), "sources": named}))
-        return
-    for line in yaml_lines(chosen, sources, explained=defaults):
-        echo(line)
+    else:
+        echo("\n".join(yaml_lines(chosen, sources, explained=defaults)))
 
 
 def leaves(section: Section, above: Place = ()) -> Iterator[Place]:
@@ -89,25 +81,22 @@ def sources_of(chosen: Settings, layers: Sequence[Layer]) -> dict[Place, str]:
     """
     sources: dict[Place, str] = {}
     merged: dict[str, Any] = {}
-    for name, values in _with_profiles(layers):
-        merged = lay(merged, values)
-        # A place that is gone meanwhile was another part's.
-        sources = {place: source for place, source in sources.items() if _sets(merged, place)}
-        for place in leaves(chosen):
-            if _sets(values, place):
-                sources[place] = _variable(place) if name == ENVIRONMENT else name
+    places = list(leaves(chosen))
+    profile = ""
     for name, values in layers:
-        if "profile" in values:
-            sources[PROFILE] = _variable(PROFILE) if name == ENVIRONMENT else name
-    return {place: sources[place] for place in leaves(chosen) if place in sources}
-
-
-def _with_profiles(layers: Sequence[Layer]) -> Iterator[Layer]:
-    """Each layer, its profile as one of its own right below it."""
-    for name, values in layers:
-        if profile := values.get("profile"):
-            yield f"profile {profile}", read_profile(profile)
-        yield name, {key: value for key, value in values.items() if key != "profile"}
+        steps = [(name, {key: value for key, value in values.items() if key != "profile"})]
+        if values.get("profile"):
+            profile = _variable(("profile",)) if name == ENVIRONMENT else name
+            steps.insert(0, (f"profile {values['profile']}", read_profile(values["profile"])))
+        for source, step in steps:
+            merged = lay(merged, step)
+            # A place that is gone meanwhile was another part's.
+            sources = {place: source for place, source in sources.items() if _sets(merged, place)}
+            new = [place for place in places if _sets(step, place)]
+            sources |= {place: _variable(place) if source == ENVIRONMENT else source for place in new}
+    if profile:
+        sources["profile",] = profile
+    return {place: sources[place] for place in places if place in sources}
 
 
 def _sets(values: Mapping[str, Any], place: Place) -> bool:
@@ -144,13 +133,7 @@ def yaml_lines(
             yield f"{margin}{name}:"
             yield from yaml_lines(value, sources, explained, place)
         else:
-            yield f"{margin}{name}: {_flow(value)}{f'  # {sources[place]}' if place in sources else ''}"
-
-
-def _flow(value: Any) -> str:
-    """`value` as YAML in one line."""
-    text = yaml.safe_dump(_plain(value), default_flow_style=True, width=100_000, allow_unicode=True)
-    return text.removesuffix("\n").removesuffix("\n...")
+            yield f"{margin}{name}: {flow(_plain(value))}{f'  # {sources[place]}' if place in sources else ''}"
 
 
 def _plain(value: Any) -> Any:

@@ -1,84 +1,69 @@
 """`fairagent demo`: generate a collection, compare systems on it, and show one search and answer, without a key."""
 
-from dataclasses import asdict, replace
+from __future__ import annotations
+
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+import yaml
 
-from fairagent.cli.options import AsJson, Target, console, echo, target_of
+from fairagent.cli import options
+from fairagent.cli.options import console, option
 from fairagent.settings import Settings, load_settings
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="The folder to write.")] = Path(
-        "fairagent-demo"
-    ),
-    people: Annotated[int, typer.Option("--people", metavar="N", help="How many people, up to 3000.")] = 3000,
-    target: Target = None,
-    as_json: AsJson = False,
+    folder: Annotated[Path, option("--folder", "The folder to write.", "DIR")] = Path("fairagent-demo"),
+    people: Annotated[int, option("--people", "How many people, up to 3000.", "N")] = 3000,
+    target: options.Target = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compare engines, simple baselines and the agent on a made-up collection.
 
     No key is needed. It is the same everywhere: people who never lived, to show how fairagent works.
-    Nothing measured on it is a finding about the world.
+    Nothing measured on it is a finding about the world. The comparison is an experiment like any other: its file is
+    experiment.yaml, its tables and its page are in `run`.
     """
+    from fairagent.cli.evaluate import carried_out, print_results
     from fairagent.cli.index import ensure_indexes
-    from fairagent.cli.systems import better_rows, compare, systems_table, verdicts
     from fairagent.collection.demo import write_demo
-    from fairagent.evaluate.judging import LEGEND, judged_topics, standard_measures
-    from fairagent.report.answer import answer_body, sources_table
-    from fairagent.report.record import to_json
-    from fairagent.report.story import story
-    from fairagent.report.text import TARGETS, targets_text, verdict_text
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.judging import FUSED, LEGEND, SYSTEMS
+    from fairagent.report.story import answer_body, sources_table, story
+    from fairagent.report.text import verdict_text
     from fairagent.search.pipeline import build, open_site
+    from fairagent.storage.files import write_whole
 
-    settings = Settings()
-    n = settings.n
     file = write_demo(folder, people=people)
-    site = open_site(file, folder / "index", settings)
-    if target is not None:
-        chosen = load_settings(overrides={"target": target_of(target)}, environ={}).target
-        site = replace(site, collection=replace(site.collection, target=chosen))
-    collection, indexed = site.collection, ensure_indexes(site)
-    rows = list(compare(site))
-    if as_json:
-        measures = [str(measure) for measure in standard_measures(n)]
-        record = {"collection": str(file), "index": str(indexed.folder), "topics": len(collection.topics)}
-        echo(to_json({**record, "measures": measures, "systems": [asdict(row) for row in rows]}))
-        return
-
+    site = open_site(file, folder / "index", Settings())
+    chosen = {} if target is None else {"target": options.target_of(target)}
+    if chosen:
+        target_set = load_settings(overrides=chosen, environ={}).target
+        site = replace(site, collection=replace(site.collection, target=target_set))
+    ensure_indexes(site)
     agent = build(site)
-    topics = list(collection.topics.values())
-    # Steps that do not help are discarded; the story of one that did says more.
-    results = map(agent.search, topics)
-    helped = (one for one in results if any(step.why and step.accepted for step in one.trace.steps))
-    result = next(helped, None) or agent.search(topics[0])
+    fused = [FUSED] if agent.settings.engine.inner else []
+    systems = {name: of for name, of in SYSTEMS.items() if name in fused or name != FUSED}
+    experiment: dict[str, Any] = {
+        "name": "demo",
+        "collection": file.name,
+        "baseline": (fused or list(systems))[0],
+        "settings": {"index": str((folder / "index").resolve()), **chosen},
+        "systems": systems,
+        **chosen,
+    }
+    write_whole(folder / "experiment.yaml", yaml.safe_dump(experiment, sort_keys=False))
+    run, _ = carried_out(check_experiment(folder / "experiment.yaml"), folder / "run", new=True)
+    print_results(run, as_json)
+    if as_json:
+        return
     out = console()
-    out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
-    engine, changes = verdicts(rows)
-    judged_by = dict.fromkeys(one.target for one in rows[-1].fairness.values())
-    meant = [f"{name} ({TARGETS[name]})" if name in TARGETS else name for name in judged_by]
-    out.print(f"\nMeans over the topics, {rows[-1].system} instead of {engine}", style="bold")
-    out.print(verdict_text(changes))
-    out.print()
-    out.print(systems_table(rows, n).text(out.width), highlight=False)
-    out.print()
-    for row in rows:
-        if row.equal:
-            out.print(str(row.equal), style="dim")
-    for sentence in better_rows(rows, collection):
-        out.print(f"{sentence}.")
     out.print(LEGEND, style="dim")
-    out.print(
-        f"Means over the topics; documents without a label are left out. Judged by {', '.join(meant)}; inside the loop "
-        f"the target is {targets_text(result.trace)}: it sees no judgments.",
-        style="dim",
-    )
-    for dimension in collection.groups.dimensions:
-        judged = judged_topics(collection, dimension)
-        if left_out := [*judged.without_relevant, *judged.without_label]:
-            out.print(f"Not judged for {dimension}, since no relevant document has a label: {', '.join(left_out)}")
+    topics = list(site.collection.topics.values())
+    # Steps that do not help are discarded; the story of one that did says more.
+    helped = (one for one in map(agent.search, topics) if any(step.why and step.accepted for step in one.trace.steps))
+    result = next(helped, None) or agent.search(topics[0])
     out.print(f"\nHow the agent went about {result.query.text!r}\n", style="bold")
     out.print(verdict_text(result.trace.changes))
     out.print(story(result.trace))
@@ -86,7 +71,7 @@ def demo(
     out.print("\nIts answer, in sentences of the first documents, and the groups of these\n", style="bold")
     out.print(answer_body(answered))
     out.print(sources_table(answered))
-    out.print("The same and more, for any query:", style="bold")
+    out.print(f"All tables and a page to look at: {folder / 'run' / 'report.html'}\nThe same and more, for any query:")
     for command in ("search", "answer"):
-        line = f"fairagent {command} -c {file} --index {indexed.folder} --topic {result.query.id}"
+        line = f"fairagent {command} -c {file} --index {folder / 'index'} --topic {result.query.id}"
         out.print(line, soft_wrap=True)

@@ -1,8 +1,7 @@
 """`fairagent doctor`: a line for each thing that fairagent needs here, and how to fix what is not there.
 
-`fairagent doctor --verify`: every byte of an index, a model or a run compared with what was written.
-
-Of addresses only the host is ever named, of the key only whether there is one.
+`fairagent doctor --verify`: every byte of an index, a model or a run compared with what was written. Of addresses only
+the host is ever named, of the key only whether there is one.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -23,7 +21,7 @@ from urllib.parse import urlsplit
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import console, echo
+from fairagent.cli.options import console, echo, option
 from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError, UsageError
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
@@ -35,22 +33,15 @@ from fairagent.types.common import Check, counted
 
 COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 FAULTS_SHOWN = 5
-PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
+@options.spread
 def doctor(
-    collection: options.CollectionFile = None,
-    index: options.IndexFolder = None,
+    of: options.CollectionOptions,
     verify: Annotated[
         Path | None,
-        typer.Option(
-            "--verify",
-            metavar="FOLDER",
-            help="Check nothing else than an index (with all beside it) or a run: every byte.",
-        ),
+        option("--verify", "Check nothing else than an index (with all beside it) or a run: every byte.", "FOLDER"),
     ] = None,
-    settings: options.SettingsFile = None,
-    assignments: options.Assignments = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Check what fairagent needs to work here.
@@ -71,13 +62,13 @@ def doctor(
     else:
         well = "Everything that a search needs is here."
         try:
-            chosen = options.settings_of(settings, assignments, collection=collection, index=index)
-            checks = [Check("settings", "ok", str(options.settings_file(settings) or "defaults, no file"))]
+            chosen = of.chosen()
+            checks = [Check("settings", "ok", str(options.settings_file(of.settings) or "defaults, no file"))]
         except SettingsError as error:
             chosen = Settings()
             checks = [Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings")]
-        with console().status("checking") if not as_json and console().is_terminal else nullcontext():
-            checks += all_checks(chosen)
+        with options.status(hidden=as_json):
+            checks += all_checks(chosen, os.environ)
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
@@ -96,11 +87,10 @@ def doctor(
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def all_checks(settings: Settings, environ: Mapping[str, str] | None = None) -> Iterator[Check]:
+def all_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     """Every check; Java is looked at, and not started, where the extra `lucene` is."""
     from fairagent.llm.prompts import Prompts
 
-    environ = os.environ if environ is None else environ
     yield Check("Python", "ok", f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
     try:
         yield Check("fairagent", "ok", version("fairagent"))
@@ -108,30 +98,38 @@ def all_checks(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         yield _installed("packages", needed, "problem", " ".join(needed))
     except PackageNotFoundError:
         yield Check("fairagent", "problem", "not installed", "run from its folder; `pip install .` installs it")
-    for extra, packages in EXTRAS.items():
-        yield _installed(f"extra {extra}", packages, "note", f"'fairagent[{extra}]'")
-    if not _lacking(EXTRAS["lucene"]):
+    extras = {
+        extra: _installed(f"extra {extra}", some, "note", f"'fairagent[{extra}]'") for extra, some in EXTRAS.items()
+    }
+    yield from extras.values()
+    if extras["lucene"].status == "ok":
         from fairagent.guests.lucene.java import find_jar
 
         yield check_java(environ)
         yield unless_failing("Lucene", lambda: find_jar().name)
     yield from check_plugins()
     yield from check_model(settings, environ)
-    yield check_proxies(environ)
+    names = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+    proxies = {name: environ[name] for name in (*names, *map(str.upper, names)) if environ.get(name)}
+    hosts = [
+        f"{name}: {', '.join(host(one) for one in some.split(',') if one.strip())}" for name, some in proxies.items()
+    ]
+    fix = "unset what should not be used for requests to the model"
+    yield Check("proxies", "note", "; ".join(hosts), fix) if hosts else Check("proxies", "ok", "none")
     source = f"with those in {settings.prompts}" if settings.prompts else "as shipped"
     yield unless_failing("prompts", lambda: f"{', '.join(Prompts(settings.prompts).ids)} ({source})")
     yield from check_collection(settings)
 
 
-def problem(name: str, error: Exception, fix: str = "") -> Check:
-    """What an error says: its first line, then some of the faults that it lists; `fix` if it does not say what to do.
+def problem(name: str, error: Exception) -> Check:
+    """What an error says: its first line, then some of the faults that it lists.
 
     >>> problem("Java", FairAgentError("there is no Java; install one"))
     Check(name='Java', status='problem', detail='there is no Java', fix='install one')
     """
     first, *faults = str(error).splitlines()
     detail, _, remedy = first.partition("; ")
-    return Check(name, "problem", detail, "\n".join(filter(None, [remedy or fix, *faults[:FAULTS_SHOWN]])))
+    return Check(name, "problem", detail, "\n".join(filter(None, [remedy, *faults[:FAULTS_SHOWN]])))
 
 
 def unless_failing(name: str, question: Callable[[], str]) -> Check:
@@ -143,19 +141,15 @@ def unless_failing(name: str, question: Callable[[], str]) -> Check:
 
 
 def _installed(name: str, packages: Sequence[str], status: Literal["note", "problem"], wanted: str) -> Check:
-    if lacking := _lacking(packages):
-        return Check(name, status, f"not installed: {', '.join(lacking)}", f"pip install {wanted}")
-    return Check(name, "ok", ", ".join(f"{one} {version(one)}" for one in packages))
-
-
-def _lacking(packages: Sequence[str]) -> list[str]:
-    lacking = []
-    for name in packages:
+    versions, lacking = [], []
+    for one in packages:
         try:
-            version(name)
+            versions.append(f"{one} {version(one)}")
         except PackageNotFoundError:
-            lacking.append(name)
-    return lacking
+            lacking.append(one)
+    if lacking:
+        return Check(name, status, f"not installed: {', '.join(lacking)}", f"pip install {wanted}")
+    return Check(name, "ok", ", ".join(versions))
 
 
 def check_java(environ: Mapping[str, str]) -> Check:
@@ -179,32 +173,32 @@ def check_plugins() -> Iterator[Check]:
         "experiment kind": (GROUP, kind_class),
         "measure": ("fairagent.measures", lambda name: parse_measure(f"{name}@20")),
     }
-    others = [
-        (f"plugin {what}: {name}", name, entries, load)
-        for what, (group, load) in loads.items()
-        for name, entries in plugins(group, own=False).items()
-    ]
-    if not others:
+    none = True
+    for what, (group, load) in loads.items():
+        for name, entries in plugins(group, own=False).items():
+            none = False
+            check = f"plugin {what}: {name}"
+            try:
+                load(name)
+            except (FairAgentError, ValueError) as error:
+                fix = "mend or uninstall the package; all else works without it"
+                yield Check(check, "problem", " ".join(str(error).split()), fix)
+            else:
+                places = (f"{one.dist.name} ({one.value})" if one.dist else one.value for one in entries)
+                yield Check(check, "ok", " and ".join(places))
+    if none:
         yield Check("plugins", "ok", "none")
-    for check, name, entries, load in others:
-        try:
-            load(name)
-        except (FairAgentError, ValueError) as error:
-            fix = "mend or uninstall the package; all else works without it"
-            yield Check(check, "problem", " ".join(str(error).split()), fix)
-        else:
-            places = (f"{one.dist.name} ({one.value})" if one.dist else one.value for one in entries)
-            yield Check(check, "ok", " and ".join(places))
 
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     """Key and address of the language model, and its name, are there where a part of the settings asks one."""
-    from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
+    from fairagent.llm.server import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
     from fairagent.search.pipeline import parts_of
 
-    there = bool(environ.get(KEY_VARIABLE))
-    fix = "" if there else "needed by whatever asks a model; profile: offline works without"
-    yield Check(KEY_VARIABLE, "ok" if there else "note", "set" if there else "not set", fix)
+    if environ.get(KEY_VARIABLE):
+        yield Check(KEY_VARIABLE, "ok", "set")
+    else:
+        yield Check(KEY_VARIABLE, "note", "not set", "needed by whatever asks a model; profile: offline works without")
     model = settings.model
     address = model.base_url or environ.get(URL_VARIABLE, "")
     source = "settings" if model.base_url else URL_VARIABLE if address else "no other is set"
@@ -220,20 +214,9 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
 
 
-def check_proxies(environ: Mapping[str, str]) -> Check:
-    """The proxy variables that requests to the model would follow."""
-    found = [
-        f"{name}: {', '.join(host(part) for part in environ[name].split(',') if part.strip())}"
-        for name in (*PROXIES, *map(str.upper, PROXIES))
-        if environ.get(name)
-    ]
-    fix = "unset what should not be used for requests to the model" if found else ""
-    return Check("proxies", "note" if found else "ok", "; ".join(found) or "none", fix)
-
-
 def check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index fit, where they are named; with what was measured of its ANN indexes."""
-    from fairagent.collection import load_collection
+    from fairagent.collection import Collection, load_collection
     from fairagent.llm.models import Models
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
@@ -241,8 +224,8 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.search.live import index_folder
     from fairagent.search.pipeline import resolved
 
-    def whole(manifest: Manifest, folder: Path) -> Check:
-        manifest.expect_whole(folder)
+    def whole(folder: Path, of: Collection | None = None, **made_by: object) -> Check:
+        manifest = Manifest.read_checked(folder, of, **made_by)
         return Check("index", "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
 
     name = "collection"
@@ -251,7 +234,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             yield Check(name, "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
             name = "index"
             if settings.index:
-                yield whole(Manifest.read(Path(settings.index)), Path(settings.index))
+                yield whole(Path(settings.index))
             return
         collection = load_collection(Path(settings.collection), settings.index)
         dimensions = ", ".join(collection.groups.dimensions) or "no groups"
@@ -261,9 +244,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
         if others := list(settings.engine.diagnose(site)):
             yield from others
             return
-        manifest = Manifest.read(folder)
-        manifest.check(collection, folder, analyzer=settings.analyzer)
-        yield whole(manifest, folder)
+        yield whole(folder, collection, analyzer=settings.analyzer)
         name = "ANN index"
         yield from (Check(name, "ok", f"{place}: {report}") for place, report in ann_reports(resolved(site)))
     except FairAgentError as error:
@@ -304,7 +285,7 @@ def verified(place: Path) -> Iterator[Check]:
         faults = [str(fault) for fault in differences(folder, whole=True) or ()]
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         fix = "what is damaged has to be made again, or put back from a copy"
-        yield _compared(folder.name, f"{folder}: {size / 1e6:,.1f} MB as written", faults, "", fix)
+        yield _compared(folder.name, f"{folder}: {size / 1e6:,.1f} MB as written", faults, fix)
     if is_run:
         yield from _verified_run(place)
 
@@ -323,11 +304,9 @@ def _verified_run(folder: Path) -> Iterator[Check]:
     yield Check("run", "ok", f"{folder}: run.json and {lines:,} lines of the journal as written")
     if (folder / TRANSCRIPT).is_file():
         exchanges = list(read_transcript(folder / TRANSCRIPT))
-        damaged = [str(number) for number, exchange in enumerate(exchanges, start=1) if exchange is None]
-        well = f"{len(exchanges):,} exchanges with models as written"
-        what = f"{len(damaged):,} of {len(exchanges):,} lines are damaged: "
-        fix = "no result depends on them; put the file back from a copy where they matter"
-        yield _compared("transcript", well, damaged, what, fix)
+        damaged = [f"line {number}" for number, exchange in enumerate(exchanges, start=1) if exchange is None]
+        fix = f"{len(damaged):,} of {len(exchanges):,} lines are damaged; no result depends on them"
+        yield _compared("transcript", f"{len(exchanges):,} exchanges with models as written", damaged, fix)
     with tempfile.TemporaryDirectory() as written:
         write_results(run, Path(written))
         tables = {str(path.relative_to(written)): path for path in sorted(Path(written).rglob("*")) if path.is_file()}
@@ -336,11 +315,11 @@ def _verified_run(folder: Path) -> Iterator[Check]:
             for name, path in tables.items()
             if not (folder / name).is_file() or (folder / name).read_bytes() != path.read_bytes()
         ]
-    well, fix = f"{len(tables)} files are what the journal says", "`fairagent evaluate FILE` writes them again from it"
-    yield _compared("tables", well, other, "not what the journal says: ", fix)
+    fix = "not what the journal says; `fairagent evaluate FILE` writes them again from it"
+    yield _compared("tables", f"{len(tables)} files are what the journal says", other, fix)
 
 
-def _compared(name: str, well: str, faults: Sequence[str], what: str, fix: str) -> Check:
+def _compared(name: str, well: str, faults: Sequence[str], fix: str) -> Check:
     if faults:
-        return Check(name, "problem", f"{what}{'; '.join(faults[:FAULTS_SHOWN])}", fix)
+        return Check(name, "problem", "; ".join(faults[:FAULTS_SHOWN]), fix)
     return Check(name, "ok", well)

@@ -1,9 +1,9 @@
-"""`fairagent evaluate`: run an experiment file and print its results, check it, or print a file to start from."""
+"""`fairagent evaluate`: run an experiment file and print its results; what it takes (`estimate`); its report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -11,41 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairagent.cli.options import (
-    AsJson,
-    Details,
-    LogPrompts,
-    Target,
-    announce_calls,
-    build_progress,
-    console,
-    echo,
-    error_console,
-    going_on,
-    logged,
-    print_page,
-    progress_bar,
-    target_of,
-    terminal_width,
-)
+from fairagent.cli import options
+from fairagent.cli.options import AsJson, Details, LogPrompts, console, echo, error_console, option, terminal_width
 from fairagent.errors import UsageError
 from fairagent.types.common import counted, dollars
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairagent.evaluate.check import CheckedExperiment
+    from fairagent.evaluate.check import CheckedExperiment, Estimate
     from fairagent.evaluate.plan import Plan
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.run import Results
     from fairagent.evaluate.workers import Workers
     from fairagent.llm.models import Models
     from fairagent.settings.described import DescribedSection
     from fairagent.types import Usage
 
 WORKERS = 4
-LOG_PROMPTS = "FAIRAGENT_MODEL__LOG_PROMPTS"
-PARTIAL = 7
-"""The exit code of a run in which topics failed."""
 MISSED = 8
 """The exit code of a run that misses a threshold of its experiment, whether topics failed or not."""
 
@@ -56,7 +36,7 @@ def kinds() -> dict[str, DescribedSection]:
     from fairagent.settings.described import describe
 
     required = {True: ("kind", "collection"), False: ("kind",)}
-    return {kind: describe(model, *required[model.searches])[""] for kind, model in shipped_kinds().items()}
+    return {kind: describe(model, *required["engine" in model.uses])[""] for kind, model in shipped_kinds().items()}
 
 
 def template_text(kind: str) -> str:
@@ -86,23 +66,23 @@ def print_template(kind: str | None) -> None:
 ExperimentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment file (YAML).", show_default=False)]
 LimitTopics = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--limit-topics",
-        metavar="N",
-        min=1,
-        help="Only N topics, drawn by the experiment's seed: of each group of topics or class of questions its share. "
+        "Only N topics, drawn by the experiment's seed: of each group of topics or class of questions its share. "
         "(default: all)",
+        "N",
+        min=1,
     ),
 ]
-RunFolder = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The run's folder. (default: runs/NAME)")]
+RunFolder = Annotated[Path | None, option("--run", "The run's folder. (default: runs/NAME)", "DIR")]
 Template = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--template",
-        metavar="KIND",
+        "Print a commented experiment file of this kind to start from, and stop.",
+        "KIND",
         callback=print_template,
         is_eager=True,
-        help="Print a commented experiment file of this kind to start from, and stop.",
     ),
 ]
 
@@ -111,25 +91,23 @@ def evaluate(
     file: ExperimentFile,
     workers: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--workers",
-            metavar="N",
-            min=1,
-            help=f"Topics at a time: in threads where a model is called (default: {WORKERS}), else in processes "
+            f"Topics at a time: in threads where a model is called (default: {WORKERS}), else in processes "
             "(default: the cores, at most as many), which start where more than 10 s are left to do",
+            "N",
+            min=1,
         ),
     ] = None,
     dask: Annotated[
-        str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster; `local` starts one of --workers here."),
+        str | None, option("--dask", "Run on a Dask cluster; `local` starts one of --workers here.", "ADDRESS")
     ] = None,
     run: RunFolder = None,
-    target: Target = None,
-    new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
+    target: options.Target = None,
+    new: Annotated[bool, option("--new", "Start over: delete what the folder holds of a run.")] = False,
     limit_topics: LimitTopics = None,
     check_only: Annotated[
-        bool,
-        typer.Option("--check-only", help="Run nothing: say which systems can run here, and what the others lack."),
+        bool, option("--check-only", "Run nothing: say which systems can run here, and what the others lack.")
     ] = False,
     log_prompts: LogPrompts = False,
     template: Template = None,
@@ -150,13 +128,12 @@ def evaluate(
     (models, data, packages, a key) and how to get it, with which of the shared settings its profile overrides, and with
     `estimate`'s upper bounds; the exit code is 0 where all can run, else that with which running it would end now.
     """
-    given = {} if target is None else {"target": target_of(target)}
+    given = {} if target is None else {"target": options.target_of(target)}
     if check_only:
-        from fairagent.cli.estimate import check_only as check
-
-        check(file, limit_topics, as_json, given)
+        print_readiness(file, limit_topics, as_json, given)
         return
     from fairagent.evaluate.check import check_experiment, estimate
+    from fairagent.evaluate.thresholds import summary, thresholds_table, verdicts
     from fairagent.evaluate.workers import LOCAL
     from fairagent.storage.packages import expect_installed
 
@@ -165,14 +142,16 @@ def evaluate(
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
-    announce_calls((row.model, row.calls, row.dollars) for row in estimate(checked))
+    options.announce_calls((row.model, row.calls, row.dollars) for row in estimate(checked))
     folder = run or run_folder(checked.plan)
     finished, usage = carried_out(checked, folder, workers, dask, new)
     show(finished, folder, as_json, usage, details)
-    if not _reached(finished, as_json):
+    if not all(one.met for one in verdicts(finished)):
+        error_console().print(thresholds_table(finished, met=False).text(terminal_width()), soft_wrap=True)
         raise typer.Exit(MISSED)
-    if has_failures(finished):
-        raise typer.Exit(PARTIAL)
+    if finished.thresholds and not as_json:
+        console().print(summary(finished))
+    expect_whole(finished)
 
 
 def carried_out(
@@ -182,7 +161,7 @@ def carried_out(
     dask: str | None = None,
     new: bool = False,
     passing: bool = False,
-) -> tuple[Run, Usage]:
+) -> tuple[Results, Usage]:
     """A checked experiment's run in `folder`, done or gone on with, and what was paid for it now; with its page.
 
     In a folder that is `passing` there is no page, and nothing to go on with.
@@ -192,16 +171,15 @@ def carried_out(
     from fairagent.report.page import write_page
 
     repeat = f"to go on, repeat the command{' without --new' if new else ''}"
-    with going_on(repeat), progress_bar() as bar:
-        build_indexes(checked, build_progress(bar, checked.collection))
+    with options.going_on(repeat), options.progress_bar() as bar:
+        build_indexes(checked, options.build_progress(bar, checked.collection))
     with (
         accounted(checked.plan) as models,
-        nullcontext() if passing else going_on(f"what is done stays; {repeat}"),
+        nullcontext() if passing else options.going_on(f"what is done stays; {repeat}"),
         _workers(workers, dask, checked.plan) as opened,
-        progress_bar() as bar,
+        options.progress_bar() as bar,
     ):
         task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
-
         busy = False
 
         def progress(done: int, total: int) -> None:
@@ -221,9 +199,22 @@ def carried_out(
     return finished, models.usage
 
 
-def has_failures(run: Run) -> bool:
-    """Whether topics failed under any system."""
-    return any(outcome.failed for outcome in run.outcomes)
+def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
+    from fairagent.evaluate.workers import crew, dask, threads
+    from fairagent.storage.threads import cores
+
+    if address is not None:
+        return dask(address, workers)
+    if "engine" in plan.experiment.uses and not any(system.asks for system in plan.systems.values()):
+        return crew(workers or min(WORKERS, cores()))
+    # They wait for a model, share its connections and budget, or its weights.
+    return threads(workers or WORKERS)
+
+
+def expect_whole(*runs: Results) -> None:
+    """End with exit code 7 where topics failed under any system."""
+    if any(outcome.failed for run in runs for outcome in run.outcomes):
+        raise typer.Exit(options.PARTIAL)
 
 
 def run_folder(plan: Plan) -> Path:
@@ -235,7 +226,7 @@ def run_folder(plan: Plan) -> Path:
 
 def environment(log_prompts: bool) -> dict[str, str]:
     """The environment that an experiment's settings are read with."""
-    return {**os.environ, **({LOG_PROMPTS: "true"} if logged(log_prompts) else {})}
+    return {**os.environ, **({"FAIRAGENT_MODEL__LOG_PROMPTS": "true"} if options.logged(log_prompts) else {})}
 
 
 @contextmanager
@@ -253,8 +244,21 @@ def accounted(plan: Plan) -> Iterator[Models]:
         models.close()
 
 
-def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None, details: bool = False) -> None:
-    """Print the results of a run, and what was paid for them now."""
+def print_account(paid: Usage, error: bool = False) -> None:
+    """Print what was paid to language models now and what the cache saved, in one line; nothing without any call."""
+
+    def amount(usage: Usage) -> str:
+        tokens = usage.input_tokens + usage.output_tokens
+        return f"{counted(usage.calls, 'call')}, {tokens:,} tokens, {dollars(usage.cost)}"
+
+    if paid.calls or paid.saved:
+        saved = f"; the cache saved {amount(paid.saved)}" if paid.saved else ""
+        out = error_console() if error else console()
+        out.print(f"paid now: {amount(paid) if paid.calls else '0 calls'}{saved}", soft_wrap=True)
+
+
+def show(run: Results, folder: Path, as_json: bool, paid: Usage | None = None, details: bool = False) -> None:
+    """Print the results of a run, what was paid for them now, and where the rest is."""
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.run import TRANSCRIPT
     from fairagent.report.record import usage_record
@@ -266,30 +270,14 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None, detai
         return
     if paid:
         print_account(paid)
-    if not details:
-        console().print(f"intervals, tests and more tables: --details, or {folder / 'results.txt'}", soft_wrap=True)
-    console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
-    if (folder / TRANSCRIPT).is_file():
-        console().print(f"calls of models: {folder / TRANSCRIPT}", soft_wrap=True)
-
-
-def _reached(run: Run, as_json: bool) -> bool:
-    """Whether a run meets its thresholds, printed; those that it misses stand on standard error."""
-    from fairagent.evaluate.thresholds import summary, thresholds_table, verdicts
-
-    if missed := not all(one.met for one in verdicts(run)):
-        error_console().print(thresholds_table(run, met=False).text(terminal_width()), soft_wrap=True)
-    elif run.thresholds and not as_json:
-        console().print(summary(run))
-    return not missed
+    lines = [] if details else [f"intervals, tests and more tables: --details, or {folder / 'results.txt'}"]
+    lines += [f"tables, TREC runs and values by topic: {folder}", f"page: {folder / PAGE}"]
+    lines += [f"calls of models: {folder / TRANSCRIPT}"] if (folder / TRANSCRIPT).is_file() else []
+    console().print("\n".join(lines), soft_wrap=True)
 
 
 def print_results(
-    run: Run,
-    as_json: bool,
-    before: Mapping[str, Any] = {},
-    after: Mapping[str, Any] = {},
-    details: bool = False,
+    run: Results, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}, details: bool = False
 ) -> None:
     """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
     from fairagent.evaluate.findings import findings, verdict_lines
@@ -298,7 +286,7 @@ def print_results(
     from fairagent.report.record import to_json
 
     if not as_json:
-        print_page(results_text(run, terminal_width(), details))
+        options.print_page(results_text(run, terminal_width(), details))
         return
     record = {
         "name": run.name,
@@ -320,42 +308,160 @@ def print_results(
         ],
         "alarms": alarms_of(run),
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
-        **run.kind.records(run),
+        **run.of_kind.records,
     }
     echo(to_json({**before, "partial": run.partial, **record, **after}))
 
 
-def print_account(paid: Usage, error: bool = False) -> None:
-    """Print what was paid, if a model was called, or the cache answered."""
-    if line := account(paid):
-        (error_console() if error else console()).print(line, soft_wrap=True)
+# --- before it runs -----------------------------------------------------------------------------------------------
 
 
-def account(paid: Usage) -> str:
-    """What was paid to language models now and what the cache saved, in one line; "" without any call.
+def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: AsJson = False) -> None:
+    """Check an experiment file, and say how many calls, tokens and dollars it takes at most.
 
-    >>> from fairagent.types import Usage
-    >>> account(Usage(saved=Usage(calls=231, input_tokens=100_000, output_tokens=20_000, cost=0.04)))
-    'paid now: 0 calls; the cache saved 231 calls, 120,000 tokens, $0.0400'
+    Tokens are estimated from the rendered prompts, one for every four characters, with the longest reply allowed;
+    dollars where the file or the settings have `prices`. What is in the cache costs nothing and is counted all the
+    same. Nothing is searched, and no model is called.
     """
-    now = _amount(paid) if paid.calls else "0 calls"
-    if paid.saved is None:
-        return f"paid now: {now}" if paid.calls else ""
-    return f"paid now: {now}; the cache saved {_amount(paid.saved)}"
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.check import estimate as estimated
+    from fairagent.llm.server import KEY_VARIABLE
+    from fairagent.report.record import to_json
+
+    # To estimate takes no key: whoever does may not have one yet.
+    environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
+    rows = estimated(check_experiment(file, limit_topics, environ, labeled=False))
+    if as_json:
+        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows)}))
+    else:
+        print_estimate(rows)
 
 
-def _amount(usage: Usage) -> str:
-    tokens = usage.input_tokens + usage.output_tokens
-    return f"{counted(usage.calls, 'call')}, {tokens:,} tokens, {dollars(usage.cost)}"
+def total_of(rows: Sequence[Estimate]) -> float | None:
+    """The dollars of all together; None where a price is not known."""
+    priced = [row.dollars for row in rows if row.dollars is not None]
+    return sum(priced) if len(priced) == len(rows) else None
 
 
-def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
-    from fairagent.evaluate.workers import crew, dask, threads
-    from fairagent.storage.processes import cores
+def print_estimate(rows: Sequence[Estimate]) -> None:
+    """Print a line a system, and the sum."""
+    from fairagent.evaluate.tables import Table
 
-    if address is not None:
-        return dask(address, workers)
-    if plan.experiment.searches and not any(system.asks for system in plan.systems.values()):
-        return crew(workers or min(WORKERS, cores()))
-    # They wait for a model, share its connections and budget, or its weights.
-    return threads(workers or WORKERS)
+    lines = []
+    for row in rows:
+        counts = (f"{count:,}" for count in (row.topics, row.calls, row.input_tokens, row.output_tokens))
+        lines.append([row.system, row.model or "-", *counts, dollars(row.dollars)])
+    heads = ["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]
+    echo(Table.of(heads, lines).text(terminal_width()))
+    echo(
+        f"\nAt most {sum(row.calls for row in rows):,} calls, {dollars(total_of(rows))}: each with the longest text and"
+    )
+    echo("reply allowed (a token: four characters). Corrections of invalid replies and repeated attempts come on top.")
+
+
+def print_readiness(file: Path, limit: int | None, as_json: bool, given: Mapping[str, Any]) -> None:
+    """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
+    from fairagent.evaluate.check import readiness
+    from fairagent.evaluate.tables import aligned
+    from fairagent.report.record import to_json
+
+    ready = readiness(file, limit, given=given)
+    lacks = {name: [number + 1 for number in lacking] for name, lacking in ready.systems.items()}
+    if as_json:
+        record = {
+            "name": ready.name,
+            "topics": ready.topics,
+            "lacks": list(ready.lacks),
+            "overridden": {name: list(lines) for name, lines in ready.overridden.items()},
+            "systems": [{"system": name, "ready": not some, "lacks": some} for name, some in lacks.items()],
+            "costs": None if ready.costs is None else [asdict(row) for row in ready.costs],
+            "dollars": None if ready.costs is None else total_of(ready.costs),
+        }
+        echo(to_json(record))
+    else:
+        echo("\n".join(filter(None, (ready.name, ready.about))))
+        echo(f"\n{len(ready.ready)} of {len(ready.systems)} systems can run here; nothing was run")
+        rows = [[name, " ".join(f"[{number}]" for number in some) or "nothing"] for name, some in lacks.items()]
+        echo("\n" + "\n".join(aligned([["system", "lacks"], *rows])))
+        for number, message in enumerate(ready.lacks, start=1):
+            echo(f"\n[{number}] " + message.replace("\n", "\n    "))
+        if ready.overridden:
+            echo("\nshared settings that a system's profile overrides:\n")
+            echo("\n".join(f"{name}: {'; '.join(lines)}" for name, lines in ready.overridden.items()))
+        if ready.costs is None:
+            echo("\nwhat it costs cannot be counted before what is missing is there")
+        elif not any(row.calls for row in ready.costs):
+            echo("\nno language model would be called")
+        else:
+            echo("\nwhat language models would be called:\n")
+            print_estimate(ready.costs)
+    if ready.exit_code:
+        raise typer.Exit(ready.exit_code)
+
+
+# --- after it ran ---------------------------------------------------------------------------------------------------
+
+JoinedTo = Annotated[
+    Path | None, option("--to", "Where the joined table goes. (default: the first run's folder)", "DIR")
+]
+
+
+def report(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER...", help="The run's folder; several with --join.", show_default=False),
+    ],
+    baseline: Annotated[
+        str, option("--baseline", "Test against this system. (default: the experiment's)", "NAME")
+    ] = "",
+    join: Annotated[
+        bool, option("--join", "One table of several runs: a row a system, columns for each run's measures.")
+    ] = False,
+    to: JoinedTo = None,
+    details: Details = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write the tables and the page of a run anew, finished or not.
+
+    Nothing is searched, and no model is called. With --join several runs become one table, e.g. one of answers'
+    fairness and one of their accuracy: as text, Markdown, LaTeX and CSV (joined.txt, .md, .tex, .csv). Systems of the
+    same name have to be the same: rows that were made with other settings, prompts or trained models are refused.
+    Where a run's file has expected numbers, its columns are theirs.
+    """
+    from fairagent.evaluate.results import PAGE, write_results
+    from fairagent.evaluate.run import load_run
+    from fairagent.report.page import write_page
+    from fairagent.storage.files import locked
+    from fairagent.storage.threads import progress
+
+    if join:
+        if baseline:
+            raise UsageError("--baseline is of one run; joined runs keep their own")
+        print_joined(folders, to or folders[0], as_json)
+        return
+    if len(folders) > 1 or to:
+        raise UsageError("several runs, and --to, are for --join; without it, name one folder")
+    folder = folders[0]
+    with options.status():
+        with progress(f"reading the journal of {folder}"):
+            run = load_run(folder, baseline)
+        with locked(folder), progress(f"writing the tables and the page of {len(run.outcomes):,} rankings"):
+            write_results(run, folder)
+            write_page(run, folder / PAGE)
+    show(run, folder, as_json, details=details)
+
+
+def print_joined(folders: list[Path], to: Path, as_json: bool) -> None:
+    """Print several runs as one table, and write it to the folder `to`."""
+    from fairagent.report.joined import NAME, join_runs
+    from fairagent.report.record import to_json
+    from fairagent.storage.threads import progress
+
+    with options.status(), progress("reading the journals"):
+        joined = join_runs(folders)
+        joined.write(to)
+    if as_json:
+        echo(to_json(joined.record()))
+        return
+    options.print_page(joined.text(width=terminal_width()))
+    console().print(f"the table as text, Markdown, LaTeX and CSV: {to / NAME}.*", soft_wrap=True)

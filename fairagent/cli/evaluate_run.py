@@ -1,4 +1,4 @@
-"""`fairagent evaluate-run`: run files judged, on any collection or as the TREC Fair Ranking track does."""
+"""`fairagent evaluate-run`: run files judged; `fairagent audit`: what groups got in a log of requests."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fairagent.cli.evaluate import PARTIAL, carried_out, has_failures, print_results, show
-from fairagent.cli.options import AsJson, Details, Target, echo, progress_bar, target_of
+from fairagent.cli import options
+from fairagent.cli.evaluate import carried_out, expect_whole, print_results, show
+from fairagent.cli.options import AsJson, Details, echo, option, progress_bar, status
 from fairagent.errors import DataError, UsageError
 from fairagent.settings.faults import no_such
+from fairagent.types.common import counted, listed
 
 if TYPE_CHECKING:
+    from fairagent.evaluate.audit import Audit
     from fairagent.evaluate.check import CheckedExperiment
     from fairagent.measures.trec_fair import Evaluation, Task, Year
 
-Track = Literal["trec-fair-2022", "trec-fair-2021"]
 MEASURES = {1: {"ndcg": "nDCG", "awrf": "AWRF", "score": "Score"}, 2: {"ee_l": "EE-L", "ee_d": "EE-D", "ee_r": "EE-R"}}
 TOPICS_NAMED = 20
 
@@ -29,57 +31,45 @@ def evaluate_run(
         list[Path], typer.Argument(metavar="RUN", help="The run files, packed or not.", show_default=False)
     ],
     collection: Annotated[
-        Path | None,
-        typer.Option("--collection", "-c", metavar="FILE", help="Judge by this collection: its settings file."),
+        Path | None, option("--collection -c", "Judge by this collection: its settings file.", "FILE")
     ] = None,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="FOLDER", help="Judge as the track does: the folder of its official files."),
+        Path | None, option("--data", "Judge as the track does: the folder of its official files.", "FOLDER")
     ] = None,
-    task: Annotated[
-        int | None, typer.Option("--task", min=1, max=2, help="1: one ranking per topic; 2: a sequence.")
-    ] = None,
+    task: Annotated[int | None, option("--task", "1: one ranking per topic; 2: a sequence.", min=1, max=2)] = None,
     track: Annotated[
-        Track | None, typer.Option("--track", help="trec-fair-2022 or trec-fair-2021. (default: trec-fair-2022)")
+        Literal["trec-fair-2022", "trec-fair-2021"] | None,
+        option("--track", "trec-fair-2022 or trec-fair-2021. (default: trec-fair-2022)"),
     ] = None,
     split: Annotated[
-        Literal["train", "eval"] | None,
-        typer.Option("--split", help="The topics to evaluate: train or eval. (default: eval)"),
+        Literal["train", "eval"] | None, option("--split", "The topics to evaluate: train or eval. (default: eval)")
     ] = None,
-    subset: Annotated[
-        str | None,
-        typer.Option("--subset", metavar="NAME", help="A subset: 2021, internal, demographic, or all."),
-    ] = None,
+    subset: Annotated[str | None, option("--subset", "A subset: 2021, internal, demographic, or all.", "NAME")] = None,
     repeated: Annotated[
         Literal["error", "count"] | None,
-        typer.Option(help="A page listed twice: error, or count both as the track's code does. (default: error)"),
+        option("--repeated", "A page listed twice: error, or count both as the track's code does. (default: error)"),
     ] = None,
-    per_topic: Annotated[bool, typer.Option("--per-topic", help="Also print every topic.")] = False,
+    per_topic: Annotated[bool, option("--per-topic", "Also print every topic.")] = False,
     dimension: Annotated[
         list[str] | None,
-        typer.Option(
-            "--dimension",
-            "--dimensions",
-            metavar="NAME",
-            help="A dimension to measure (repeated or with commas); the track measures several together.",
+        option(
+            "--dimension --dimensions",
+            "A dimension to measure (repeated or with commas); the track measures several together.",
+            "NAME",
         ),
     ] = None,
     n: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Cut rankings to N documents. (default: 20; the track's are not cut)"),
+        option("--n", "Cut rankings to N documents. (default: 20; the track's are not cut)", "N", min=1),
     ] = None,
     measure: Annotated[
-        list[str] | None,
-        typer.Option("--measure", metavar="NAME", help="A measure by its name, e.g. nDCG@10; may be repeated."),
+        list[str] | None, option("--measure", "A measure by its name, e.g. nDCG@10; may be repeated.", "NAME")
     ] = None,
     baseline: Annotated[
-        str | None,
-        typer.Option("--baseline", metavar="NAME", help="The run that others are tested against. (default: the first)"),
+        str | None, option("--baseline", "The run that others are tested against. (default: the first)", "NAME")
     ] = None,
-    target: Target = None,
-    run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="Keep tables, values by topic and a page here.")
-    ] = None,
+    target: options.Target = None,
+    run: Annotated[Path | None, option("--run", "Keep tables, values by topic and a page here.", "DIR")] = None,
     details: Details = False,
     as_json: AsJson = False,
 ) -> None:
@@ -96,19 +86,14 @@ def evaluate_run(
     as the track takes them: the topics it lacks are named. Needs the metadata and the topics with relevant pages, not
     the corpus. Rankings longer than the track takes (500 pages, in 2021 1000) need --n.
     """
-    from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
-    from fairagent.collection.trec_fair.topics import find_track_files
-    from fairagent.evaluate.tables import Table
-    from fairagent.measures.trec_fair import TrackEvaluator, check_length
-    from fairagent.report.record import to_json
-
     dimensions = tuple(name for names in dimension or () for name in names.split(","))
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        from fairagent.evaluate.ranking.kind import check_runs
+        from fairagent.evaluate.ranking import check_runs
 
-        checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", target_of(target))
+        chosen_target = options.target_of(target)
+        checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", chosen_target)
         _compare(checked, run, as_json, details)
         return
     if data is None or task is None:
@@ -116,6 +101,12 @@ def evaluate_run(
             "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
         )
     _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
+    from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
+    from fairagent.collection.trec_fair.track import find_track_files
+    from fairagent.evaluate.tables import Table
+    from fairagent.measures.trec_fair import TrackEvaluator, check_length
+    from fairagent.report.record import to_json
+
     year: Year = 2021 if track == "trec-fair-2021" else 2022
     of_task: Task = 1 if task == 1 else 2
     chosen = _chosen(year, dimensions, subset)
@@ -142,7 +133,6 @@ def evaluate_run(
             raise DataError(
                 f"run {rankings.name!r}: none of its {rankings.pages.size:,} pages has metadata: {some} ..."
             )
-        about = {"run": rankings.name, "track": str(first).split(", ")[0], "task": task}
         of_run = [
             {
                 "name": name,
@@ -154,6 +144,7 @@ def evaluate_run(
             }
             for name, one in evaluations.items()
         ]
+        about = {"run": rankings.name, "track": str(first).split(", ")[0], "task": task}
         records.append({**about, "evaluations": of_run})
         title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"
         lines += [*([""] if lines else []), *_text(title, of_task, evaluations)]
@@ -166,9 +157,9 @@ def evaluate_run(
         echo("\n".join([*lines, *(f"note: {note}" for note in notes)]))
 
 
-def _refuse(options: Mapping[str, object], other: str) -> None:
+def _refuse(given: Mapping[str, object], other: str) -> None:
     """Raise UsageError for options of the other way to judge."""
-    for name, value in options.items():
+    for name, value in given.items():
         if value is not None:
             raise UsageError(f"{name} does not go with {other}")
 
@@ -193,7 +184,6 @@ def _chosen(year: Year, dimensions: tuple[str, ...], subset: str | None) -> dict
 
 
 def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterator[str]:
-    from fairagent.collection.records import listed
     from fairagent.evaluate.tables import Table
 
     means = (
@@ -220,5 +210,70 @@ def _compare(checked: CheckedExperiment, folder: Path | None, as_json: bool, det
             print_results(finished, as_json, details=details)
         else:
             show(finished, folder, as_json, details=details)
-    if has_failures(finished):
-        raise typer.Exit(PARTIAL)
+    expect_whole(finished)
+
+
+@options.spread
+def audit(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG", help="JSON lines, a CSV or TSV, or an account of rerank: amortized.", show_default=False
+        ),
+    ],
+    of: options.CollectionOptions,
+    target: options.Target = None,
+    as_json: AsJson = False,
+) -> None:
+    """Audit a log of requests, of fairagent or any other engine: each group's share of the attention, and its due.
+
+    A table has columns for query and document, and may have rank, time and request; JSON lines have `query` and `ids`,
+    or `hits`, and may have `time`. The collection says which documents are of which groups, and the target what these
+    are due: --target, else the collection's own where that holds for every query, else its population, else its own
+    shares. An account holds shares and dues itself, and needs no collection. Ids that the collection lacks are counted;
+    none there is an error.
+    """
+    from fairagent.collection import load_collection
+    from fairagent.evaluate.audit import audit_account, audit_requests, is_account, read_log
+    from fairagent.report.record import to_json
+    from fairagent.retrieve.manifest import indexed_documents
+    from fairagent.search.account import Account
+    from fairagent.search.live import index_folder
+    from fairagent.storage.threads import progress
+
+    with status(), progress(f"auditing {log}"):
+        if is_account(log):
+            result = audit_account(Account(log))
+        else:
+            chosen = of.chosen(target=options.target_of(target))
+            if not chosen.collection:
+                raise UsageError("whose documents are these? Name the collection's settings file (--collection FILE)")
+            loaded = load_collection(Path(chosen.collection), chosen.index)
+            known = indexed_documents(loaded, index_folder(loaded, chosen))
+            result = audit_requests(read_log(log), loaded, chosen, known, log)
+    if as_json:
+        echo(to_json(asdict(result)))
+    else:
+        options.print_page("\n".join(_audit_lines(result)))
+
+
+def _audit_lines(result: Audit) -> Iterator[str]:
+    """What a terminal shows: a table of each dimension's groups."""
+    from fairagent.types.change import percent
+
+    when = f", from {result.begins} to {result.ends}" if result.begins else ""
+    first = f"the first {result.n} documents of each" if result.n else "all documents shown"
+    yield f"{result.log}: {counted(result.requests, 'request')}{when}; {first}, collection {result.collection}"
+    for one in result.dimensions:
+        yield f"\n{one.name}; due: {one.target}; without a label {percent(one.unlabeled)} of the attention"
+        width = max(map(len, ("group", *(group.label for group in one.groups))))
+        yield f"  {'group':{width}}  share  95 % interval     due  whatever the missing labels are"
+        for group in one.groups:
+            ends = "" if group.low is None else f"{group.low:.3f} to {group.high:.3f}"
+            bounds = f"{group.least:.3f} to {group.most:.3f}"
+            yield f"  {group.label:{width}}  {group.share:.3f}  {ends:14}  {group.due:.3f}  {bounds}"
+    yield (
+        f"\nShares of all attention (discount {result.discount}); intervals resample queries (bootstrap). They say "
+        "what was shown, and not who clicked, nor whether what was shown was right."
+    )
+    yield from (f"note: {note}" for note in result.notes)

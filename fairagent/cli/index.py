@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from fairagent.cli.options import (
-    AsJson,
-    Assignments,
-    CollectionFile,
-    IndexFolder,
-    SettingsFile,
-    build_progress,
-    console,
-    echo,
-    progress_bar,
-    settings_of,
-)
+from fairagent.cli import options
+from fairagent.cli.options import console, echo, option
 from fairagent.errors import IndexMismatch, UsageError
 
 if TYPE_CHECKING:
@@ -28,47 +15,31 @@ if TYPE_CHECKING:
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
 
-JOINED_BY = "a `map` in the collection file joins them, as `fairagent init` writes it"
-
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
+    """An index that fits its collection; `seconds` is None where it was there already.
 
     `besides` says what else was built since the settings' parts need it, such as embeddings, `ann` what was measured of
     the ANN indexes that will be searched, `left` what the index before had besides and this one has not.
     """
 
-    folder: Path
     manifest: Manifest
     seconds: float | None
-    size: int = 0
     besides: tuple[str, ...] = ()
     ann: tuple[AnnManifest, ...] = ()
     left: tuple[str, ...] = ()
 
 
+@options.spread
 def index(
-    collection: CollectionFile = None,
-    index: IndexFolder = None,
-    force: Annotated[bool, typer.Option("--force", help="Rebuild the index even if there is one.")] = False,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="KIND",
-            help="Build what this engine searches.",
-        ),
-    ] = None,
+    of: options.CollectionOptions,
+    force: Annotated[bool, option("--force", "Rebuild the index even if there is one.")] = False,
+    engine: Annotated[str | None, option("--engine", "Build what this engine searches.", "KIND")] = None,
     device: Annotated[
-        str, typer.Option("--device", metavar="NAME", help="Where embeddings are computed: cpu, cuda, cuda:1, mps.")
+        str, option("--device", "Where embeddings are computed: cpu, cuda, cuda:1, mps.", "NAME")
     ] = "cpu",
-    workers: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Processes that embed on a CPU. (default: 0, one a core)")
-    ] = 0,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
 
@@ -78,11 +49,10 @@ def index(
     """
     from fairagent.search.pipeline import open_site
 
-    chosen = settings_of(settings, assignments, collection=collection, index=index)
+    chosen = of.chosen()
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
-        assignments = [*(assignments or ()), f"engine={engine}"]
-        chosen = settings_of(settings, assignments, collection=collection, index=index)
-    site = replace(open_site(settings=chosen), device=device, workers=workers)
+        chosen = replace(of, assignments=[*(of.assignments or ()), f"engine={engine}"]).chosen()
+    site = replace(open_site(settings=chosen), device=device)
     if chosen.engine.on_server:
         raise UsageError(f"engine {chosen.engine} is searched where it is, and fairagent writes to no server")
     if chosen.engine.foreign:
@@ -101,31 +71,32 @@ def ensure_indexes(site: Site, force: bool = False) -> Indexed:
     from fairagent.search.pipeline import parts_of, prepare, rebuild, resolved
     from fairagent.storage.folders import tidy
 
-    manifest, started = None if force else _kept(site), perf_counter()
-    before, besides = _folders(site.index), dict[str, None]()
-    with progress_bar() as bar:
-        show = build_progress(bar, site.collection)
+    def folders() -> set[str]:
+        return {path.name for path in site.index.iterdir() if path.is_dir()} if site.index.is_dir() else set()
+
+    manifest, started = None if force else _current(site), perf_counter()
+    before, besides = folders(), dict[str, None]()
+    with options.progress_bar() as bar:
+        show = options.build_progress(bar, site.collection)
 
         def progress(what: str, done: int) -> None:
             besides[what] = None
             show(what, done)
 
         if manifest is None:
-            indexed = Indexed(site.index, rebuild(site, progress), perf_counter() - started)
+            indexed = Indexed(rebuild(site, progress), perf_counter() - started)
             del besides[f"indexing {site.collection.name}"]
         else:
             tidy(site.index)
             for part in parts_of(resolved(site, preparing=True).settings):
                 part.check(site)
             prepare(site, progress)
-            indexed = Indexed(site.index, manifest, None)
+            indexed = Indexed(manifest, None)
     ann = tuple(one for _, one in ann_reports(resolved(site, preparing=True)))
-    size = sum(path.stat().st_size for path in site.index.rglob("*") if path.is_file())
-    left = tuple(sorted(before - _folders(site.index)))
-    return replace(indexed, besides=tuple(besides), ann=ann, size=size, left=left)
+    return replace(indexed, besides=tuple(besides), ann=ann, left=tuple(sorted(before - folders())))
 
 
-def _kept(site: Site) -> Manifest | None:
+def _current(site: Site) -> Manifest | None:
     """The manifest of the index that is there, of the collection as it is now; None where one is to be made.
 
     Raises IndexMismatch where it is of another collection or analyzer.
@@ -143,56 +114,43 @@ def _kept(site: Site) -> Manifest | None:
         raise
 
 
-def _folders(index: Path) -> set[str]:
-    return {path.name for path in index.iterdir() if path.is_dir()} if index.is_dir() else set()
-
-
 def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
     from rich.filesize import decimal
 
+    from fairagent.collection.labels import label_notes
     from fairagent.report.record import to_json
     from fairagent.retrieve.graph import graph_of
     from fairagent.search.document_types import TypeSource
     from fairagent.search.pipeline import resolved
 
-    manifest, seconds, loaded = indexed.manifest, indexed.seconds, site.collection
-    notes = [*_notes(site), *TypeSource.of_collection(loaded, graph_of(resolved(site)), site.memo).notes]
+    manifest, seconds, collection = indexed.manifest, indexed.seconds, site.collection
+    joined_by = "a `map` in the collection file joins them, as `fairagent init` writes it"
+    notes = [*collection.notes, *collection.source.notes, *label_notes(collection.groups, joined_by)]
+    notes += TypeSource.of_collection(collection, graph_of(resolved(site)), site.memo).notes
+    size = sum(path.stat().st_size for path in site.index.rglob("*") if path.is_file())
     if as_json:
         more = {"besides": indexed.besides, "ann": [asdict(one) for one in indexed.ann], "left": indexed.left}
         record = {
-            "index": str(indexed.folder),
-            "collection": loaded.name,
+            "index": str(site.index),
+            "collection": collection.name,
             "documents": manifest.documents,
             "analyzer": manifest.analyzer,
-            "bytes": indexed.size,
+            "bytes": size,
             "built": seconds is not None,
             "seconds": seconds,
             "notes": notes,
         }
         echo(to_json(record | {name: value for name, value in more.items() if value}))
         return
-    things = "passages" if loaded.chunks else "documents"
-    what = f"{manifest.documents:,} {things} of {loaded.name}, analyzer {manifest.analyzer}, {decimal(indexed.size)}"
-    if seconds is None:
-        lines = [f"{indexed.folder} is up to date: {what}"]
-    else:
-        lines = [f"Built {indexed.folder} in {seconds:.1f} s: {what}"]
+    things = "passages" if collection.chunks else "documents"
+    what = f"{manifest.documents:,} {things} of {collection.name}, analyzer {manifest.analyzer}, {decimal(size)}"
+    up_to_date = f"{site.index} is up to date: {what}"
+    lines = [up_to_date if seconds is None else f"Built {site.index} in {seconds:.1f} s: {what}"]
     lines += [f"built besides: {', '.join(indexed.besides)}"] if indexed.besides else []
     lines += [f"not made again, since these settings do not need it: {', '.join(indexed.left)}"] if indexed.left else []
     lines += [f"ANN index of {one.model}: {one}" for one in indexed.ann]
-    _print_lines(lines, notes)
-
-
-def _print_lines(lines: list[str], notes: list[str]) -> None:
     for line in (*lines, *(f"note: {note}" for note in notes)):
         console().print(line, soft_wrap=True)
-
-
-def _notes(site: Site) -> list[str]:
-    from fairagent.collection.labels import label_notes
-
-    collection = site.collection
-    return [*collection.notes, *collection.source.notes, *label_notes(collection.groups, JOINED_BY)]
 
 
 def _prepare(site: Site, as_json: bool) -> None:
@@ -200,8 +158,8 @@ def _prepare(site: Site, as_json: bool) -> None:
     from fairagent.report.record import to_json
     from fairagent.search.pipeline import prepare
 
-    with progress_bar() as bar:
-        prepare(site, build_progress(bar, site.collection))
+    with options.progress_bar() as bar:
+        prepare(site, options.build_progress(bar, site.collection))
     part: Any = site.settings.engine.foreign[0]
     about, name = part.summary(site), site.collection.name
     if as_json:

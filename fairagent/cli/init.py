@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairagent.cli.options import console, echo
-from fairagent.errors import DataError, UsageError
-from fairagent.storage.regular import new_file
+from fairagent.cli.options import console, echo, option
+from fairagent.errors import UsageError
+from fairagent.storage.files import new_file
 from fairagent.types.clean import in_line
 
 if TYPE_CHECKING:
@@ -25,98 +21,76 @@ if TYPE_CHECKING:
 
 def init(
     file: Annotated[
-        str,
-        typer.Argument(
-            help="CSV, TSV, JSON lines, Parquet, a folder of Hugging Face's, or irds:NAME, a data set of ir-datasets."
-        ),
+        Path, typer.Argument(help="CSV, TSV, JSON lines, Parquet, or a folder of Hugging Face's datasets.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")] = Path(
-        "collection.yaml"
-    ),
+    output: Annotated[Path, option("--output -o", "The file to write.", "FILE")] = Path("collection.yaml"),
     id: Annotated[
-        str | None,
-        typer.Option("--id", metavar="COLUMN", help='The column with the ids; "@content": a digest of the row.'),
+        str | None, option("--id", 'The column with the ids; "@content": a digest of the row.', "COLUMN")
     ] = None,
-    text: Annotated[
-        list[str] | None, typer.Option("--text", metavar="COLUMN", help="The column with the text; may be repeated.")
-    ] = None,
-    title: Annotated[str | None, typer.Option("--title", metavar="COLUMN", help="The column with the title.")] = None,
-    group: Annotated[
-        list[str] | None, typer.Option("--group", metavar="COLUMN", help="A column with groups; may be repeated.")
-    ] = None,
+    text: Annotated[list[str] | None, option("--text", "The column with the text; may be repeated.", "COLUMN")] = None,
+    title: Annotated[str | None, option("--title", "The column with the title.", "COLUMN")] = None,
+    group: Annotated[list[str] | None, option("--group", "A column with groups; may be repeated.", "COLUMN")] = None,
     format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="FORM", help="jsonl, tsv, csv, parquet or dataset. (default: by its name)"),
+        str | None, option("--format", "jsonl, tsv, csv, parquet or dataset. (default: by its name)", "FORM")
     ] = None,
-    encoding: Annotated[
-        str, typer.Option("--encoding", metavar="NAME", help="The file's encoding, e.g. cp1251. (default: a guess)")
-    ] = "",
+    encoding: Annotated[str, option("--encoding", "The file's encoding, e.g. cp1251. (default: a guess)", "NAME")] = "",
     topics: Annotated[
-        Path | None,
-        typer.Option(
-            "--topics", metavar="FILE", help="Topics: TREC's <top>, XML, SMART's .I/.W, JSON lines, TSV or CSV."
-        ),
+        Path | None, option("--topics", "Topics: TREC's <top>, XML, SMART's .I/.W, JSON lines, TSV or CSV.", "FILE")
     ] = None,
     qrels: Annotated[
-        Path | None,
-        typer.Option("--qrels", metavar="FILE", help="Judgments of these topics: TREC's or BEIR's columns."),
+        Path | None, option("--qrels", "Judgments of these topics: TREC's or BEIR's columns.", "FILE")
     ] = None,
     target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="KIND", help="What each group should get, e.g. uniform. (default: a prompt)"),
+        str | None, option("--target", "What each group should get, e.g. uniform. (default: a prompt)", "KIND")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    yes: Annotated[bool, option("--yes -y", "Write without asking.")] = False,
 ) -> None:
     """Look at a file with documents, and propose a collection file that says which of its columns is what.
 
     Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
     is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed, and rare
     labels to `other` where there are many. The file stays the only source: another encoding, or ids that a few rows
-    lack or share, are mended whenever it is read. A data set by its name is copied. With topics and judgments there is
+    lack or share, are mended whenever it is read. With topics and judgments there is
     also an experiment that runs as it is.
     """
     from fairagent.collection.look import look_at
-    from fairagent.collection.prepared import add_experiment, match_judged, prepare
+    from fairagent.collection.prepared import experiment_file, experiment_text, match_judged, prepare
 
     _check_free(output)
-    with TemporaryDirectory() as passing, _named_without(passing):
-        ready = prepare(file, format, encoding, topics, qrels, Path(passing), output)
-        look = look_at(ready.documents, format, id, text or (), title, group or (), ready.encoding)
-        if copy := next((name for name, path in ready.copies.items() if path == ready.documents), None):
-            look = replace(look, path=output.parent / copy)
-        match_judged(ready, look)
-        _print(look)
-        for note in (*ready.notes, *look.notes()):
-            console().print(f"note: {in_line(note)}", soft_wrap=True)
-        ready.check_free(output.parent)
-        chosen = _target(look, target, not yes and sys.stdin.isatty())
-        proposed, experiment = look.file(output, chosen, ready.more), add_experiment(ready, look, output, chosen)
-        ready.check_free(output.parent)
-        echo(f"\n{proposed}")
-        if not yes and not _agreed(output):
-            echo("Nothing was written.")
-            return
-        ready.keep(output.parent)
-        _write(output, proposed)
-    written = " and ".join(map(str, [output, *(output.parent / name for name in ready.copies)]))
-    echo(f"Wrote {written}. What comes next:\n")
+    ready = prepare(file, format, encoding, topics, qrels, output)
+    look = look_at(file, format, id, text or (), title, group or (), ready.encoding)
+    match_judged(ready, look)
+    _print(look)
+    for note in (*ready.notes, *look.notes()):
+        console().print(f"note: {in_line(note)}", soft_wrap=True)
+    chosen = _target(look, target, not yes and sys.stdin.isatty())
+    texts = {output: look.file(output, chosen, ready.more)}
+    if experiment := experiment_text(ready, look, output, chosen):
+        texts[experiment_file(output)] = experiment
+    for path in texts:
+        _check_free(path)
+    echo(f"\n{texts[output]}")
+    if not yes and not _agreed(output):
+        echo("Nothing was written.")
+        return
+    for path, written in texts.items():
+        try:
+            with new_file(path, replacing=False) as opened:
+                opened.write(written.encode())
+        except FileExistsError:
+            _check_free(path)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written ({error.strerror})") from None
+    echo(f"Wrote {' and '.join(map(str, texts))}. What comes next:\n")
     echo(f"  fairagent index -c {output}")
     if experiment:
-        echo(f"  fairagent evaluate {experiment}")
-    words = shlex.quote(ready.example or look.words or "your words")
+        echo(f"  fairagent evaluate {experiment_file(output)}")
+    example = next((topic.query for topic in ready.topics.values()), "")
+    words = shlex.quote(example or look.words or "your words")
     words = words if words.startswith("'") else f'"{words}"'
     echo(f"  fairagent search {words} -c {output}{'' if look.groups else ' --set profile=engine'}")
     if look.groups and target is None:
         echo(f"\nWithout a `target:` in {output} the search shows what each choice would mean.")
-
-
-@contextmanager
-def _named_without(folder: str) -> Iterator[None]:
-    """Errors name copies without the folder that passes; their lines are those of the file."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
 
 def _print(look: Look) -> None:
@@ -128,15 +102,15 @@ def _print(look: Look) -> None:
     table = Table(box=None, pad_edge=False)
     for head in ("column", "taken as", "filled", "holds"):
         table.add_column(head, justify="right" if head == "filled" else "left")
+    kinds = {look.id: "id", look.title: "title"} | dict.fromkeys(look.text, "text")
     for name, column in look.columns.items():
-        kinds = {look.id: "id", look.title: "title"} | dict.fromkeys(look.text, "text")
-        kind = kinds.get(name) or ("groups" if name in look.groups else "-")
         if name in look.groups:
             holds = look.labels_of(name)
         elif column.texts:
             holds = f"{column.characters / column.texts:,.0f} characters on average"
         else:
             holds = "lists" if column.lists else "other values" if column.filled else "nothing"
+        kind = kinds.get(name) or ("groups" if name in look.groups else "-")
         table.add_row(in_line(name), kind, f"{column.filled:,}", in_line(holds))
     out.print(table)
     if look.id == "@content":
@@ -158,10 +132,8 @@ def _target(look: Look, given: str | None, asks: bool) -> Any:
     from fairagent.settings import load_settings, parse_yaml
 
     if given is None and asks and look.groups:
-        answer = typer.prompt(
-            "Which target (uniform, corpus, estimated; nothing: later)", default="", show_default=False
-        )
-        given = answer.strip() or None
+        question = "Which target (uniform, corpus, estimated; nothing: later)"
+        given = typer.prompt(question, default="", show_default=False).strip() or None
     if given is None:
         return None
     chosen = parse_yaml(given, "--target")
@@ -179,13 +151,3 @@ def _agreed(output: Path) -> bool:
 def _check_free(output: Path) -> None:
     if os.path.lexists(output):
         raise UsageError(f"{output} is there already and is never overwritten; name another file with --output")
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        with new_file(output, replacing=False) as file:
-            file.write(text.encode())
-    except FileExistsError:
-        _check_free(output)
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written ({error.strerror})") from None

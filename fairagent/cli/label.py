@@ -2,64 +2,47 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from fairagent.cli import options
-from fairagent.cli.options import console, echo, status
-from fairagent.errors import UsageError
+from fairagent.cli.options import console, echo, going_on, option, status
+from fairagent.errors import DataError, UsageError
 from fairagent.storage.packages import expect_installed
-from fairagent.types.common import counted
+from fairagent.types.common import counted, listed
 
 if TYPE_CHECKING:
-    from fairagent.labeling.evidence import Evidence
-    from fairagent.labeling.examples import Examples
-    from fairagent.labeling.made import MadeLabels
+    from fairagent.labeling.labeler import MadeLabels
     from fairagent.measures import Interval
     from fairagent.retrieve.site import Site
 
-By = Literal["classifier", "model", "words"]
+By = Literal["classifier", "words"]
 LISTED = 20
 """The cut-off of the AWRF that is reported."""
-
-Dimension = Annotated[
-    str | None,
-    typer.Option("--dimension", metavar="NAME", help="The dimension to label. (default: the only one there is)"),
-]
+SHOWN = 600
+"""Characters of a document that `--ask` shows."""
 
 
 @options.spread
 def label(
-    dimension: Dimension = None,
+    dimension: Annotated[
+        str | None, option("--dimension", "The dimension to label. (default: the only one there is)", "NAME")
+    ] = None,
     *,
     examples: Annotated[
-        Path | None,
-        typer.Option("--examples", metavar="FILE", help="Labeled examples: id and label (JSON lines, CSV, TSV)."),
+        Path | None, option("--examples", "Labeled examples: id and label (JSON lines, CSV, TSV).", "FILE")
     ] = None,
-    by: Annotated[By, typer.Option("--by", help="What tells the groups apart.")] = "classifier",
+    by: Annotated[By, option("--by", "What tells the groups apart.")] = "classifier",
     words: Annotated[
-        Path | None, typer.Option("--words", metavar="FILE", help="Word lists (YAML): label -> words; for --by words.")
+        Path | None, option("--words", "Word lists (YAML): label -> words; for --by words.", "FILE")
     ] = None,
-    batch: Annotated[
-        int,
-        typer.Option("--batch", metavar="N", min=1, help="Documents per call of a model; 1: as sure as it says it is."),
-    ] = 10,
-    confidence: Annotated[
-        float, typer.Option("--confidence", metavar="P", min=0, max=1, help="Abstain below this chance.")
-    ] = 0.0,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The labels. (default: NAME.DIMENSION.labels.jsonl)")
-    ] = None,
-    ask: Annotated[
-        bool, typer.Option("--ask", help="Ask for the labels that would help most; answers go to --examples.")
-    ] = False,
-    count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="How many --ask asks for.")] = 20,
-    force: Annotated[bool, typer.Option("--force", help="Replace labels that were made before.")] = False,
-    write: Annotated[
-        bool, typer.Option("--write", help="Put the lines that use the labels into the collection's file.")
-    ] = False,
+    confidence: Annotated[float, option("--confidence", "Abstain below this chance.", "P", min=0, max=1)] = 0.0,
+    out: Annotated[Path | None, option("--out", "The labels. (default: NAME.DIMENSION.labels.jsonl)", "FILE")] = None,
+    ask: Annotated[bool, option("--ask", "Ask for the labels that would help most; answers go to --examples.")] = False,
+    count: Annotated[int, option("--count", "How many --ask asks for.", "N", min=1)] = 20,
+    force: Annotated[bool, option("--force", "Replace labels that were made before.")] = False,
     of: options.SiteOptions,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
@@ -68,24 +51,22 @@ def label(
     they are right, which experiments make an interval of. Given labels stay as they are. People's own attributes are
     theirs to say: docs/labels.md.
     """
-    from fairagent.cli.label_ask import ask as asked
-    from fairagent.cli.telling import of_calls
-    from fairagent.labeling.asked import Asked
     from fairagent.labeling.examples import examples_of
     from fairagent.labeling.labeler import (
+        Embedded,
+        Evidence,
+        WordLists,
         awrf_of_lists,
         engine_lists,
         known_documents_of,
         labels_file,
         make_labels,
+        read_word_lists,
         unlabeled_ids,
+        write_labels,
     )
-    from fairagent.labeling.made import write_labels
-    from fairagent.labeling.section import dumped, section_of, with_section
-    from fairagent.llm.exchange import transcript as transcript_in
-    from fairagent.llm.prompts.calls import Case
     from fairagent.search.pipeline import open_site
-    from fairagent.storage.files import write_whole
+    from fairagent.settings import read_yaml
 
     chosen = of.chosen()
     expect_installed("scikit-learn", "fairagent label", "labels")
@@ -93,62 +74,44 @@ def label(
         raise UsageError("--by words needs --words FILE, and nothing else does")
     with status(hidden=of.log_prompts):
         site = open_site(settings=chosen)
-        there = site.collection
-        names = there.groups.dimensions
+        collection = site.collection
+        names = collection.groups.dimensions
         if dimension is None and len(names) != 1:
             raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(names) or 'none yet'}")
         name = dimension or names[0]
     if ask:
-        asked(site, name, examples or labels_file(site, name, "examples"), count, log_prompts=of.log_prompts)
+        ask_for_labels(site, name, examples or labels_file(site, name, "examples"), count, hidden=of.log_prompts)
         return
     with status(hidden=of.log_prompts):
         path = out or labels_file(site, name)
         errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
         if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
-        found = examples_of(there, name, known_documents_of(site), examples)
-        ids = unlabeled_ids(there, name, found.given)
-        typed = name in there.groups.dimensions and there.groups.of_type(name, ids[:1]) is not None
-        section = section_of(site, path, errors, name, typed)
-        if write:  # what cannot be written is told before anything is made
-            with_section(site, section)
-        evidence = evidence_of(site, found, by, words, batch)
-    if isinstance(evidence, Asked):
-        calls = evidence.calls(Case(site.settings, site.prompts, ()), [*found.ids, *ids])
-        options.announce_calls(of_calls([calls], site.settings.prices))
-    with status(hidden=of.log_prompts), transcript_in(of.transcript):
-        made = make_labels(found, evidence, ids, confidence)
-        write_labels(path, there, made)
+        known = examples_of(collection, name, known_documents_of(site), examples)
+        ids = unlabeled_ids(collection, name, known.given)
+        evidence: Evidence
+        if words is None:
+            evidence = Embedded(site)
+        else:
+            lists = read_word_lists(words)
+            if strange := [one for one in lists if one not in known.labels]:
+                raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(known.labels)}")
+            evidence = WordLists(lists, {document.id: document for document in collection.source})
+        made = make_labels(known, evidence, ids, confidence)
+        write_labels(path, collection, made)
         made.errors.write(errors)
-        lists = engine_lists(site, LISTED) if there.topics else {}
-        awrf = awrf_of_lists(there, made, lists, LISTED)
+        rankings = engine_lists(site, LISTED) if collection.topics else {}
+        awrf = awrf_of_lists(collection, made, rankings, LISTED)
     report(made, awrf)
+    typed = name in names and collection.groups.of_type(name, ids[:1]) is not None
+    # Paths in the collection's file are relative to its `root`.
+    origin = collection.origin
+    root = origin.file.parent / (read_yaml(origin.file).get("root") or "") if origin else Path()
+    labels_path, errors_path = (os.path.relpath(one, root) for one in (path, errors))
+    column = f"predicted: true, errors: {errors_path}{', applies_to: all' if typed else ''}"
     echo(f"\n{path}, {errors}")
-    if write:
-        write_whole(*with_section(site, section))
-        echo(f"{there.origin and there.origin.file} names them now")
-    else:
-        echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
-        echo(dumped({"groups": section}))
-
-
-def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batch: int) -> Evidence:
-    """What tells the groups apart; DataError for word lists of labels that no example has."""
-    from fairagent.collection.records import listed
-    from fairagent.errors import DataError
-    from fairagent.labeling.asked import Asked
-    from fairagent.labeling.evidence import Embedded, WordLists, read_word_lists
-
-    if by == "classifier":
-        return Embedded(site)
-    texts = {document.id: document for document in site.collection.source}
-    if words is None:
-        model = site.settings.model.name
-        return Asked(site.model, site.prompts, examples.dimension, examples.labels, texts, model, batch)
-    lists = read_word_lists(words)
-    if strange := [one for one in lists if one not in examples.labels]:
-        raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(examples.labels)}")
-    return WordLists(lists, texts)
+    echo(f"To use them, put this into `groups` of the collection's file, in the place of the column of {name!r}:\n")
+    echo(f"- {{path: {labels_path}, dimensions: {{{name}: {{{column}}}}}}}")
 
 
 def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:
@@ -158,18 +121,18 @@ def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> 
     errors, out = made.errors, console()
     for note in made.examples.notes:
         out.print(note, soft_wrap=True, markup=False, highlight=False)
-    most = made.chances.argmax(axis=1) if len(made.ids) else []
+    likeliest = made.chances[made.labeled].argmax(axis=1).tolist() if len(made.ids) else []
     table = Table("group", *("examples", "right", "made"), *errors.labels, box=None, title_justify="left")
-    for place, label in enumerate(errors.labels):
-        own = sum(1 for told, best in zip(made.labeled.tolist(), most, strict=True) if told and best == place)
+    for place, name in enumerate(errors.labels):
         confused = [f"{row[place]:.2f}" for row in errors.confusion]
-        table.add_row(label, f"{errors.examples[place]:,}", f"{errors.right[place]:.2f}", f"{own:,}", *confused)
+        counts = f"{errors.examples[place]:,}", f"{errors.right[place]:.2f}", f"{likeliest.count(place):,}"
+        table.add_row(name, *counts, *confused)
     out.print(table)
     echo("right: of held-out examples; then the mean chances of the group's examples; made: by the likeliest label")
-    abstained = len(made.ids) - int(made.labeled.sum())
+    labeled = int(made.labeled.sum())
     echo(
         f"{made.source}: {errors.accuracy:.3f} right, calibration error {errors.calibration:.3f}; "
-        f"{counted(len(made.ids) - abstained, 'label')} made, {abstained:,} abstained"
+        f"{counted(labeled, 'label')} made, {len(made.ids) - labeled:,} abstained"
     )
     for one in made.bins:
         echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {counted(one.documents, 'example')}")
@@ -178,3 +141,45 @@ def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> 
         about = f"AWRF@{LISTED} of the engine's own list, {counted(len(certain), 'topic')}, target {target}"
         exact = f"({sum(certain) / len(certain):.3f} were the chances exact)"
         echo(f"{about}: {mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}] under label error {exact}")
+
+
+def ask_for_labels(
+    site: Site, dimension: str, file: Path, count: int, answer: Callable[[str], str] = input, hidden: bool = False
+) -> None:
+    """Ask for the labels of `count` documents, and add each answer to `file` as it is given.
+
+    Ctrl-C, the end of the input and "q" end it; what was answered stays. A number is one of the labels that there are,
+    other text a new one.
+    """
+    from fairagent.labeling.labeler import LabelAsking
+
+    asking, done = LabelAsking(site, dimension, file), 0
+    with status(hidden=hidden):
+        labels, wanted = asking.questions(count)
+    if not wanted:
+        echo(f"no document lacks a label of {dimension!r}")
+        return
+    with going_on(f"every answer is in {file}"):
+        for number, (document, helpful) in enumerate(wanted, start=1):
+            about = f"{document.id}  ({helpful.why})\n{document.title}\n{document.text[:SHOWN]}"
+            echo(f"\n{number} of {len(wanted)}  {about}")
+            choices = "".join(f"{place} {label}, " for place, label in enumerate(labels, start=1))
+            echo(f"{dimension}: {choices}another label, Enter to skip, q to end")
+            try:
+                reply = answer("> ").strip()
+            except EOFError:
+                break
+            if reply == "q":
+                break
+            if not reply:
+                continue
+            label = labels[int(reply) - 1] if reply.isdecimal() and 0 < int(reply) <= len(labels) else reply
+            try:
+                asking.answer(document, label)
+            except UsageError as error:
+                echo(f"not written: {error}")
+                continue
+            if label not in labels:
+                labels.append(label)
+            done += 1
+    echo(f"{counted(done, 'answer')} in {file}; next: fairagent label --examples {file}")

@@ -1,8 +1,7 @@
-"""Options that several commands share, and the settings that they add up to.
+"""Options that commands share, the settings that they add up to, and where commands print.
 
-Where the commands print: results to standard output, progress and complaints to standard error.
-
-What a command is doing, as one line on a terminal's standard error that is gone when it is done.
+Results go to standard output, progress and complaints to standard error: on a terminal a line that is gone when the
+work is done, elsewhere a line every ten seconds.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import timedelta
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
@@ -24,94 +24,152 @@ import typer
 
 from fairagent.errors import UsageError
 from fairagent.report import text as consoles
-from fairagent.settings import Settings, load_settings, merge, nested, parse_yaml
+from fairagent.settings import SearchOptions, Settings, load_settings, merge, nested, parse_yaml
 from fairagent.settings.parts import SLOTS, described
-from fairagent.storage.log_lines import log_as_json
+from fairagent.storage.telemetry import log_as_json
 from fairagent.storage.threads import listening
-from fairagent.types.clean import in_one_line, printable
+from fairagent.types.clean import in_line, in_one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from fairagent.cli.telling import Asking
     from fairagent.collection import Collection
+    from fairagent.llm.prompts import Calls
     from fairagent.retrieve.site import Site
+    from fairagent.settings.models import Price
     from fairagent.types import Query
 
-
+T = TypeVar("T")
 DEFAULT_SETTINGS = Path("fairagent.yaml")
 NARROWEST = 40
 """Characters of a line that tables are set for where a terminal has fewer."""
-LOGGERS = ("fairagent", "openai")
-"""Those that tell of requests to models."""
+PARTIAL = 7
+"""The exit code of what was done in part: topics failed, an answer was cut off, passages were left out."""
+EVERY = 10.0
+"""Seconds between two lines about the progress of work, where no terminal is."""
 
-CollectionFile = Annotated[
-    Path | None, typer.Option("--collection", "-c", metavar="FILE", help="The collection's settings file.")
-]
-IndexFolder = Annotated[
-    Path | None, typer.Option("--index", metavar="DIR", help="The index's folder. (default: indexes/NAME)")
-]
+
+def option(name: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """An option of a command; `name` may hold several, parted by spaces."""
+    return typer.Option(*name.split(), metavar=metavar, help=help, **more)
+
+
+CollectionFile = Annotated[Path | None, option("--collection -c", "The collection's settings file.", "FILE")]
+IndexFolder = Annotated[Path | None, option("--index", "The index's folder. (default: indexes/NAME)", "DIR")]
 SettingsFile = Annotated[
-    Path | None,
-    typer.Option("--settings", metavar="FILE", help=f"A settings file. (default: {DEFAULT_SETTINGS}, if it is there)"),
+    Path | None, option("--settings", f"A settings file. (default: {DEFAULT_SETTINGS}, if it is there)", "FILE")
 ]
 Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. rerank.kind=fused; may be repeated."),
+    list[str] | None, option("--set", "A setting, e.g. rerank.kind=fused; may be repeated.", "KEY=VALUE")
 ]
 Target = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--target",
-        metavar="KIND",
-        help="What each group should get: uniform, corpus, estimated ..., or shares, '{gender: {a: 0.5, b: 0.5}}'. "
+        "What each group should get: uniform, corpus, estimated ..., or shares, '{gender: {a: 0.5, b: 0.5}}'. "
         "(default: the collection's)",
+        "KIND",
     ),
 ]
+Dimensions = Annotated[
+    list[str] | None, option("--dimension", "A dimension to be fair in; may be repeated. (default: all)", "NAME")
+]
 LogPrompts = Annotated[
-    bool, typer.Option("--log-prompts", help="Log to standard error, including the prompts sent (never the key).")
+    bool, option("--log-prompts", "Log to standard error, including the prompts sent (never the key).")
 ]
 TranscriptFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--transcript",
-        metavar="FILE",
-        help="Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
+        "Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
+        "FILE",
     ),
 ]
 Details = Annotated[
-    bool,
-    typer.Option("--details", help="Also print intervals, tests, and all other tables (results.txt has them too)."),
+    bool, option("--details", "Also print intervals, tests, and all other tables (results.txt has them too).")
 ]
 LogFormat = Annotated[
     Literal["text", "json"],
-    typer.Option("--log-format", help="json: log lines on standard error are JSON, one for each request, too."),
+    option("--log-format", "json: log lines on standard error are JSON, one for each request, too."),
 ]
-LogTexts = Annotated[
-    bool,
-    typer.Option("--log-texts", help="Messages of faults in JSON log lines, too, which may quote queries."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-
-T = TypeVar("T")
+LogTexts = Annotated[bool, option("--log-texts", "Messages of faults in JSON log lines, too, which may quote queries.")]
+AsJson = Annotated[bool, option("--json", "Print one JSON object instead of text.")]
 
 
 @dataclass(frozen=True)
-class SiteOptions:
-    """What is opened, under which settings, and what is shown of the calls of models."""
+class SettingsOptions:
+    """Where settings come from."""
+
+    settings: SettingsFile = None
+    assignments: Assignments = None
+
+    def chosen(self, **more: Any) -> Settings:
+        """The settings of a call, with `more` of the command's own; SettingsError names every fault."""
+        return settings_of(self.settings, self.assignments, **more)
+
+
+@dataclass(frozen=True)
+class CollectionOptions(SettingsOptions):
+    """Which collection and index, under which settings."""
 
     collection: CollectionFile = None
     index: IndexFolder = None
-    settings: SettingsFile = None
-    assignments: Assignments = None
+
+    def chosen(self, **more: Any) -> Settings:
+        """As of `SettingsOptions`, with the collection and the index."""
+        return super().chosen(collection=self.collection, index=self.index, **more)
+
+
+@dataclass(frozen=True)
+class SiteOptions(CollectionOptions):
+    """The same, and what is shown of the calls of models."""
+
     log_prompts: LogPrompts = False
     transcript: TranscriptFile = None
 
     def chosen(self, **more: Any) -> Settings:
-        """The settings, with `more` of the command's own; see `settings_of`. Turns logs on where they are asked for."""
-        about = {"collection": self.collection, "index": self.index, "model": logged(self.log_prompts)}
-        return settings_of(self.settings, self.assignments, **about, **more)
+        """As of `CollectionOptions`; turns logs on where `--log-prompts` asks for them."""
+        return super().chosen(model=logged(self.log_prompts), **more)
+
+
+def meaning(name: str) -> str:
+    """What a field of `SearchOptions` means, in one line."""
+    return str(SearchOptions.model_fields[name].description)
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """What one search asks for: one option for each field of `SearchOptions`."""
+
+    n: Annotated[int | None, option("--n", f"{meaning('n')} (default: 20)", "N")] = None
+    fairness: Annotated[float | None, option("--fairness", meaning("fairness"), "PRICE")] = None
+    keep: Annotated[float | None, option("--keep", meaning("keep"), "SHARE")] = None
+    gap: Annotated[float | None, option("--gap", meaning("gap"), "GAP")] = None
+    unknown: Annotated[str | None, option("--unknown", meaning("unknown"), "SHARE")] = None
+    shares: Annotated[
+        str | None, option("--shares", f"{meaning('shares')} E.g. '{{gender: {{a: 0.5, b: 0.5}}}}'.", "YAML")
+    ] = None
+    where: Annotated[list[str] | None, option("--where", f"May be repeated: {meaning('where')}", "COLUMN=VALUE")] = None
+
+    @property
+    def requested(self) -> SearchOptions:
+        """The options of a call; SettingsError for what cannot be, UsageError for a --where that is no COLUMN=VALUE.
+
+        >>> ListOptions(n=5, unknown="0.1", where=["city=Oslo", "city=Rome"]).requested.given
+        {'n': 5, 'unknown': 0.1, 'where': {'city': ('Oslo', 'Rome')}}
+        """
+        where: dict[str, list[str]] = {}
+        for one in self.where or ():
+            column, equals, value = one.partition("=")
+            if not equals or not column.strip():
+                raise UsageError(f"--where {one}: expected COLUMN=VALUE, e.g. --where city=Oslo")
+            where.setdefault(column.strip(), []).append(value)
+        values = {name: getattr(self, name) for name in ("n", "fairness", "keep", "gap")}
+        for name in ("unknown", "shares"):
+            text = getattr(self, name)
+            values[name] = None if text is None else parse_yaml(text, f"--{name}")
+        return SearchOptions.of({**values, "where": where or None})
 
 
 def spread(command: Callable[..., T]) -> Callable[..., T]:
@@ -164,6 +222,14 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
     return merge(*layers, {name: value for name, value in given.items() if value is not None})
 
 
+def settings_of(file: Path | None, assignments: Sequence[str] | None, **options: Any) -> Settings:
+    """The settings of a call: options over --set over FAIRAGENT_... variables over the file over the defaults.
+
+    Raises SettingsError naming every fault.
+    """
+    return load_settings(settings_file(file), overrides(assignments, **options))
+
+
 def target_of(text: str | None) -> Any:
     """What `--target` sets, a target in its long form; None where it is not given. Raises SettingsError for no YAML.
 
@@ -188,17 +254,9 @@ def logged(wanted: bool) -> dict[str, bool] | None:
     handler = logging.StreamHandler()
     handler.addFilter(in_one_line)
     logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", handlers=[handler])
-    for name in LOGGERS:
+    for name in ("fairagent", "openai"):
         logging.getLogger(name).setLevel(logging.DEBUG)
     return {"log_prompts": True}
-
-
-def settings_of(file: Path | None, assignments: Sequence[str] | None, **options: Any) -> Settings:
-    """The settings of a call: options over --set over FAIRAGENT_... variables over the file over the defaults.
-
-    Raises SettingsError naming every fault.
-    """
-    return load_settings(settings_file(file), overrides(assignments, **options))
 
 
 def console() -> Console:
@@ -209,11 +267,6 @@ def console() -> Console:
 def error_console() -> Console:
     """Standard error."""
     return consoles.console(stderr=True)
-
-
-def error_line(text: str) -> None:
-    """Print one line on standard error."""
-    echo(text, err=True)
 
 
 def echo(text: str, end: str = "\n", err: bool = False) -> None:
@@ -228,52 +281,81 @@ def terminal_width() -> int:
 
 def print_page(text: str) -> None:
     """Print lines of text on standard output, those longer than the terminal broken; alarms ("! ...") are red."""
-    out, width = console(), terminal_width()
+    out = console()
+    wrapper = textwrap.TextWrapper(
+        terminal_width(), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
     for line in text.splitlines():
-        for part in textwrap.wrap(
-            line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-        ) or [""]:
+        for part in wrapper.wrap(line) or [""]:
             out.print(part, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
 
 
-def progress_bar() -> Progress:
-    """A bar with counts and times that disappears when it is done; where no terminal is, a line every ten seconds."""
-    from rich import progress
-
-    from fairagent.cli.telling import ToldProgress
-
-    terminal = error_console()
-    if not terminal.is_terminal:
-        return ToldProgress(error_line)
-    columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn()
-    times = progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
-    return progress.Progress(*columns, *times, console=terminal, transient=True)
-
-
-def announce_calls(askings: Iterable[Asking]) -> None:
-    """Print on standard error what a command may ask a model before it does; nothing where it asks none."""
-    from fairagent.cli.telling import ahead
-
-    if line := ahead(askings):
-        error_console().print(line, soft_wrap=True)
-
-
-def announce_search(site: Site, query: Query, answers: bool = False) -> None:
-    """The same of one search, or answer."""
-    from fairagent.cli.telling import of_calls
-    from fairagent.search.pipeline import most_calls
-
-    announce_calls(of_calls(most_calls(site.collection, site.settings, [query.text], answers), site.settings.prices))
+def report_lines(lines: Callable[[], Iterable[str]], wait: Callable[[float], bool]) -> None:
+    """Print `lines` on standard error, with the time gone by, every ten seconds until `wait` returns True."""
+    seconds = 0.0
+    while not wait(EVERY):
+        seconds += EVERY
+        for line in lines():
+            echo(f"{in_line(line)} ({timedelta(seconds=round(seconds))})", err=True)
 
 
 @contextmanager
-def going_on(how: str) -> Iterator[None]:
-    """Note `how` to go on for whoever interrupts the block."""
+def reporting(lines: Callable[[], Iterable[str]]) -> Iterator[None]:
+    """The same beside the work inside the block, in a thread."""
+    ended = threading.Event()
+    thread = threading.Thread(target=report_lines, args=(lines, ended.wait), daemon=True)
+    thread.start()
     try:
         yield
-    except KeyboardInterrupt as interrupted:
-        interrupted.add_note(how)
-        raise
+    finally:
+        ended.set()
+        thread.join()
+
+
+def undone(bar: Progress) -> Iterator[str]:
+    """How far each thing is that is not done: `evaluating first: 12 of 160`."""
+    for task in bar.tasks:
+        if task.total is None or task.completed < task.total:
+            of = "" if task.total is None else f" of {task.total:,.0f}"
+            yield f"{task.description}: {task.completed:,.0f}{of}"
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A bar with counts and times that disappears when it is done; where no terminal is, a line every ten seconds."""
+    from rich import progress
+
+    terminal = error_console()
+    if not terminal.is_terminal:
+        bar = progress.Progress(console=terminal, disable=True)
+        with reporting(lambda: undone(bar)):
+            yield bar
+        return
+    columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn()
+    times = progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    with progress.Progress(*columns, *times, console=terminal, transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def status(hidden: bool = False) -> Iterator[Callable[[], None]]:
+    """Show what is being done inside the block.
+
+    Yields what ends it earlier, to be called before anything is printed inside the block. Where standard error is no
+    terminal it is a line every ten seconds. Nothing is shown where it is to be `hidden`: a log is written there.
+    """
+    if hidden:
+        yield lambda: None
+    elif not sys.stderr.isatty():
+        current = ["starting"]
+        with listening(current.append), reporting(lambda: [f"{current[-1]} ..."]):
+            yield lambda: None
+    else:
+        from rich.text import Text
+
+        shown = error_console().status("starting ...")
+        with shown, listening(lambda what: shown.update(Text(f"{what} ..."))):
+            yield shown.stop
 
 
 def build_progress(bar: Progress, collection: Collection) -> Callable[[str, int], None]:
@@ -291,45 +373,47 @@ def build_progress(bar: Progress, collection: Collection) -> Callable[[str, int]
 
 
 @contextmanager
-def status(hidden: bool = False, patience: float = 1.0) -> Iterator[Callable[[], None]]:
-    """Show what is being done inside the block, once that takes longer than `patience` (seconds).
-
-    Yields what ends it earlier, to be called before anything is printed inside the block. Where standard error is no
-    terminal it is a line every ten seconds. Nothing is shown where it is to be `hidden`: a log is written there.
-    """
-    if hidden:
-        yield lambda: None
-        return
-    if not sys.stderr.isatty():
-        from fairagent.cli.telling import telling
-
-        said = ["starting"]
-        with listening(said.append), telling(lambda: [f"{said[-1]} ..."], error_line):
-            yield lambda: None
-        return
-    from rich.live import Live
-    from rich.spinner import Spinner
-    from rich.text import Text
-
-    def drawn(what: str) -> Spinner:
-        return Spinner("dots", Text(f"{what} ...", no_wrap=True, overflow="ellipsis"))
-
-    def say(what: str) -> None:
-        # At once: what comes next may keep every other thread waiting, as the start of Java does.
-        live.update(drawn(what), refresh=live.is_started)
-
-    def end() -> None:
-        timer.cancel()
-        timer.join()
-        live.stop()
-
-    # Results stay on standard output, wherever that leads.
-    live = Live(drawn("starting"), console=error_console(), transient=True, redirect_stdout=False)
-    timer = threading.Timer(patience, live.start, [True])
-    timer.daemon = True
-    timer.start()
+def going_on(how: str) -> Iterator[None]:
+    """Note `how` to go on for whoever interrupts the block."""
     try:
-        with listening(say):
-            yield end
-    finally:
-        end()
+        yield
+    except KeyboardInterrupt as interrupted:
+        interrupted.add_note(how)
+        raise
+
+
+Requests = tuple[str, int, float | None]
+"""A model, how often it is called at most, and the dollars of that; None where its price is not known."""
+
+
+def requests_of(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator[Requests]:
+    """Those of one search or answer."""
+    for one in calls:
+        price = prices.get(one.model.name)
+        yield one.model.name, one.calls, price.dollars(one.input_tokens, one.output_tokens) if price else None
+
+
+def announce_calls(requests: Iterable[Requests]) -> None:
+    """Print on standard error what a command may ask a model before it does; nothing where it asks none."""
+    counts: dict[str, int] = {}
+    costs: dict[str, list[float | None]] = {}
+    for model, calls, dollars in requests:
+        if calls:
+            counts[model] = counts.get(model, 0) + calls
+            costs.setdefault(model, []).append(dollars)
+    parts = []
+    for model, calls in counts.items():
+        known = [one for one in costs[model] if one is not None]
+        price = f"${sum(known):.4f} at most" if len(known) == len(costs[model]) else "price unknown"
+        times = "once" if calls == 1 else f"{calls:,} times"
+        parts.append(f"{in_line(model) or 'a model'} {times} ({price})")
+    if parts:
+        error_console().print(f"may ask {' and '.join(parts)}", soft_wrap=True)
+
+
+def announce_search(site: Site, query: Query, answers: bool = False) -> None:
+    """The same of one search, or answer."""
+    from fairagent.search.pipeline import most_calls
+
+    calls = most_calls(site.collection, site.settings, [query.text], answers)
+    announce_calls(requests_of(calls, site.settings.prices))

@@ -1,4 +1,4 @@
-"""`fairagent search`: a fair ranking, the exposure of the groups, and the steps that led to it."""
+"""`fairagent search`: a fair ranking and how it came about; `fairagent answer`: an answer from its hits."""
 
 from __future__ import annotations
 
@@ -8,31 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import console, echo, status
-from fairagent.cli.search_options import ListOptions
+from fairagent.cli.options import console, echo, option, status
 from fairagent.errors import UsageError
 from fairagent.settings.faults import no_such
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fairagent.collection import Collection
-    from fairagent.types import Query, SearchResult
+    from fairagent.retrieve.site import Site
+    from fairagent.types import AnswerResult, Query, SearchResult
 
-
-Topic = Annotated[
-    str | None,
-    typer.Option("--topic", metavar="ID", help="A topic of the collection, with its query or yours."),
-]
-Dimensions = Annotated[
-    list[str] | None,
-    typer.Option("--dimension", metavar="NAME", help="A dimension to be fair in; may be repeated. (default: all)"),
-]
-
+Topic = Annotated[str | None, option("--topic", "A topic of the collection, with its query or yours.", "ID")]
 Stochastic = Annotated[
     float | None,
-    typer.Option(
+    option(
         "--stochastic",
-        metavar="ALPHA",
-        help="Draw the ranking at random: 0 is any order, 8 nearly the best. (another draw: --set sampling.seed=1)",
+        "Draw the ranking at random: 0 is any order, 8 nearly the best. (another draw: --set sampling.seed=1)",
+        "ALPHA",
     ),
 ]
 
@@ -42,8 +35,8 @@ def search(
     query: Annotated[str | None, typer.Argument(help="What to search for.", show_default=False)] = None,
     topic: Topic = None,
     *,
-    listed: ListOptions,
-    dimension: Dimensions = None,
+    listed: options.ListOptions,
+    dimension: options.Dimensions = None,
     target: options.Target = None,
     stochastic: Stochastic = None,
     of: options.SiteOptions,
@@ -60,7 +53,7 @@ def search(
     from fairagent.report.record import result_record, to_json
     from fairagent.search.pipeline import build, open_live, with_settings
 
-    asked_for = listed.asked
+    requested = listed.requested
     chosen = of.chosen(
         dimensions=dimension or None,
         target=options.target_of(target),
@@ -70,15 +63,15 @@ def search(
     with status(hidden=of.log_prompts):
         live = open_live(settings=chosen)
         site = live.now()
-        asked = query_of(query, topic, site.collection)
-    under = asked_for.over(site.settings, site.collection.groups.dimensions)
-    options.announce_search(with_settings(site, under), asked)
+        question = query_of(query, topic, site.collection)
+    under = requested.over(site.settings, site.collection.groups.dimensions)
+    options.announce_search(with_settings(site, under), question)
     with status(hidden=of.log_prompts), closing(live), transcript_in(of.transcript):
-        result = live.use(lambda site: build(site).search(asked, **asked_for.given))
+        result = live.use(lambda site: build(site).search(question, **requested.given))
     if as_json:
         echo(to_json(result_record(result)))
-        return
-    _print(result, asked_for.n or chosen.n)
+    else:
+        print_result(result, requested.n or chosen.n)
 
 
 def check_query(query: str | None, topic: str | None) -> None:
@@ -100,18 +93,19 @@ def query_of(text: str | None, topic: str | None, collection: Collection) -> Que
     return Query(text or collection.topics[topic].query, topic)
 
 
-def _print(result: SearchResult, n: int) -> None:
+def print_result(result: SearchResult, n: int) -> None:
+    """Print a search of `n` documents: the verdict, the ranking, the exposure and the steps."""
     from fairagent.report.story import story
     from fairagent.report.text import exposure_table, hits_table, verdict_text
 
     out = console()
+    trace = result.trace
     if not result.hits:
-        kept = [note for note in result.trace.notes if note.startswith("where ")]
-        out.print(kept[0] if kept else "No hits: no word of the query occurs in the index.", markup=False)
+        notes = [note for note in trace.notes if note.startswith("where ")]
+        out.print(notes[0] if notes else "No hits: no word of the query occurs in the index.", markup=False)
         return
     if len(result.hits) < n:
         out.print(f"Only {len(result.hits)} of the {n} documents wanted have a word of the query.")
-    trace = result.trace
     if trace.exposures:
         out.print(verdict_text(trace.changes))
     out.print(hits_table(result.hits, trace.steps[0].ranking))
@@ -119,3 +113,88 @@ def _print(result: SearchResult, n: int) -> None:
         out.print(exposure_table(trace))
     out.print()
     out.print(story(trace))
+
+
+@options.spread
+def answer(
+    query: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
+    topic: Topic = None,
+    *,
+    listed: options.ListOptions,
+    dimension: options.Dimensions = None,
+    target: options.Target = None,
+    beside: Annotated[
+        bool, option("--beside", "Also show the documents and the answer of the engine alone, side by side.")
+    ] = False,
+    of: options.SiteOptions,
+    as_json: options.AsJson = False,
+) -> None:
+    """Search fairly, and answer from its hits.
+
+    Prints the answer with its numbered sources, the exposure of the groups in what was retrieved and in what the answer
+    rests on, and how it came about. Without more settings the answer is made of sentences of the documents;
+    `--set generate.kind=llm` has the language model write it, `--set filter.kind=fair` has it judge the documents
+    beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library. An answer that
+    was cut off is shown as far as it goes, and the exit code is 7.
+    """
+    from fairagent.llm.exchange import transcript as transcript_in
+    from fairagent.report.record import answer_record, to_json
+    from fairagent.report.story import comparison_table
+    from fairagent.search.pipeline import build, engine_alone, open_live, with_settings
+
+    requested = listed.requested
+    chosen = of.chosen(dimensions=dimension or None, target=options.target_of(target))
+    check_query(query, topic)
+    out = console()
+    streams = out.is_terminal and not (beside or as_json)
+    with status(hidden=of.log_prompts):
+        live = open_live(settings=chosen)
+        site = live.now()
+        name, question = site.collection.name, query_of(query, topic, site.collection)
+    under = requested.over(site.settings, site.collection.groups.dimensions)
+    options.announce_search(with_settings(site, under), question, answers=True)
+    with status(hidden=of.log_prompts) as end_status, closing(live), transcript_in(of.transcript):
+
+        def write(piece: str) -> None:
+            end_status()
+            echo(piece, end="")
+
+        def answers(site: Site) -> list[AnswerResult]:
+            # The engine alone has no dial.
+            alone = requested.model_copy(update={"fairness": None, "keep": None, "gap": None})
+            plain = [engine_alone(site).answer(question, **alone.given)] if beside else []
+            return [*plain, build(site).answer(question, write if streams else None, **requested.given)]
+
+        results = live.use(answers)
+    if as_json and beside:
+        plain, fair = map(answer_record, results)
+        echo(to_json({"collection": name, "plain": plain, "fair": fair}))
+    elif as_json:
+        echo(results[0].to_json())
+    elif beside:
+        out.print(comparison_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
+    else:
+        # A second pass is not heard while it is written: what stands there then is the first answer.
+        if streams and results[0].revised:
+            out.print("\n\nRevised, since its citations missed the target:")
+        print_answer(results[0], out, streams and bool(results[0].answer.text) and not results[0].revised)
+    if any(result.answer.truncated for result in results):
+        raise typer.Exit(options.PARTIAL)
+
+
+def print_answer(result: AnswerResult, out: Console, written: bool) -> None:
+    """Print an answer and all that belongs to it; the text itself only where it was not `written` before."""
+    from fairagent.report.story import CUT_OFF, answer_body, answer_story, sources_table
+    from fairagent.report.text import ExposureBars, verdict_text
+
+    out.print((CUT_OFF if result.answer.truncated else "") if written else answer_body(result))
+    out.print()
+    if result.search.trace.exposures:
+        out.print(verdict_text(result.search.trace.changes))
+    if result.context:
+        out.print(sources_table(result))
+        if (rests := result.attribution) and rests.exposures:
+            pairs = tuple(zip(rests.retrieved, rests.exposures, strict=True))
+            out.print(ExposureBars(("retrieved", rests.called), pairs, result.search.trace))
+            out.print()
+    out.print(answer_story(result))

@@ -1,67 +1,58 @@
-"""`fairagent serve`: the studio, a page in the browser to search with, and its API."""
+"""`fairagent serve`: the studio and its API; `fairagent mcp`: search as tools for agents."""
 
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from fairagent.cli import options
-from fairagent.cli.options import echo
+from fairagent.cli.options import echo, option
 from fairagent.settings.tree import TOKEN
 from fairagent.storage.packages import expect_installed
 
-PORT = 8765
 
-
+@options.spread
 def serve(
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any free one.")] = PORT,
+    port: Annotated[int, option("--port", "The port; 0 is any free one.", min=0, max=65535)] = 8765,
     host: Annotated[
-        str,
-        typer.Option("--host", metavar="ADDRESS", help="The address to listen at; 0.0.0.0: all of this machine."),
+        str, option("--host", "The address to listen at; 0.0.0.0: all of this machine.", "ADDRESS")
     ] = "127.0.0.1",
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--allow-host",
-            metavar="NAME",
-            help="A name that browsers and programs may call the server by, e.g. that of a proxy; may be repeated.",
+            "A name that browsers and programs may call the server by, e.g. that of a proxy; may be repeated.",
+            "NAME",
         ),
     ] = None,
     token: Annotated[
         bool,
-        typer.Option(
-            "--token/--no-token", help="Whether a token is needed: that of FAIRAGENT_TOKEN, else a new one each start."
-        ),
+        option("--token/--no-token", "Whether a token is needed: that of FAIRAGENT_TOKEN, else a new one each start."),
     ] = True,
     tokens: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--tokens",
-            metavar="FILE",
-            help="Who may ask in the place of one token: JSON lines of `name`, `sha256` (of the token) and `budget`.",
+            "Who may ask in the place of one token: JSON lines of `name`, `sha256` (of the token) and `budget`.",
+            "FILE",
         ),
     ] = None,
     metrics_open: Annotated[
-        bool, typer.Option("--metrics-open", help="Let anybody who reaches the server read /metrics, without a token.")
+        bool, option("--metrics-open", "Let anybody who reaches the server read /metrics, without a token.")
     ] = False,
     log_format: options.LogFormat = "text",
     log_texts: options.LogTexts = False,
-    runs: Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of run folders.")] = Path("runs"),
+    runs: Annotated[Path, option("--runs", "The folder of run folders.", "DIR")] = Path("runs"),
     prompts: Annotated[
         Path | None,
-        typer.Option(
-            "--prompts",
-            metavar="DIR",
-            help="The folder for edited templates. (default: the settings', else my-prompts)",
-        ),
+        option("--prompts", "The folder for edited templates. (default: the settings', else my-prompts)", "DIR"),
     ] = None,
-    collection: options.CollectionFile = None,
-    index: options.IndexFolder = None,
-    settings: options.SettingsFile = None,
-    assignments: options.Assignments = None,
+    *,
+    of: options.CollectionOptions,
 ) -> None:
     """Open the studio: search in the browser, and see how a ranking becomes fair.
 
@@ -75,6 +66,42 @@ def serve(
     from fairagent.studio.desk import Desk
     from fairagent.studio.serving import Serving, serve
 
-    called = options.overrides(assignments, collection=collection, index=index)
+    called = options.overrides(of.assignments, collection=of.collection, index=of.index)
     serving = Serving(host, port, tuple(allow_host or ()), tokens, token, os.environ.get(TOKEN, ""), metrics_open)
-    serve(lambda: Desk(options.settings_file(settings), called), serving, runs, prompts, echo)
+    serve(lambda: Desk(options.settings_file(of.settings), called), serving, runs, prompts, echo)
+
+
+@options.spread
+def mcp(
+    of: options.CollectionOptions, log_format: options.LogFormat = "text", log_texts: options.LogTexts = False
+) -> None:
+    """Serve the tools search, answer and exposure to another agent, over the Model Context Protocol.
+
+    It reads standard input and writes standard output; the agent that starts it ends it, by closing standard input or
+    by a signal. All calls together share the settings' budget, and none can choose files or servers.
+    """
+    expect_installed("mcp", "fairagent mcp")
+    options.logged_as(log_format, log_texts)
+    from fairagent.studio.desk import Desk
+    from fairagent.studio.lanes import Lanes
+    from fairagent.studio.tools import mcp_server
+
+    called = options.overrides(of.assignments, collection=of.collection, index=of.index)
+    with closing(Desk(options.settings_file(of.settings), called)) as desk:
+        desk.warm()
+        # In a thread that nobody waits for, as those are that it starts: the one that reads standard input waits until
+        # that ends, and would keep the process after a signal.
+        ended: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                ended.set_result(mcp_server(desk, Lanes()).run())
+            except BaseException as error:
+                ended.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        try:
+            ended.result()
+        except* BrokenPipeError:
+            # The other agent read no more, and has left.
+            pass

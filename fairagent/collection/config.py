@@ -12,12 +12,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fairagent.collection.records import template_fields
-from fairagent.collection.row_ids import CONTENT, ROW
 from fairagent.settings import Label, Section, Target
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import plain_name
 from fairagent.types import UNKNOWN, Document
 
+ROW = "@row"
+"""The `id` of rows that go by their numbers, from 1."""
+CONTENT = "@content"
+"""The `id` of rows that go by a digest of what they hold."""
 START = "@start"
 """The field in a passage's `extra` that says at which character of its document's text it starts."""
 
@@ -79,10 +82,6 @@ def joined(parts: Iterable[Document]) -> str:
 
     White space between passages may differ, and of a text that repeats itself word for word for longer than a passage
     some repetitions may be missing: the splitter does not say where its passages stand.
-
-    >>> text = " ".join(f"Here is number {n}." for n in range(30))
-    >>> joined(passages([Document("d", text)], Chunks(tokens=16, overlap=6))) == text
-    True
     """
     text = ""
     for part in parts:

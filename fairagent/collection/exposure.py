@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import numpy as np
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from fairagent import measures
 from fairagent.collection import Collection, Target
-from fairagent.collection.label_errors import under_error
-from fairagent.collection.target_choice import make_targets
-from fairagent.collection.targets import ESTIMATE_FROM
+from fairagent.collection.labels import under_error
+from fairagent.collection.targets import ESTIMATE_FROM, make_targets
 from fairagent.errors import UsageError
 from fairagent.measures import Discount, group_exposure, parse_discount
 from fairagent.measures.objective import GapColumns, GapTarget, gap_rows
@@ -23,34 +22,6 @@ from fairagent.types.change import seen_change
 
 Rows = tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]
 """Memberships (n, 1 + g) a dimension; and which documents (n,) can have a label, None where nothing declares it."""
-
-
-class GroupCache:
-    """The groups of documents that were looked up."""
-
-    def __init__(self) -> None:
-        self._place: dict[str, int] = {}
-        self._rows: Rows = (), ()
-
-    def rows(self, ids: Sequence[str]) -> Rows | None:
-        """The rows of these documents; None where one was not looked up."""
-        try:
-            places = np.array([self._place[id] for id in ids], dtype=np.intp)
-        except KeyError:
-            return None
-        memberships, types = self._rows
-        return tuple(one[places] for one in memberships), tuple(one if one is None else one[places] for one in types)
-
-    def add(self, ids: Sequence[str], meter: ExposureMeter) -> None:
-        """Look up those of these documents that were not."""
-        new = [id for id in ids if id not in self._place]
-        rows, types = meter.looked_up(new)
-        if self._place:
-            rows = tuple(np.vstack(pair) for pair in zip(self._rows[0], rows, strict=True))
-            pairs = zip(self._rows[1], types, strict=True)
-            types = tuple(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs)
-        self._place |= dict(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))
-        self._rows = rows, types
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +61,7 @@ class ExposureMeter:
     Documents without a label are left out of the shares and reported separately; so are those with `synthetic_ids`,
     which are none of the collection's. `unlabeled` is what they should get (empty: they are ignored), `divergence` a
     name of `TERMS`: `fairagent.measures.objective` says how these make the gap. `cache` has the groups of documents
-    that are measured often.
+    that are measured often: a row, and whether there can be a label, for each dimension.
     """
 
     collection: Collection
@@ -101,7 +72,7 @@ class ExposureMeter:
     divergence: str
     synthetic_ids: frozenset[str] = frozenset()
     importance: tuple[float, ...] = ()
-    cache: GroupCache | None = None
+    cache: dict[str, tuple[tuple[FloatArray, bool | None], ...]] = field(default_factory=dict)
     unlabeled: tuple[UnlabeledTarget, ...] = ()
 
     @classmethod
@@ -164,29 +135,38 @@ class ExposureMeter:
         )
 
     def with_cached(self, ids: Sequence[str]) -> ExposureMeter:
-        """The meter that has looked up the groups of these documents, and takes them from there."""
-        cache = self.cache or GroupCache()
-        cache.add(ids, self)
-        return replace(self, cache=cache)
+        """The meter, which has looked up the groups of these documents now, and takes them from there."""
+        new = [id for id in ids if id not in self.cache]
+        rows, types = self._looked_up(new)
+        for place, id in enumerate(new):
+            pairs = zip(rows, types, strict=True)
+            self.cache[id] = tuple((of[place], None if typed is None else bool(typed[place])) for of, typed in pairs)
+        return self
 
     def _groups(self, ids: Sequence[str]) -> Rows:
-        cached = self.cache.rows(ids) if self.cache and not self.synthetic_ids else None
-        return cached or self.looked_up(ids)
+        if not ids or self.synthetic_ids or any(id not in self.cache for id in ids):
+            return self._looked_up(ids)
+        rows, types = list[FloatArray](), list[NDArray[np.bool_] | None]()
+        for place in range(len(self.targets)):
+            of_all, typed = zip(*(self.cache[id][place] for id in ids), strict=True)
+            rows.append(np.array(of_all))
+            types.append(None if None in typed else np.array(typed, np.bool_))
+        return tuple(rows), tuple(types)
 
-    def looked_up(self, ids: Sequence[str]) -> Rows:
+    def _looked_up(self, ids: Sequence[str]) -> Rows:
         """From the collection; documents with `synthetic_ids` are unknown, and cannot have a label."""
         groups, rows, types = self.collection.groups, list[FloatArray](), list[NDArray[np.bool_] | None]()
-        own = np.array([id not in self.synthetic_ids for id in ids], dtype=np.bool_)
-        theirs = list(compress(ids, own))
+        real = np.array([id not in self.synthetic_ids for id in ids], dtype=np.bool_)
+        real_ids = list(compress(ids, real))
         for target in self.targets:
             of_all = np.zeros((len(ids), 1 + len(target.labels)))
             of_all[:, 0] = 1
-            of_all[own] = groups.memberships(target.dimension, theirs, self.topic)
+            of_all[real] = groups.memberships(target.dimension, real_ids, self.topic)
             rows.append(of_all)
-            of_type = groups.of_type(target.dimension, theirs, self.topic)
+            of_type = groups.of_type(target.dimension, real_ids, self.topic)
             if of_type is not None:
                 typed = np.zeros(len(ids), dtype=np.bool_)
-                typed[own] = of_type
+                typed[real] = of_type
                 of_type = typed
             types.append(of_type)
         return tuple(rows), tuple(types)
@@ -199,16 +179,12 @@ class ExposureMeter:
     def measure_served(self, ranking: Ranking) -> tuple[Exposure, ...]:
         """`measure`, with what label errors make of AWRF in dimensions whose labels were made."""
         top, exposures = ranking.top(self.n), self.measure(ranking)
-        made = self.collection.label_errors
-        if not made or not len(top):
-            return exposures
-        weights = self.discount(len(top))
-        return tuple(
-            replace(one, likely=under_error(self.collection, self.topic, target, top.ids, weights))
-            if target.dimension in made
-            else one
-            for one, target in zip(exposures, self.targets, strict=True)
-        )
+        likely = {
+            target.dimension: under_error(self.collection, self.topic, target, top.ids, self.discount(len(top)))
+            for target in self.targets
+            if target.dimension in self.collection.label_errors and len(top)
+        }
+        return tuple(replace(one, likely=likely.get(one.dimension)) for one in exposures)
 
     def weigh(self, ids: Sequence[str], weights: FloatArray) -> tuple[Exposure, ...]:
         """The exposure of every group in these documents, which count by `weights` (n,), 0 or more."""
@@ -216,25 +192,36 @@ class ExposureMeter:
 
     def exposures(self, columns: Sequence[FloatArray], weights: FloatArray) -> tuple[Exposure, ...]:
         """As `weigh`, of documents whose groups `columns` has, (n, u + g) a dimension."""
-        counts = self.importance or (1.0,) * len(self.targets)
-        measured = zip(self.targets, columns, self.aims(), counts, strict=True)
-        return tuple(
-            replace(self._exposure(target, rows, aim, weights), importance=count)
-            for target, rows, aim, count in measured
-        )
+        exposures = []
+        for target, rows, aim in zip(self.targets, columns, self._aims(), strict=True):
+            first = rows.shape[1] - len(target.labels)
+            shares = group_exposure(rows, weights)
+            none, known = shares[:first], shares[first:]
+            total = float(known.sum())
+            unlabeled = aim.unlabeled if aim.unlabeled.shape == (first,) else np.zeros(first)
+            gap = GapColumns([GapTarget(aim.target, unlabeled, aim.counts)], self.divergence)
+            exposure = Exposure(
+                dimension=target.dimension,
+                labels=target.labels,
+                shares=known / total if total > 0 else np.zeros(len(target.labels)),
+                target=target.shares,
+                unknown=float(none.sum()),
+                divergence=float(gap.gaps(gap_rows((known[None], none[None]))[0])),
+                unknown_target=float(unlabeled.sum()) if aim.counts else None,
+                importance=aim.importance,
+            )
+            exposures.append(exposure)
+        return tuple(exposures)
 
-    def aims(self) -> tuple[GapTarget, ...]:
+    def _aims(self) -> Iterator[GapTarget]:
         """What each dimension should get, by its importance."""
         counts = self.importance or (1.0,) * len(self.targets)
-        if not self.unlabeled:
-            return tuple(
-                GapTarget(target.shares, np.zeros(1), counts=False, importance=count)
-                for target, count in zip(self.targets, counts, strict=True)
-            )
-        return tuple(
-            GapTarget(target.shares, due.shares, due.counts, count)
-            for target, due, count in zip(self.targets, self.unlabeled, counts, strict=True)
-        )
+        for place, (target, count) in enumerate(zip(self.targets, counts, strict=True)):
+            if self.unlabeled:
+                due = self.unlabeled[place]
+                yield GapTarget(target.shares, due.shares, due.counts, count)
+            else:
+                yield GapTarget(target.shares, np.zeros(1), counts=False, importance=count)
 
     def due(self) -> tuple[FloatArray, ...]:
         """What each column of `columns` should get, (u + g,) a dimension; nan for the unlabeled where they are ignored.
@@ -245,28 +232,13 @@ class ExposureMeter:
             np.concatenate(
                 [aim.unlabeled if aim.counts else [np.nan], (1 - aim.unlabeled.sum() * aim.counts) * aim.target]
             )
-            for aim in self.aims()
+            for aim in self._aims()
         )
 
     def _shares(self, ranking: Ranking) -> list[FloatArray]:
         """The exposure of all groups, those without a label included, in the first `n` documents: (u + g,) each."""
         top = ranking.top(self.n)
         return [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
-
-    def _exposure(self, target: Target, rows: FloatArray, aim: GapTarget, weights: FloatArray) -> Exposure:
-        """What documents with these `rows` (n, u + g) give the groups."""
-        first = rows.shape[1] - len(target.labels)
-        shares = group_exposure(rows, weights)
-        if aim.unlabeled.shape != (first,):
-            aim = replace(aim, unlabeled=np.zeros(first))
-        unknown, known = float(shares[:first].sum()), float(shares[first:].sum())
-        of_known = shares[first:] / known if known > 0 else np.zeros(len(target.labels))
-        gap = GapColumns([replace(aim, importance=1.0)], self.divergence)
-        divergence = float(gap.gaps(gap_rows((shares[None, first:], shares[None, :first]))[0]))
-        due = float(aim.unlabeled.sum()) if aim.counts else None
-        return Exposure(
-            target.dimension, target.labels, of_known, target.shares, unknown, divergence, unknown_target=due
-        )
 
 
 def dimensions_of(collection: Collection, settings: Settings) -> tuple[str, ...]:

@@ -1,39 +1,45 @@
 """Records in whichever form a file has: lines of text, columns (Parquet), or a folder of Hugging Face's `datasets`.
 
-The number of a record of columns is that of its row there, from 1.
+The number of a record of columns is that of its row there, from 1. Rows may have no ids of their own: these are then
+made anew at each reading of what the row holds, so that a row that is taken out of the file changes the id of no other,
+but of one that had to make way for it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+import json
+import re
+from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from fairagent.collection.bounds import Bounds, bounded, error_text, plain_record
-from fairagent.collection.columns import BATCH, check_dataset, dataset_rows, parquet_rows, table_rows
-from fairagent.collection.config import RecordsFile
+from fairagent.collection.config import CONTENT, ROW, RecordsFile
 from fairagent.collection.records import (
+    LONGEST_ID,
     UTF8,
     Faults,
     Record,
     csv_records,
     json_records,
     lines,
+    listed,
     shown,
     tsv_records,
 )
-from fairagent.collection.row_ids import mended, own_ids, with_ids
-from fairagent.errors import DataError, FairAgentError, UsageError
+from fairagent.collection.rows import check_dataset, dataset_rows, parquet_rows
 from fairagent.storage.packages import expect_installed
-from fairagent.storage.readers import MOST_COLUMNS, Malformed, file_text, parse_json, too_many_columns
+from fairagent.storage.readers import Malformed, file_text, parse_json
+from fairagent.types.common import counted
 
 DATASET, SPLITS, ABOUT = "state.json", "dataset_dict.json", "dataset_info.json"
 """Files of a folder that `save_to_disk` wrote: of a dataset, of several splits, and of what its columns are."""
 READING_FAILS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, MemoryError)
 """What the readers of columns raise, beside their own errors, where a file is damaged or takes more than there is."""
-LARGEST_STATE = 1 << 24
-"""Bytes."""
+ROW_WARNING = (
+    "the ids are numbers of rows (`id: '@row'`): where a row is deleted, all rows after it get the id of another "
+    f"document, and judgments and labels by id name the wrong ones; `id: '{CONTENT}'` lets the others keep theirs"
+)
+_SPACE = re.compile(r"[\s\x00]+")
 
 
 def records(path: Path, fields: RecordsFile, faults: Faults) -> Iterator[tuple[int, Record]]:
@@ -43,8 +49,8 @@ def records(path: Path, fields: RecordsFile, faults: Faults) -> Iterator[tuple[i
     takes a second reading.
     """
     if fields.ids:
-        own = own_ids(_records(path, fields, Faults()), fields.id)
-        return mended(_records(path, fields, faults), fields.id, faults, own)
+        whole = whole_ids(_records(path, fields, Faults()), fields.id)
+        return mended(_records(path, fields, faults), fields.id, faults, whole)
     return with_ids(_records(path, fields, faults), fields.id)
 
 
@@ -97,66 +103,6 @@ def _dataset(path: Path) -> Iterator[Record]:
     return dataset_rows(load_from_disk(str(path)))
 
 
-def rows_of(source: Any, bounds: Bounds) -> Iterator[tuple[int, Record]]:
-    """The numbered rows of a table of pandas, polars, pyarrow or `datasets`, or of an iterable.
-
-    The tables' own methods are called, so none of these packages is imported. Rows of an iterable are mappings,
-    named tuples or dataclasses. Raises UsageError, with the number of the row, for anything else; DataError, with row
-    and column, for what is beyond the bounds, and for objects that raise when they are looked at.
-    """
-    for number, row in bounded(_table_rows(source), "row", bounds, source):
-        try:
-            record = plain_record(_mapping(row, number))
-        except FairAgentError:
-            raise
-        except Malformed as error:
-            raise DataError(f"row {number}: {error}") from None
-        except Exception as error:
-            raise DataError(f"row {number} cannot be read: {error_text(error)}") from None
-        yield number, record
-
-
-def _table_rows(source: Any) -> Iterable[Any]:
-    """The rows of a table of any kind, or the iterable itself; each kind is known by a method."""
-    try:
-        if hasattr(source, "to_pylist"):
-            return table_rows(source)
-        if hasattr(source, "iter_rows"):
-            return source.iter_rows(named=True)  # type: ignore[no-any-return]
-        if hasattr(source, "convert_dtypes"):
-            return _frame_rows(source)
-        if hasattr(source, "with_format") and hasattr(source, "features"):
-            return dataset_rows(source)
-        if isinstance(source, Iterable):
-            return source
-    except Exception as error:
-        raise DataError(f"a {type(source).__name__} cannot be read: {error_text(error)}") from None
-    name = type(source).__name__
-    raise UsageError(f"a {name} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
-
-
-def _frame_rows(source: Any) -> Iterator[Mapping[Any, Any]]:
-    """The rows of a DataFrame of pandas, whose categories are written out a batch at a time."""
-    if len(source.columns) > MOST_COLUMNS:
-        raise Malformed(too_many_columns(len(source.columns)))
-    # Whole numbers beside empty cells are no fractions, and an empty cell is None.
-    frame = source.convert_dtypes()
-    for start in range(0, len(frame), BATCH):
-        part = frame.iloc[start : start + BATCH].astype(object)
-        yield from part.where(part.notna(), None).to_dict("records")
-
-
-def _mapping(row: Any, number: int) -> Mapping[str, Any]:
-    if isinstance(row, Mapping):
-        return row
-    if hasattr(row, "_asdict"):
-        return dict(row._asdict())
-    if dataclasses.is_dataclass(row):
-        return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
-    name = type(row).__name__
-    raise UsageError(f"row {number} is a {name} ({shown(row)}); expected a dict, a named tuple or a dataclass")
-
-
 def count_records(path: Path, fields: RecordsFile) -> int:
     """About how many records the file holds; 0 where that takes reading it."""
     form = form_of(path, fields.format)
@@ -190,7 +136,79 @@ def files_of(path: Path) -> list[Path]:
     if not is_dataset(path):
         return [path]
     try:
-        state = parse_json(file_text(path / DATASET, LARGEST_STATE))
+        state = parse_json(file_text(path / DATASET, 1 << 24))
         return [*(path / str(file["filename"]) for file in state["_data_files"]), path / ABOUT]
     except (Malformed, KeyError, TypeError):
         return [path / DATASET]
+
+
+def plain_id(value: object) -> str:
+    """What a cell has for an id, as a TREC file can hold it; "" where that is nothing.
+
+    White space goes at the ends and is `_` within; a whole number that was read as a fraction is whole again.
+
+    >>> [plain_id(value) for value in (" a b ", 7, 7.0, None, True, " ")]
+    ['a_b', '7', '7', '', '', '']
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    id = _SPACE.sub("_", str(value).strip())
+    if len(id.encode("utf-8", "surrogatepass")) <= LONGEST_ID:
+        return id
+    start = id.encode("utf-8", "ignore")[: LONGEST_ID - 40].decode("utf-8", "ignore")
+    return f"{start}-{_digest(id)}"
+
+
+def with_ids(rows: Iterable[tuple[int, Record]], id: str) -> Iterator[tuple[int, Record]]:
+    """The rows, with the field `id` where that is the number of the row (`@row`) or its content (`@content`)."""
+    if id == ROW:
+        return ((number, {**row, ROW: place}) for place, (number, row) in enumerate(rows, start=1))
+    return mended(rows, id, Faults(), ()) if id == CONTENT else iter(rows)
+
+
+def whole_ids(rows: Iterable[tuple[int, Record]], id: str) -> set[str]:
+    """The ids of the rows that need no mending; about 100 bytes each."""
+    cells = (row.get(id) for _, row in rows)
+    return {str(cell) for cell in cells if (name := plain_id(cell)) and name == str(cell)}
+
+
+def mended(
+    rows: Iterable[tuple[int, Record]], id: str, faults: Faults, whole: Container[str]
+) -> Iterator[tuple[int, Record]]:
+    """The rows, each with an id that no other has in the field `id`; what was mended is added to `faults.mended`.
+
+    The first row with an id keeps it, and none that is among the `whole` goes to a row that has to be mended. A further
+    row with the same id gets the digest of its content after it; a row without any is called `row-` and that digest.
+    Rows of the same content are counted.
+    """
+    taken: dict[str, int] = {}
+    for number, row in rows:
+        cell = row.get(id)
+        now = name = plain_id(cell)
+        is_whole = bool(name) and name == str(cell)
+        if not name or name in taken or (not is_whole and name in whole):
+            now = base = f"{name[: LONGEST_ID // 4] if len(name) > LONGEST_ID // 2 else name or 'row'}-{_digest(row)}"
+            while now in taken or now in whole:
+                taken[base] = taken.get(base, 1) + 1
+                now = f"{base}-{taken[base]}"
+        taken.setdefault(now, 1)
+        if id != CONTENT and now != str(cell):
+            was = "" if cell is None else str(cell).strip()
+            faults.mended.append(f"line {number}: {was or 'no id'}, now {now}")
+        yield number, row if is_whole and now == name else {**row, id: now}
+
+
+def mended_note(made: Collection[str], file: str) -> str:
+    """One sentence about the ids that were mended."""
+    return f"{counted(len(made), 'id')} of {file} mended (`ids: mend`): {listed(made)}"
+
+
+def _digest(content: object) -> str:
+    # Bytes count; of an object of somebody's no method is called.
+    def default(value: object) -> str | None:
+        return value.hex() if type(value) is bytes else None
+
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=default)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.records import Faults, listed
-from fairagent.collection.table import BATCH, GroupTable
-from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn
+from fairagent.collection.table import BATCH, AnyArray, GroupTable, IntArray, LabelColumn
 from fairagent.errors import UsageError
 from fairagent.measures import joint_memberships
 from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray
+
+FEW = 30
+"""A group of an intersection with fewer documents is noted as small."""
 
 
 class Groups(Protocol):
@@ -122,10 +124,9 @@ class JoinedGroups:
         return self._part(dimension).missing(dimension)
 
     def _part(self, dimension: str) -> Groups:
-        try:
-            return self._parts[dimension]
-        except KeyError:
-            raise UsageError(no_such("dimension", dimension, self.dimensions)) from None
+        if dimension not in self._parts:
+            raise UsageError(no_such("dimension", dimension, self.dimensions))
+        return self._parts[dimension]
 
 
 def tables_of(groups: Groups) -> list[GroupTable]:
@@ -135,26 +136,11 @@ def tables_of(groups: Groups) -> list[GroupTable]:
     return [groups] if isinstance(groups, GroupTable) and not isinstance(groups, TopicGroups) else []
 
 
-BETWEEN = " x "
-"""What stands between the labels of a combination: "female x Africa"."""
-FEW = 30
-"""A group with fewer documents is noted as small."""
-
-
 class Intersection:
     """The combinations of the groups of two or more dimensions as one dimension.
 
     All combinations are groups, whether or not they occur, the last dimension running fastest. A row is the outer
     product of the parts' rows; column 0 collects the mass with an unknown in any part.
-
-    >>> rows = [("a", {"gender": "female", "region": ["Asia", "Europe"]}), ("b", {"gender": "male"})]
-    >>> table = GroupTable.from_rows(rows, ["gender", "region"])
-    >>> both = Intersection("gender x region", {"gender": table, "region": table})
-    >>> both.labels("gender x region")
-    ('female x Asia', 'female x Europe', 'male x Asia', 'male x Europe')
-    >>> both.memberships("gender x region", ["a", "b"])
-    array([[0. , 0.5, 0.5, 0. , 0. ],
-           [1. , 0. , 0. , 0. , 0. ]])
     """
 
     def __init__(self, name: str, parts: Mapping[str, GroupTable]) -> None:
@@ -164,16 +150,14 @@ class Intersection:
         self.oracle = self.dimensions if any(part in table.oracle for part, table in parts.items()) else ()
         self.predicted = self.dimensions if any(part in table.predicted for part, table in parts.items()) else ()
         cells = itertools.product(*(table.labels(dimension) for dimension, table in parts.items()))
-        self._labels = tuple(BETWEEN.join(cell) for cell in cells)
+        self._labels = tuple(" x ".join(cell) for cell in cells)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
         """The combinations of known labels, in the order of the columns 1 .. g."""
-        self._check(dimension)
         return self._labels
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
         """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown in any part."""
-        self._check(dimension)
         rows = [table.memberships(name, ids, topic) for name, table in self._parts.items()]
         known = (np.indices([row.shape[1] for row in rows]) > 0).all(axis=0).ravel()
         joint = joint_memberships(rows)
@@ -181,19 +165,16 @@ class Intersection:
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
         """Whether the documents `ids` (n,) are of the type of every part that declares one; None where no part does."""
-        self._check(dimension)
         types = [table.of_type(name, ids, topic) for name, table in self._parts.items()]
         declared = [one for one in types if one is not None]
         return np.logical_and.reduce(declared) if declared else None
 
     def shares(self, dimension: str) -> FloatArray:
         """The mean membership (1 + g,) of all documents; of all judged ones where labels depend on the topic."""
-        self._check(dimension)
         return self._counted[0]
 
     def missing(self, dimension: str) -> float:
         """What is unknown of documents that can be of the type, as a mean over the same documents."""
-        self._check(dimension)
         return self._counted[2]
 
     @property
@@ -227,10 +208,6 @@ class Intersection:
             missing += float(rows[:, 0].sum() if of_type is None else rows[of_type, 0].sum())
         documents = sum(len(ids) for _, ids in batches)
         return sums / documents, counts, missing / documents
-
-    def _check(self, dimension: str) -> None:
-        if dimension != self.name:
-            raise UsageError(no_such("dimension", dimension, self.dimensions))
 
 
 def check_intersections(

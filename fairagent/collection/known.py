@@ -12,8 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from fairagent.collection.collection import Collection
-from fairagent.collection.documents import Documents, DocumentsInMemory, Drawn
+from fairagent.collection.collection import Collection, Documents, DocumentsInMemory
 from fairagent.collection.forms import files_of
 from fairagent.collection.groups import Groups, tables_of
 from fairagent.collection.records import shown
@@ -22,12 +21,23 @@ from fairagent.types.clean import logger
 
 NAMED = 5
 """So many ids are named."""
-LOOKED_AT = 10_000
-"""So many documents of a table of groups are looked for."""
 TRIED = 1_000
 """So many ids that are missing are tried in other spellings."""
 QUICKLY_READ = 1 << 25
 """Bytes of document files that are read for their ids, where there is no index."""
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "without `.0` at their end (they went through numbers with fractions)": lambda id: id.removesuffix(".0"),
+    "with `.0` at their end": lambda id: f"{id}.0",
+    "without white space, quotes and invisible characters": lambda id: id.strip(
+        " \t\r\n\ufeff\u200b\u200c\u200d\u2060\u00ad\"'"
+    ),
+    "in lower case": str.lower,
+    "in capitals": str.upper,
+    "without zeros before them (of judgments: `digits: 0`)": lambda id: id.lstrip("0") or "0",
+    "without the number of a passage (#1)": lambda id: id.rpartition("#")[0],
+    "without what stands before their last /": lambda id: id.rpartition("/")[2],
+}
+"""What may have become of an id, and how it is undone."""
 
 log = logger(__name__)
 
@@ -60,19 +70,22 @@ def compare_ids(what: str, ids: Iterable[str], known: KnownIds, of: int = 0) -> 
     >>> there = KnownIds.of("the collection", ["d1", "d2"])
     >>> compare_ids("documents of the run", ["d1", "x"], there)
     "1 of 2 documents of the run are not in the collection (50 %): 'x'"
-    >>> compare_ids("documents of the run", ["1.0", "2.0"], KnownIds.of("the collection", ["1", "2"]))
-    Traceback (most recent call last):
-        ...
-    fairagent.errors.DataError: none of the 2 documents of the run is in the collection: they are called '1.0', '2.0', \
-and those there '1', '2'; without `.0` at their end 2 of 2 are: they went through numbers with fractions
     """
     wanted = list(dict.fromkeys(ids))
     missing = [id for id, there in zip(wanted, known.has(wanted), strict=True) if not there]
     if not missing:
         return ""
     first = ", ".join(map(shown, missing[:NAMED])) + (" ..." if len(missing) > NAMED else "")
-    hint = _hint(missing[:TRIED], known)
-    hint = f"; {hint}" if hint else ""
+    spellings = dict(SPELLINGS)
+    for width in sorted({len(id) for id in known.some if id.isdecimal()}):
+        hint = f"with zeros before them (of judgments: `digits: {width}`)"
+        spellings[hint] = lambda id, width=width: id.zfill(width)  # type: ignore[misc]
+    counts, tried = dict[str, int](), missing[:TRIED]
+    for name, change in spellings.items():
+        changed = [new for old in tried if (new := change(old)) and new != old]
+        counts[name] = sum(map(bool, known.has(changed))) if changed else 0
+    best = max(counts, key=counts.__getitem__)
+    hint = f"; {best} {counts[best]:,} of {len(tried):,} are" if 2 * counts[best] >= len(tried) else ""
     if len(missing) == len(wanted):
         others = ", ".join(map(shown, known.some)) or "nothing"
         called = f"they are called {first}, and those there {others}"
@@ -90,52 +103,20 @@ def warn_once(message: str) -> None:
     log.warning("%s", message)
 
 
-def _spellings(known: KnownIds) -> Iterable[tuple[str, Callable[[str], str]]]:
-    """What may have become of an id, and how it is undone."""
-    invisible = "\ufeff\u200b\u200c\u200d\u2060\u00ad"
-    yield "without `.0` at their end", lambda id: id.removesuffix(".0")
-    yield "with `.0` at their end", lambda id: f"{id}.0"
-    yield "without white space, quotes and invisible characters", lambda id: id.strip().strip(invisible + "\"'").strip()
-    yield "in lower case", str.lower
-    yield "in capitals", str.upper
-    yield "without zeros before them (of judgments: `digits: 0`)", lambda id: id.lstrip("0") or "0"
-    for width in sorted({len(id) for id in known.some if id.isdecimal()}):
-        yield f"with zeros before them (of judgments: `digits: {width}`)", lambda id, width=width: id.zfill(width)  # type: ignore[misc]
-    yield "without the number of a passage (#1)", lambda id: id.rpartition("#")[0]
-    yield "without what stands before their last /", lambda id: id.rpartition("/")[2]
-
-
-def _hint(missing: Sequence[str], known: KnownIds) -> str:
-    """The spelling in which most of the missing ids would be known; "" where none helps half of them."""
-    best, words = 0, ""
-    for name, change in _spellings(known):
-        changed = [change(id) for id in missing]
-        different = [new for new, old in zip(changed, missing, strict=True) if new and new != old]
-        count = sum(map(bool, known.has(different))) if different else 0
-        if count > best:
-            best, words = count, name
-    if 2 * best < len(missing):
-        return ""
-    why = ": they went through numbers with fractions" if ".0" in words else ""
-    return f"{words} {best:,} of {len(missing):,} are{why}"
-
-
 def known_documents(collection: Collection) -> KnownIds | None:
     """The documents of a collection as far as they are quickly told: in memory, in small files, else in its labels.
 
     None where nothing is known of them.
     """
     source, where = collection.source, f"collection {collection.name!r}"
-    if isinstance(source, DocumentsInMemory) and source.documents:
-        return KnownIds.of(where, (document.id for document in source.documents))
-    files = source.source if isinstance(source, Drawn) else source
-    if isinstance(files, Documents):
-        try:
-            size = sum(file.stat().st_size for path in files.paths for file in files_of(path))
-            if size <= QUICKLY_READ:
-                return KnownIds.of(where, (document.id for document in source))
-        except (OSError, FairAgentError) as error:
-            log.debug("the documents of %s cannot be read for their ids (%s)", where, error)
+    try:
+        size = 0 if isinstance(source, DocumentsInMemory) and source.documents else QUICKLY_READ + 1
+        if isinstance(source, Documents):
+            size = sum(file.stat().st_size for path in source.paths for file in files_of(path))
+        if size <= QUICKLY_READ:
+            return KnownIds.of(where, (document.id for document in source))
+    except (OSError, FairAgentError) as error:
+        log.debug("the documents of %s cannot be read for their ids (%s)", where, error)
     tables = [table for table in tables_of(collection.groups) if len(table)]
     judged = dict.fromkeys(id for grades in collection.qrels.values() for id in grades)
     if not tables and not judged:
@@ -165,5 +146,5 @@ def notes_of_groups(groups: Groups, known: KnownIds) -> list[str]:
     notes = []
     for table in filter(len, tables_of(groups)):
         what = f"documents with groups of {', '.join(table.dimensions)}"
-        notes.append(compare_ids(what, table.some(LOOKED_AT), known, len(table)))
+        notes.append(compare_ids(what, table.some(10_000), known, len(table)))
     return [note for note in notes if note]

@@ -1,33 +1,43 @@
-"""Group labels: read from columns or fields, mapped, and what to know of them before anything is measured."""
+"""Group labels: read from columns or fields, mapped, what to know of them, and how far made labels are right."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import Field, model_validator
 
 from fairagent.collection.config import DimensionColumn, GroupsFile, TypeColumn
 from fairagent.collection.forms import records
 from fairagent.collection.groups import Groups, JoinedGroups
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.spellings import join_spellings
-from fairagent.collection.table import GroupTable
-from fairagent.collection.table_buffer import Labels, TableBuffer
-from fairagent.errors import UsageError
-from fairagent.settings import validate
+from fairagent.collection.table import GroupTable, Labels, TableBuffer
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import awrf_under_error, known_part, odds_spread
+from fairagent.measures.base import seeded
+from fairagent.measures.unawareness import SAFE_SPREAD, as_posteriors, shared_part
+from fairagent.settings import Section, validate
 from fairagent.settings.faults import no_such
-from fairagent.types import UNKNOWN
+from fairagent.storage.files import write_whole
+from fairagent.storage.readers import file_text, parse_json
+from fairagent.types import UNKNOWN, FloatArray
 from fairagent.types.clean import label_text
+
+if TYPE_CHECKING:
+    from fairagent.collection.collection import Collection as WholeCollection
+    from fairagent.collection.targets import Target
 
 Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
 """How values become labels: "join" for the spellings of all dimensions, or dimension -> "join" or value -> label (or a
 list of labels, an empty one for none), as `map` of a collection file."""
 JOIN = "join"
-MANY_GROUPS = 12
-SMALL_GROUP = 0.01
-"""Of the documents that have a label."""
 
 
 class LabelReader:
@@ -47,10 +57,11 @@ class LabelReader:
 
     def buffer(self) -> TableBuffer:
         """An empty buffer for these dimensions."""
+        columns = self.dimensions.items()
         return TableBuffer(
-            {name: column.all_labels for name, column in self.dimensions.items()},
-            [name for name, column in self.dimensions.items() if not column.normalize],
-            [name for name, column in self.dimensions.items() if column.predicted],
+            {name: column.all_labels for name, column in columns},
+            [name for name, column in columns if not column.normalize],
+            [name for name, column in columns if column.predicted],
             [*self.types, *self.of_all],
         )
 
@@ -72,25 +83,21 @@ class LabelReader:
                     del self.unmapped[name]
                 elif value not in (None, "", []):
                     self.unmapped[name][str(value).strip()] += 1
-            if not column.labels:
-                self._note_types(name, value, number)
+            types = self.value_types[name]
+            for part in () if column.labels else value if isinstance(value, list) else (value,):
+                # The first value of each type; a text that is a number may stand among texts as among numbers.
+                if isinstance(part, str) and "text" not in types:
+                    text = part.strip()
+                    if text and not text.lstrip("-").isdecimal() and text not in column.map:
+                        types["text"] = part, number
+                elif isinstance(part, int | float) and label_text(part) not in column.map:
+                    types.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
         return labels
-
-    def _note_types(self, name: str, value: object, number: int) -> None:
-        """Note the first value of each type; a text that is a number may stand among texts as among numbers."""
-        types, map = self.value_types[name], self.dimensions[name].map
-        for part in value if isinstance(value, list) else (value,):
-            if isinstance(part, str) and "text" not in types:
-                text = part.strip()
-                if text and not text.lstrip("-").isdecimal() and text not in map:
-                    types["text"] = part, number
-            elif isinstance(part, int | float) and label_text(part) not in map:
-                types.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
 
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
         self.missing_types -= {name for name in self.missing_types if self.types[name].column in record}
-        own = []
+        of_type = []
         for name, type in self.types.items():
             value = record.get(type.column)
             # What a JSON file denies is no value like any other.
@@ -98,9 +105,9 @@ class LabelReader:
                 continue
             texts = [label_text(part).strip() for part in (value if isinstance(value, list) else [value])]
             if any(text in type.values if type.values else text for text in texts):
-                own.append(name)
-        self.unused_types.difference_update(own)
-        return [*own, *self.of_all]
+                of_type.append(name)
+        self.unused_types.difference_update(of_type)
+        return [*of_type, *self.of_all]
 
     def check(self, path: Path, faults: Faults) -> None:
         """Add an error for each column that no record had (one may lack it), and each type that no record is of."""
@@ -126,10 +133,8 @@ class LabelReader:
 
 def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | None:
     """The table of one groups file; None where it has faults, which are added to `faults`."""
-    reader = LabelReader(block.dimensions)
+    reader, read_id, before = LabelReader(block.dimensions), field_reader(block.id), faults.count
     buffer = reader.buffer()
-    read_id = field_reader(block.id)
-    before = faults.count
     for number, record in records(path, block, faults):
         try:
             labels, types = reader.read(record, number), reader.read_types(record)
@@ -144,31 +149,26 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
 
 def labels_of(value: object, column: DimensionColumn) -> Labels:
     """The labels in one cell; ValueError where it holds no text, whole number, list or mapping."""
-    labels, known, rest = _labels_of(value, column), column.labels or (), column.rest
-    if rest is None or not labels:
-        return labels
-    if isinstance(labels, Mapping):
-        others = {label: (rest,) for label in labels if label not in (*known, UNKNOWN)}
-        return _mapped_weights(labels, column.model_copy(update={"map": others}))
-    if isinstance(labels, str):
-        return labels if labels in known else rest
-    return list(dict.fromkeys(label if label in known else rest for label in labels if label))
-
-
-def _labels_of(value: object, column: DimensionColumn) -> Labels:
-    """As they are in the cell, or as its `map` says."""
     if value is None or (isinstance(value, str) and not value):
         return None
+    known, rest = column.labels or (), column.rest
     if isinstance(value, Mapping):
-        return _mapped_weights(value, column) if column.map else value
+        labels = _mapped_weights(value, column) if column.map else value
+        if rest is None:
+            return labels
+        others = {label: (rest,) for label in labels if label not in (*known, UNKNOWN)}
+        return _mapped_weights(labels, column.model_copy(update={"map": others}))
     if isinstance(value, str) and column.separator is None and not column.map:
-        return value.strip()
+        label = value.strip()
+        return label if rest is None or not label or label in known else rest
     if isinstance(value, str):
         parts = value.split(column.separator) if column.separator else [value]
     else:
         parts = [label_text(part) for part in (value if isinstance(value, list) else [value])]
-    labels = [part.strip() for part in parts]
-    return [label for part in labels for label in column.map.get(part, (part,))]
+    mapped = [label for part in parts for label in column.map.get(part.strip(), (part.strip(),))]
+    if rest is None:
+        return mapped
+    return list(dict.fromkeys(label if label in known else rest for label in mapped if label))
 
 
 def _mapped_weights(weights: Mapping[str, float], column: DimensionColumn) -> dict[str, float]:
@@ -201,10 +201,10 @@ def labeled(
     if (isinstance(labels, str) and labels != JOIN) or not isinstance(labels, str | Mapping | None):
         raise UsageError(f"labels={shown(labels)}: expected {JOIN!r}, or dimension -> {JOIN!r} or value -> label")
     wanted = dict.fromkeys(columns, JOIN) if isinstance(labels, str) else dict[str, Any](labels or {})
-    if strange := [name for name in wanted if name not in columns]:
-        raise UsageError(f"labels: {no_such('dimension', strange[0], columns)}")
     made, doubts = dict(columns), list[str]()
     for name, how in wanted.items():
+        if name not in columns:
+            raise UsageError(f"labels: {no_such('dimension', name, columns)}")
         column = columns[name]
         if isinstance(how, Mapping):
             if column.map:
@@ -214,15 +214,14 @@ def labeled(
         elif how != JOIN:
             raise UsageError(f"labels: {name!r} is {shown(how)}, expected {JOIN!r} or value -> label")
         elif not column.map:
-            spelled = (*(column.labels or ()), *known.get(name, ()))
             counts: Counter[str] = Counter()
             for cell in cells(name):
                 # What is no label is an error when the rows are read.
                 with suppress(ValueError):
-                    own = labels_of(cell, column)
-                    counts.update([own] if isinstance(own, str) else list(own or ()))
+                    cell_labels = labels_of(cell, column)
+                    counts.update([cell_labels] if isinstance(cell_labels, str) else list(cell_labels or ()))
             del counts[""]
-            spellings = join_spellings(counts, spelled)
+            spellings = join_spellings(counts, (*(column.labels or ()), *known.get(name, ())))
             made[name] = column.model_copy(update={"map": spellings.map})
             doubts += [f"{name!r}: {doubt}" for doubt in spellings.doubts]
     return made, doubts
@@ -235,9 +234,9 @@ def label_notes(groups: Groups, remedy: str) -> list[str]:
     `group_notes` says. Intersections have notes of their own.
     """
     notes = []
-    parts = groups.parts if isinstance(groups, JoinedGroups) else (groups,)
-    for part in [one for one in parts if isinstance(one, GroupTable)]:
-        for dimension in part.dimensions:
+    for part in groups.parts if isinstance(groups, JoinedGroups) else (groups,):
+        for dimension in part.dimensions if isinstance(part, GroupTable) else ():
+            assert isinstance(part, GroupTable)
             unknown, *known = part.shares(dimension).tolist()
             shares = {label: share for label, share in zip(part.labels(dimension), known, strict=True) if share}
             if joined := join_spellings(shares).map:
@@ -259,22 +258,138 @@ def group_notes(dimension: str, sizes: Mapping[str, float]) -> list[str]:
     total, notes = sum(sizes.values()), []
     ordered = sorted(sizes, key=lambda label: -sizes[label])
     named = {label: f"{label} {100 * sizes[label] / total:.2g} %" for label in ordered}
-    if len(sizes) > MANY_GROUPS:
+    if len(sizes) > 12:
         there = listed(list(named.values()))
         notes.append(f"{dimension!r} has {len(sizes):,} groups, too many for one page to show each: {there}")
-    if small := [text for label, text in named.items() if sizes[label] < SMALL_GROUP * total]:
+    if small := [text for label, text in named.items() if sizes[label] < 0.01 * total]:
         few = f"less than 1 % of the labeled documents are in these groups of {dimension!r}"
         notes.append(f"{few}, so read little into them: {listed(small)}")
     return notes
 
 
 def joins(map: Mapping[str, Sequence[str]]) -> str:
-    """A map of spellings in one line.
-
-    >>> joins({"F": ("female",), "Female": ("female",), "N/A": ()})
-    'F, Female -> female; N/A -> no label'
-    """
+    """A map of spellings in one line."""
     sources: dict[str, list[str]] = {}
     for value, labels in map.items():
         sources.setdefault(" and ".join(labels) or "no label", []).append(value)
     return "; ".join(f"{listed(values, 8)} -> {label}" for label, values in sources.items())
+
+
+class LabelErrors(Section):
+    """What cross-validation says of the made labels of one dimension."""
+
+    dimension: str
+    """The dimension."""
+    source: str
+    """What made the labels."""
+    labels: tuple[str, ...] = Field(min_length=2)
+    """The groups that the labeler knows."""
+    examples: tuple[int, ...]
+    """How many labeled examples of each it was made from."""
+    confusion: tuple[tuple[float, ...], ...]
+    """A row a label: column j has the mean chances of the examples of label j (`measures.confusion_matrix`), which
+    add up to 1."""
+    right: tuple[float, ...]
+    """The share of the examples of each label whose likeliest label it is."""
+    accuracy: float = Field(ge=0, le=1)
+    """The share of all examples whose likeliest label is right."""
+    calibration: float = Field(ge=0, le=1)
+    """The expected calibration error (`measures.calibration_error`)."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> LabelErrors:
+        count = len(self.labels)
+        if {len(self.examples), len(self.right), len(self.confusion), *map(len, self.confusion)} != {count}:
+            raise ValueError(f"expected {count} examples, {count} shares of right ones and {count} x {count} chances")
+        try:
+            as_posteriors(np.array(self.confusion).T, "confusion", "column")
+        except DataError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def matrix(self, labels: Sequence[str]) -> FloatArray:
+        """The confusion matrix (g, g) over these labels; one that the labeler does not know is confused with none.
+
+        Where the labeler knows more, the chances of the others are no label here, and documents count by what is left
+        of theirs: so does a column, divided by what is left of it. DataError where nothing is.
+        """
+        whole = np.eye(len(labels))
+        known = [place for place, label in enumerate(labels) if label in self.labels]
+        places = [self.labels.index(labels[place]) for place in known]
+        left = np.array(self.confusion)[np.ix_(places, places)]
+        if not (mass := left.sum(axis=0)).all():
+            never = self.labels[places[int(mass.argmin())]]
+            raise DataError(
+                f"{self.dimension}: what made the labels takes {never!r} for labels alone that are not here"
+            )
+        whole[np.ix_(known, known)] = left / mass
+        return whole
+
+    def counts(self, labels: Sequence[str]) -> FloatArray:
+        """How many examples there were of each of these labels, (g,)."""
+        known = dict(zip(self.labels, self.examples, strict=True))
+        return np.array([known.get(label, 0) for label in labels], np.float64)
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON."""
+        write_whole(path, json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=1) + "\n")
+
+
+def read_label_errors(path: Path) -> LabelErrors:
+    """Read such a file; DataError where it is not there or is none."""
+    try:
+        return validate(LabelErrors, parse_json(file_text(path, 1 << 24)), str(path))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: no file of label errors ({error}); `fairagent label` writes one") from None
+
+
+def under_error(
+    collection: WholeCollection,
+    topic: str,
+    target: Target,
+    ids: Sequence[str],
+    attention: FloatArray,
+    base: float = math.e,
+    of_topic: float = SAFE_SPREAD,
+) -> tuple[float, float, float, float] | None:
+    """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
+
+    Last comes the `shared_part` of the error: 0 where nothing says that one labeler made the labels.
+
+    Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
+    none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
+    None where nothing shown could have one.
+    """
+    dimension, groups = target.dimension, collection.groups
+    kind = target.source.partition(" ")[0]
+    grades = collection.qrels.get(topic, {}) if kind in ("trec", "qrels") else {}
+    relevant = [id for id, grade in grades.items() if grade > 0]
+    every = list(dict.fromkeys([*ids, *relevant]))
+    if not every:
+        return None
+    rows = groups.memberships(dimension, every, topic)
+    if (of_type := groups.of_type(dimension, every, topic)) is not None:
+        rows = np.where(of_type[:, None], rows, 0.0)
+    chances = rows[:, 1:] + rows[:, :1] * known_part(groups.shares(dimension))
+    labeled = chances.sum(axis=1) > 0
+    place = {id: number for number, id in enumerate(every)}
+    weights, counts = np.zeros(len(every)), np.zeros(len(every))
+    weights[: len(ids)] = attention[: len(ids)]
+    counts[[place[id] for id in relevant]] = 1.0
+    if not (weights * labeled).any():
+        return None
+    world = collection.population.get(dimension)
+    fixed, share = target.shares, 0.0
+    if relevant:
+        share = 0.5 if kind == "trec" and world else 1.0
+        fixed = np.array([(world or {}).get(label, 0.0) for label in target.labels]) if share < 1 else fixed
+    errors = collection.label_errors.get(dimension)
+    # Without a word on errors, as after a thousand examples of each group.
+    examples = errors.counts(target.labels) if errors else np.full(len(target.labels), 1000.0)
+    given = chances[labeled], weights[labeled], counts[labeled], fixed, share
+    likely, safe = (
+        awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
+        for spread in (odds_spread(examples), odds_spread(examples, of_topic))
+    )
+    shared = shared_part(examples) if errors else 0.0
+    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high), shared

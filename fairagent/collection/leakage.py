@@ -3,17 +3,11 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from fairagent.collection.records import shown
+from fairagent.collection.records import listed, shown
 from fairagent.errors import DataError
 from fairagent.types.common import counted
-
-NAMED = 5
-"""Overlaps that a message names."""
-
-SHORTEST_PART = 4
-"""Words that a sentence within a text has at least, if it is to count: "They were happy." stands anywhere."""
 
 _NOT_WORDS = re.compile(r"[\W_]+")
 _BETWEEN = re.compile(r"(?<=[.!?:;])\s+|[\"\u201c\u201d\u00ab\u00bb\n]+")
@@ -31,22 +25,17 @@ def overlap(training: Iterable[str], test: Iterable[str], *, inside: bool = Fals
     >>> overlap(["All lawyers are men."], ['Is it so? "All lawyers are men" he wrote.'], inside=True)
     ('Is it so? "All lawyers are men" he wrote.',)
     """
-    seen = {key for text in training for key in _keys(text, inside)}
+
+    def keys(text: str) -> set[bytes]:
+        parts = [part for part in _BETWEEN.split(text) if len(_NOT_WORDS.sub(" ", part).split()) >= 4]
+        return {text_key(part) for part in (text, *(parts if inside else ()))} - {b""}
+
+    seen = {key for text in training for key in keys(text)}
     overlapping: dict[bytes, str] = {}
     for text in test:
-        if not seen.isdisjoint(_keys(text, inside)):
+        if not seen.isdisjoint(keys(text)):
             overlapping.setdefault(text_key(text), text)
     return tuple(overlapping.values())
-
-
-def _keys(text: str, inside: bool) -> Iterator[bytes]:
-    """The key of the text and, if wanted, of its sentences and quotations; none for those without words."""
-    if key := text_key(text):
-        yield key
-    if inside:
-        for part in _BETWEEN.split(text):
-            if part != text and len(_NOT_WORDS.sub(" ", part).split()) >= SHORTEST_PART:
-                yield text_key(part)
 
 
 def refuse_overlap(
@@ -62,11 +51,10 @@ def refuse_overlap(
     `inside` is as in `overlap`.
     """
     if texts := overlap(training, test, inside=inside):
-        named = "\n".join(f"  {shown(text, 100)}" for text in texts[:NAMED])
-        more = f"\n  and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
         raise DataError(
             f"{counted(len(texts), 'text')} of {test_name} stand{'s' * (len(texts) == 1)} in {training_name} too, so "
-            f"that the test would reward what was learned by heart; take them out of either:\n{named}{more}"
+            "that the test would reward what was learned by heart; take them out of either: "
+            f"{listed([shown(text, 100) for text in texts], 5)}"
         )
 
 

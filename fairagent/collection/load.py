@@ -5,30 +5,54 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from fairagent.collection.bounds import Bounds, weight
-from fairagent.collection.collection import Collection, Source
+from fairagent.collection.collection import (
+    Collection,
+    Documents,
+    DocumentsInMemory,
+    NoDocuments,
+    Origin,
+    Source,
+    State,
+    blank_note,
+    document_of,
+    states_of,
+)
 from fairagent.collection.config import (
+    CONTENT,
+    ROW,
     CollectionFile,
     DimensionColumn,
     DocumentsFile,
     GroupsFile,
-    Seen,
+    RecordsFile,
     check_splitter,
 )
-from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, blank_note, document_of, drawn
-from fairagent.collection.forms import check_form, form_of, is_dataset, records, rows_of, splits_of
+from fairagent.collection.forms import (
+    ROW_WARNING,
+    check_form,
+    form_of,
+    is_dataset,
+    records,
+    splits_of,
+    with_ids,
+)
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
-from fairagent.collection.label_errors import LabelErrors, read_label_errors
-from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
-from fairagent.collection.origin import Origin, State, made_of, states_of
+from fairagent.collection.labels import (
+    LabelErrors,
+    Labeling,
+    LabelReader,
+    label_notes,
+    labeled,
+    read_groups,
+    read_label_errors,
+)
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
-from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
-from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, with_ids
-from fairagent.collection.seen import if_copy, if_gone, if_other_header
+from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown, template_fields
+from fairagent.collection.rows import Bounds, rows_of, weight
 from fairagent.collection.spellings import meant
 from fairagent.collection.table import GroupTable, Made, cached_table
 from fairagent.collection.targets import GivenTarget, TargetKind, by_label, checked_population, read_population
@@ -41,14 +65,12 @@ from fairagent.types.clean import logger
 
 WORTH_CACHING = 1 << 18
 """Bytes of a groups file that take longer to read than a cached table to load."""
+LOOKED_AT = 100
+"""Rows in which the columns of a file are looked for."""
 GroupColumns = str | Sequence[str] | Mapping[str, str | Mapping[str, Any]]
 """The column of a dimension that is named like it, several, or dimension -> its column or its `DimensionColumn`."""
 
 log = logger(__name__)
-
-
-TRIES = 5
-"""So often a collection is read whose files change meanwhile."""
 
 
 def load_collection(path: Path | str, index: Path | str = "") -> Collection:
@@ -59,7 +81,7 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     errors of all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents
     are not read, only looked for.
     """
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(5)):
         states: dict[Path, State] = {}
         try:
             loaded = _load(Path(path), index, states)
@@ -68,7 +90,8 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
             if not left or not Origin(Path(path), states).changed():
                 raise
     assert loaded.origin
-    return replace(loaded, origin=replace(loaded.origin, made=made_of(loaded)))
+    made = loaded.source, loaded.groups, loaded.chunks
+    return replace(loaded, origin=replace(loaded.origin, made=made))
 
 
 def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collection:
@@ -77,35 +100,35 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
     if settings.chunks:
         check_splitter()
     root = path.parent / settings.root if settings.root else path.parent
-    what, wanted, faults = f"collection {settings.name!r} ({path})", settings.intersections, Faults()
+    what, faults, documents = f"collection {settings.name!r} ({path})", Faults(), settings.documents
     if settings.track:
         # Imported here: only the track needs its formats.
-        from fairagent.collection.trec_fair.load import load_track
+        from fairagent.collection.trec_fair.track import load_track
 
         of = settings.track
         about = of.year, of.split, of.dimensions, of.query, root / of.keywords if of.keywords else None
         track = load_track(root / of.folder, *about, settings.name)
-        track = replace(track, chunks=settings.chunks, source=drawn(track.source, settings.share))
-        track = replace(track, origin=Origin(path, states))
+        track = replace(track, chunks=settings.chunks, origin=Origin(path, states))
         track = replace(track, target=track.target if settings.target is None else settings.target)
         assert isinstance(track.groups, GroupTable)
-        check_intersections(wanted, track.groups.dimensions, path, faults)
+        check_intersections(settings.intersections, track.groups.dimensions, path, faults)
         faults.check(what)
-        return _finished(track, [track.groups], wanted, path)
-    named = settings.documents.path if settings.documents else ()
-    seen = settings.documents.seen if settings.documents else None
-    paths = tuple(file for name in named for file in _matching(root, name, path, seen, faults))
+        return _finished(track, [track.groups], settings.intersections, path)
+    paths: tuple[Path, ...] = ()
+    for name in documents.path if documents else ():
+        paths += _files(root, name, settings, path, faults)
     for file in paths:
-        check_form(file, form_of(file, settings.documents.format if settings.documents else None))
+        check_form(file, form_of(file, documents.format if documents else None))
     # Before any of them is read: what changes meanwhile is noticed.
-    error_files = _told_errors(root, settings)
+    columns = {name: column for block in settings.blocks for name, column in block.dimensions.items()}
+    error_files = {name: root / column.errors for name, column in columns.items() if column.errors is not None}
     states.update(states_of([*paths, *(root / block.path for block in settings.groups), *error_files.values()]))
     source: Source = NoDocuments(settings.name)
-    if settings.documents:
-        source = drawn(Documents(settings.name, paths, settings.documents), settings.share)
-    for file in paths if not faults else ():
-        if message := if_other_header(file, settings):
-            faults.add(file, 1, message)
+    if documents:
+        source = Documents(settings.name, paths, documents, settings.share)
+        if documents.seen and not faults:
+            for file in paths:
+                _check_header(file, settings, documents, faults)
             faults.check(what)
     if isinstance(settings.population, str):
         population = read_population(root / settings.population, faults)
@@ -117,90 +140,103 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
         qrels = read_qrels(root / settings.qrels.path, settings.qrels, topics, faults)
     elif topics:
         qrels.notes.append("there are no judgments: exposure can be measured, relevance cannot")
-    tables = _tables(root, settings, index, faults)
-    check_intersections(wanted, [name for block in settings.blocks for name in block.dimensions], path, faults)
-    label_errors = _label_errors(error_files, faults)
+    tables = [*_tables(root, settings, index, faults), *([qrels.groups] if qrels.groups else [])]
+    errors: dict[str, LabelErrors] = {}
+    for dimension, file in error_files.items():
+        try:
+            errors[dimension] = read_label_errors(file)
+            if errors[dimension].dimension != dimension:
+                faults.add(file, None, f"the errors of {errors[dimension].dimension!r}, not of {dimension!r}")
+        except FairAgentError as error:
+            faults.add(file, None, str(error).removeprefix(f"{file}: "))
+    check_intersections(settings.intersections, columns, path, faults)
     faults.check(what)
-
-    notes = qrels.notes
-    parts: list[GroupTable] = []
-    for table in [*tables, *([qrels.groups] if qrels.groups else [])]:
-        part, own = aligned(table, population, notes)
-        parts, population = [*parts, part], {**population, **own}
-    groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
-    documents = settings.documents
-    notes += if_copy(documents) if documents else []
+    notes, parts = qrels.notes, list[GroupTable]()
+    for table in tables:
+        part, shares = aligned(table, population, notes)
+        parts, population = [*parts, part], {**population, **shares}
     # Without documents the groups may come with the engine.
-    if documents and (idle := sorted(population.keys() - {*groups.dimensions, *wanted})):
+    named = {*(name for part in parts for name in part.dimensions), *settings.intersections}
+    if documents and (idle := sorted(population.keys() - named)):
         notes.append(f"the population has shares for {listed(idle)}, which is no dimension of the groups")
     collection = Collection(
         name=settings.name,
         topics=topics,
         qrels=qrels.grades,
-        groups=groups,
+        groups=parts[0] if len(parts) == 1 else JoinedGroups(parts),
         population=population,
         notes=tuple(notes),
         source=source,
         chunks=settings.chunks,
         target=settings.target,
         origin=Origin(path, states, paths),
-        label_errors=label_errors,
+        label_errors=errors,
     )
-    return _finished(collection, parts, wanted, path)
+    return _finished(collection, parts, settings.intersections, path)
 
 
-def _matching(root: Path, name: str, settings: Path, seen: Seen | None, faults: Faults) -> Iterator[Path]:
+def _files(root: Path, name: str, settings: CollectionFile, path: Path, faults: Faults) -> tuple[Path, ...]:
     """The files that `name` stands for: itself, or in order those that match it as a pattern."""
     plain = root / name
     if plain.is_file() or is_dataset(plain):
-        yield plain
-    elif splits := splits_of(plain):
+        return (plain,)
+    if splits := splits_of(plain):
         message = f"documents.path: {plain} is a dataset in several splits; name one of them: {listed(splits)}"
-        faults.add(settings, None, message)
+        faults.add(path, None, message)
     elif plain.is_dir():
-        faults.add(settings, None, f"documents.path: {plain} is a folder; name the files, e.g. {name}/*.jsonl.gz")
+        faults.add(path, None, f"documents.path: {plain} is a folder; name the files, e.g. {name}/*.jsonl.gz")
     elif matches := sorted(glob.glob(str(plain), recursive=True)):
-        yield from map(Path, matches)
+        return tuple(map(Path, matches))
     else:
-        faults.add(plain, None, f"no such file (documents){if_gone(plain, seen)}")
+        seen = settings.documents.seen if settings.documents else None
+        beside = [file for file in sorted(plain.parent.glob(f"*{plain.suffix}"))[:LOOKED_AT] if file.is_file()]
+        same = [file.name for file in beside if seen and seen.sha256 and file_digest(file) == seen.sha256]
+        hint = f"; {same[0]} has the content that `fairagent init` saw: name it as the `path`" if same else ""
+        faults.add(plain, None, f"no such file (documents){hint}")
+    return ()
 
 
-def _told_errors(root: Path, settings: CollectionFile) -> dict[str, Path]:
-    """The file of label errors of each dimension that names one."""
-    columns = {name: column for block in settings.blocks for name, column in block.dimensions.items()}
-    return {name: root / column.errors for name, column in columns.items() if column.errors is not None}
+def _check_header(path: Path, settings: CollectionFile, fields: DocumentsFile, faults: Faults) -> None:
+    """Add a fault where a file that `fairagent init` saw lacks a column that is used, instead of one for each row."""
+    plain = RecordsFile(format=fields.format, columns=fields.columns, encoding=fields.encoding)
+    there = {name for _, record in islice(records(path, plain, Faults()), LOOKED_AT) for name in record}
+    used = [*(template_fields(fields.id) or [fields.id]), *fields.text]
+    # An object in JSON may lack what others have, but for its id and its text.
+    if form_of(path, fields.format) != "jsonl":
+        used += [fields.title] if fields.title else []
+        blocks = [block for block in settings.groups if block.path in fields.path]
+        used += [column.column or name for block in blocks for name, column in block.dimensions.items()]
+    missing = [name for name in dict.fromkeys(used) if name not in (ROW, CONTENT, *there)]
+    if there and missing:
+        seen = listed(fields.seen.columns) if fields.seen else ""
+        faults.add(
+            path,
+            1,
+            f"no column {listed(missing)}; there are: {listed(sorted(there))}, and when `fairagent init` looked: "
+            f"{seen}; name them anew, or run it again",
+        )
 
 
-def _label_errors(files: Mapping[str, Path], faults: Faults) -> dict[str, LabelErrors]:
-    """Those of each dimension; what is wrong with a file is added to `faults`."""
-    errors: dict[str, LabelErrors] = {}
-    for dimension, path in files.items():
-        try:
-            errors[dimension] = read_label_errors(path)
-            if errors[dimension].dimension != dimension:
-                faults.add(path, None, f"the errors of {errors[dimension].dimension!r}, not of {dimension!r}")
-        except FairAgentError as error:
-            faults.add(path, None, str(error).removeprefix(f"{path}: "))
-    return errors
-
-
-def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Faults) -> list[GroupTable]:
-    """One table a groups block; those with errors are left out."""
+def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Faults) -> Iterator[GroupTable]:
+    """One table a groups block, cached where it is large; those with errors, which are in `faults`, are left out."""
     place = Path(index or Path("indexes") / settings.name)
     # The current folder has its name only in full; the root has none, and nothing is kept beside it.
     place = place if place.name else place.absolute()
     cache = place.with_name(f"{place.name}-groups") if place.name and (index or place.is_dir()) else None
     documents = settings.documents.path if settings.documents else ()
-    # Of a file of documents it is said there that it is gone.
-    blocks = [block for block in settings.groups if block.path not in documents or (root / block.path).exists()]
-    tables = (_read_groups(root / block.path, block, cache, faults) for block in blocks)
-    return [table for table in tables if table]
+    for block in settings.groups:
+        path = root / block.path
+        if block.path in documents and not path.exists():
+            continue  # that it is gone is said there
+        if cache is None or not path.is_file() or path.stat().st_size < WORTH_CACHING:
+            table = read_groups(path, block, faults)
+        else:
+            table = _cached_groups(path, block, cache, faults)
+        if table:
+            yield table
 
 
-def _read_groups(path: Path, block: GroupsFile, cache: Path | None, faults: Faults) -> GroupTable | None:
-    """The table of one groups file, cached where it is large; None where it has errors, which are in `faults`."""
-    if cache is None or not path.is_file() or path.stat().st_size < WORTH_CACHING:
-        return read_groups(path, block, faults)
+def _cached_groups(path: Path, block: GroupsFile, cache: Path, faults: Faults) -> GroupTable | None:
     about = {"name": path.name, "block": block.model_dump(mode="json", exclude={"path"})}
     # One of each file: an older one has the labels of documents that were deleted since.
     place = cache.with_name(f"{cache.name}-{file_name(path.name)[:100]}")
@@ -263,28 +299,28 @@ def aligned(
     """
     shares: dict[str, dict[str, float]] = {}
     for dimension in table.dimensions:
-        present, world = table.labels(dimension), by_label(population.get(dimension, {}), table.labels(dimension))
-        spelled = meant(population.get(dimension, ()), present)
+        present, given = table.labels(dimension), population.get(dimension, {})
         if not present:
             notes.append(f"no {what} has a label of dimension {dimension!r}")
-        elif world and world.keys().isdisjoint(present):
+        if dimension in table.predicted:
+            notes.append(f"{dimension!r} is predicted: its memberships are a classifier's probabilities")
+        if not given:
+            continue
+        meaning = meant(given, present)
+        world = shares[dimension] = by_label(given, meaning)
+        if present and world.keys().isdisjoint(present):
             raise DataError(
                 f"none of the groups of {dimension!r} that have a share, {listed(list(world))}, is a label of any "
                 f"{what}: these have {listed(present)}"
             )
-        if joined := [f"{name} = {label}" for name, label in spelled.items() if name != label]:
+        if joined := [f"{name} = {label}" for name, label in meaning.items() if name != label]:
             notes.append(f"names of groups of {dimension!r} that are taken for spellings of labels: {listed(joined)}")
         if absent := [label for label in world if label not in present]:
             notes.append(f"no {what} is in these groups of {dimension!r}: {listed(absent)}")
-            ordered = [*present, *absent]
-            alphabetical = list(present) == sorted(present)
-            table = table.relabeled(dimension, sorted(ordered) if alphabetical else ordered)
-        if dimension in table.predicted:
-            notes.append(f"{dimension!r} is predicted: its memberships are a classifier's probabilities")
-        if world and (without := [label for label in present if label not in world]):
+            labels = [*present, *absent]
+            table = table.relabeled(dimension, sorted(labels) if list(present) == sorted(present) else labels)
+        if without := [label for label in present if label not in world]:
             notes.append(f"no share is given for these groups of {dimension!r}, so 0: {listed(without)}")
-        if world:
-            shares[dimension] = world
     return table, shares
 
 
@@ -302,25 +338,27 @@ def collection_of(
 ) -> Collection:
     """See `Collection.from_records`."""
     names = [groups] if isinstance(groups, str) else groups
-    dimensions = {
-        dimension: validate(
-            DimensionColumn,
-            {"separator": separator, **({"column": column} if isinstance(column, str) else column)},
-            f"groups.{dimension}",
-        )
-        for dimension, column in (names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))).items()
-    }
+    dimensions: dict[str, DimensionColumn] = {}
+    for dimension, column in (names if isinstance(names, Mapping) else {name: name for name in names}).items():
+        about = {"column": column} if isinstance(column, str) else column
+        dimensions[dimension] = validate(DimensionColumn, {"separator": separator, **about}, f"groups.{dimension}")
     faults, place = Faults(), Path(source) if isinstance(source, str | Path) else Path(name)
     bounds = bounds or Bounds()
-    rows, id = _rows(source, place, id, faults, bounds)
+    is_file = isinstance(source, str | Path)
+    rows: Iterator[tuple[int, Record]] = records(place, RecordsFile(), faults) if is_file else rows_of(source, bounds)
+    if id is None:
+        first = next(rows, None)
+        rows = chain([first] if first else [], rows)
+        id = "id" if first and "id" in first[1] else CONTENT
+    rows = with_ids(rows, id)
     fields = validate(DocumentsFile, {"path": str(place), "id": id, "text": text, "title": title}, "from_records")
     shares = checked_population(population, place, faults)
     doubts: list[str] = []
     if labels is not None:
-        listed_rows, columns = list(rows), {name: column.column or name for name, column in dimensions.items()}
-        rows = iter(listed_rows)
+        all_rows, columns = list(rows), {name: column.column or name for name, column in dimensions.items()}
+        rows = iter(all_rows)
         dimensions, doubts = labeled(
-            dimensions, labels, lambda name: (row.get(columns[name]) for _, row in listed_rows), shares
+            dimensions, labels, lambda name: (row.get(columns[name]) for _, row in all_rows), shares
         )
     read_id, reader = field_reader(id), LabelReader(dimensions)
     buffer, documents, numbers, titled, characters = reader.buffer(), [], dict[str, int](), title is None, 0
@@ -350,12 +388,12 @@ def collection_of(
     notes: list[str] = []
     table: Groups = JoinedGroups([])
     if dimensions:
-        table, own_shares = aligned(GroupTable(*buffer.finish()), shares, notes)
-        shares = {**shares, **own_shares}
+        table, aligned_shares = aligned(GroupTable(*buffer.finish()), shares, notes)
+        shares = {**shares, **aligned_shares}
     for dimension in table.dimensions:
         if not table.labels(dimension):
-            column = reader.columns[dimension]
-            faults.add(place, None, f"the column {column!r} of dimension {dimension!r} is empty in every row")
+            column_name = reader.columns[dimension]
+            faults.add(place, None, f"the column {column_name!r} of dimension {dimension!r} is empty in every row")
     faults.check(f"collection {name!r}")
     blank = sum(not document.text.strip() for document in documents)
     warnings = [*([ROW_WARNING] if id == ROW else []), *doubts, *label_notes(table, 'labels="join" joins them')]
@@ -363,23 +401,6 @@ def collection_of(
     for warning in warnings:
         log.warning("collection %r: %s", name, warning)
     # Whoever gives shares in a call means them: they are not mixed with what an engine shows.
-    own = {dimension: GivenTarget(shares=given) for dimension, given in shares.items()} or None
-    source = DocumentsInMemory(tuple(documents))
-    return Collection(name, {}, {}, table, shares, (*notes, *warnings), source, target=own)
-
-
-def _rows(
-    source: Any, place: Path, id: str | None, faults: Faults, bounds: Bounds
-) -> tuple[Iterator[tuple[int, Record]], str]:
-    """The numbered rows of a file or a table, and the field of their ids: by default `id`, else their content."""
-    if isinstance(source, str | Path):
-        fields = DocumentsFile(path=(str(place),))
-        first = next(records(place, fields, Faults()), None) if id is None else None
-        rows = records(place, fields, faults)
-    else:
-        rows = rows_of(source, bounds)
-        first = next(rows, None)
-        rows = chain([first] if first else [], rows)
-    if id is None:
-        id = "id" if first and "id" in first[1] else CONTENT
-    return with_ids(rows, id), id
+    target = {dimension: GivenTarget(shares=given) for dimension, given in shares.items()} or None
+    documents_given = DocumentsInMemory(tuple(documents))
+    return Collection(name, {}, {}, table, shares, (*notes, *warnings), documents_given, target=target)

@@ -7,19 +7,18 @@ import re
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from textwrap import indent
 from types import MappingProxyType
 from typing import Any
 
 import yaml
 
-from fairagent.collection.config import RecordsFile
-from fairagent.collection.forms import records
+from fairagent.collection.config import CONTENT, ROW, RecordsFile
+from fairagent.collection.forms import ROW_WARNING, mended_note, plain_id, records
 from fairagent.collection.labels import group_notes, joins
 from fairagent.collection.records import Faults, listed
-from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, mended_note, plain_id
 from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
@@ -27,17 +26,9 @@ from fairagent.settings.faults import no_such
 from fairagent.storage.digests import file_digest
 from fairagent.types.clean import in_line
 
-MOST_ROWS = 200_000
-"""So many are looked at."""
-MOST_LABELS = 200
-"""A column with more different values is no group, unless it is named as one."""
 MOST_GROUPS, LEAST_GROUP = 12, 0.01
 """Of a column with more labels than these, those that fewer of the labeled rows have are joined to the rest, as are all
 after the commonest. A column with fewer labels keeps them all: small groups may be what it is about."""
-ROWS_EACH = 10
-"""Rows for each of so many labels, on average, or they are texts rather than labels."""
-LEAST_KEPT = 0.5
-"""Of the labeled rows those that have a label that stays a group, or it is no column of groups."""
 REST = "other"
 MOST_VALUES = 5_000
 """Different values of a column that are counted."""
@@ -48,7 +39,6 @@ FEW_BAD, MOST_BAD, MOST_BAD_OTHERS = 20, 0.1, 0.05
 otherwise: what is of somebody else (user_id) is repeated in far more rows than one of twenty."""
 CODE = re.compile(r"(?=\S*\d)(?=\S*[a-zA-Z.:/-])[\w.:/-]{3,40}")
 """What looks like an id anywhere: letters and digits, without blanks."""
-SEPARATORS = ("|", ";", ",")
 
 _BEFORE = r"(?i)(.*[\W_]|(?-i:.*[a-z](?=[A-Z])))?"
 ID = re.compile(_BEFORE + "(id|docid|docno|pid|uuid|key|doi|isbn|url|identifier)")
@@ -67,7 +57,26 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 TITLES = ("title", "headline", "heading", "name", "subject")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class LabelsLook:
+    """The values of a column as labels: `counts` of rows, what stands between several, and which are spellings of one.
+
+    `joined` counts the rows with spellings joined. `chosen` labels are groups of their own, the commonest first, `rest`
+    is that of the others where there are any, and `groups` counts the rows of these. `unlabeled` cells say that there
+    is none; of lists that is not known, and 0.
+    """
+
+    counts: Counter[str]
+    separator: str | None
+    spellings: Spellings
+    joined: Counter[str]
+    chosen: tuple[str, ...]
+    rest: str | None
+    groups: Counter[str]
+    unlabeled: int
+
+
+@dataclass
 class ColumnLook:
     """What the rows have in one column: how many have something there, and which values, each how often.
 
@@ -92,12 +101,21 @@ class ColumnLook:
 
     def add(self, value: Any) -> None:
         """Take one cell."""
-        if value is None or value == [] or (isinstance(value, str) and not value.strip()):
-            self._add_id(None)
+        empty = value is None or value == [] or (isinstance(value, str) and not value.strip())
+        if self.ids is not None:
+            id = "" if empty else plain_id(value)
+            self.odd += bool(id) and id != str(value)
+            if id and hash(id) not in self.ids:
+                self.ids.add(hash(id))
+            else:
+                self.lacking += 1
+                if self.lacking > max(FEW_BAD, MOST_BAD * len(self.ids)):
+                    self.ids = None
+        if empty:
             return
         self.filled += 1
-        parts = value if isinstance(value, list) else [value]
         self.lists = self.lists or isinstance(value, list)
+        parts = value if isinstance(value, list) else [value]
         whole = all(isinstance(part, str | int) for part in parts)
         labels = [str(part).lower() if isinstance(part, bool) else str(part).strip() for part in parts]
         if not isinstance(value, list) and whole:
@@ -107,23 +125,10 @@ class ColumnLook:
             is_number = bool(NUMBER.fullmatch(labels[0]) or DATE.fullmatch(labels[0]))
             self.numbers += is_number
             self.codes += not is_number and bool(CODE.fullmatch(labels[0]))
-        self._add_id(value)
         if self.values is not None:
             self.values.update(labels if whole and all(len(one) <= 4 * LONGEST_LABEL for one in labels) else ())
             if not whole or len(self.values) > MOST_VALUES or self.characters > 4 * LONGEST_LABEL * self.filled:
                 self.values = None
-
-    def _add_id(self, value: Any) -> None:
-        if self.ids is None:
-            return
-        id = plain_id(value)
-        self.odd += bool(id) and id != str(value)
-        if not id or hash(id) in self.ids:
-            self.lacking += 1
-            if self.lacking > max(FEW_BAD, MOST_BAD * len(self.ids)):
-                self.ids = None
-        else:
-            self.ids.add(hash(id))
 
     def lacking_ids(self, rows: int) -> int | None:
         """How many of so many rows have no id of their own in this column; None where it is no column of ids."""
@@ -140,65 +145,61 @@ class ColumnLook:
         """Whether every cell holds some text."""
         return bool(self.texts) and self.texts == self.filled and self.numbers < self.texts
 
-    def labels(self) -> tuple[Counter[str], str | None]:
-        """The labels, the commonest first, and what seems to stand between several in one cell."""
-        values = self.values or Counter()
-        for sign in () if self.lists else SEPARATORS:
+    @cached_property
+    def labels(self) -> LabelsLook:
+        """The values as labels, once all cells were taken."""
+        values = self.values or Counter[str]()
+        counts, separator, spellings = values, None, join_spellings(values)
+        joined = _joined(counts, spellings)
+        for sign in () if self.lists else ("|", ";", ","):
             if any(sign in value for value in values):
                 split: Counter[str] = Counter()
                 for value, count in values.items():
-                    for label in dict.fromkeys(part.strip() for part in value.split(sign)):
-                        split[label] += count if label else 0
-                split = +split
-                if len(_joined(split)) <= len(_joined(values)):
-                    return split, sign
-        return values, None
-
-    def spellings(self) -> Spellings:
-        """Which labels are spellings of others, and which say that there is none."""
-        return join_spellings(self.labels()[0])
-
-    def chosen(self) -> tuple[list[str], str | None]:
-        """The labels that are groups of their own, the commonest first, and that of the others where there are any."""
-        groups = _joined(self.labels()[0])
-        del groups[""]
-        if len(groups) <= MOST_GROUPS:
-            return [label for label, _ in groups.most_common()], None
-        rest = next((label for label in groups if label.casefold() == REST), REST)
-        least = LEAST_GROUP * sum(groups.values())
-        common = [label for label, count in groups.most_common() if count >= least and label != rest]
-        return common[: MOST_GROUPS - 1], rest
-
-    def groups(self) -> Counter[str]:
-        """The groups, spellings and rare ones joined; "" counts what says that there is none."""
-        chosen, rest = self.chosen()
+                    split.update(dict.fromkeys(filter(None, map(str.strip, value.split(sign))), count))
+                spellings_of_split = join_spellings(split)
+                joined_of_split = _joined(split, spellings_of_split)
+                if len(joined_of_split) <= len(joined):
+                    counts, separator, spellings, joined = split, sign, spellings_of_split, joined_of_split
+                    break
+        del joined[""]
+        chosen, rest = [label for label, _ in joined.most_common()], None
+        if len(joined) > MOST_GROUPS:
+            rest = next((label for label in joined if label.casefold() == REST), REST)
+            least = LEAST_GROUP * joined.total()
+            chosen = [label for label in chosen if joined[label] >= least and label != rest][: MOST_GROUPS - 1]
         groups = Counter[str]()
-        for label, count in _joined(self.labels()[0]).items():
-            groups[label if rest is None or label in ("", *chosen) else rest] += count
-        return groups
-
-    def unlabeled(self) -> int:
-        """How many cells say nothing but that there is no label; of lists 0, as that is not known."""
-        _, separator = self.labels()
-        map, cells = self.spellings().map, Counter[str]() if self.lists else self.values or Counter[str]()
-        split = {cell: [one.strip() for one in cell.split(separator)] if separator else [cell] for cell in cells}
-        return sum(cells[cell] for cell, parts in split.items() if not any(map.get(part, part) for part in parts))
+        for label, count in joined.items():
+            groups[label if rest is None or label in chosen else rest] += count
+        unlabeled = 0
+        for cell, count in {} if self.lists else values.items():
+            parts = [part.strip() for part in cell.split(separator)] if separator else [cell]
+            unlabeled += count * (not any(spellings.map.get(part, part) for part in parts))
+        return LabelsLook(counts, separator, spellings, joined, tuple(chosen), rest, groups, unlabeled)
 
     def could_be_group(self) -> bool:
         """Whether the values look like labels: few, short, each of several rows; no numbers, dates or many codes."""
-        labels = _joined(self.labels()[0])
-        del labels[""]
+        look = self.labels
+        labels = look.joined
+        if any(len(label) > LONGEST_LABEL for label in labels):
+            return False
         if len(labels) == 2:
-            return self.filled >= 4 and all(len(label) <= LONGEST_LABEL for label in labels)
-        many, (chosen, _) = len(labels) > MOST_GROUPS, self.chosen()
+            return self.filled >= 4
+        many = len(labels) > MOST_GROUPS
         return (
-            2 < len(labels) <= MOST_LABELS
-            and (ROWS_EACH if many else 2) * len(labels) <= self.filled
-            and all(len(label) <= LONGEST_LABEL for label in labels)
+            2 < len(labels) <= 200
+            and (10 if many else 2) * len(labels) <= self.filled
             and 2 * self.numbers < self.filled
             and not (many and self.codes == self.filled)
-            and sum(labels[label] for label in chosen) >= LEAST_KEPT * sum(labels.values())
+            and sum(labels[label] for label in look.chosen) >= 0.5 * sum(labels.values())
         )
+
+
+def _joined(labels: Counter[str], spellings: Spellings) -> Counter[str]:
+    """The labels with their spellings joined; "" counts what says that there is none."""
+    groups = Counter[str]()
+    for value, count in labels.items():
+        groups[next(iter(spellings.map.get(value, (value,))), "")] += count
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,31 +245,28 @@ class Look:
             seen["sha256"] = file_digest(self.path)
         text = self.text[0] if len(self.text) == 1 else list(self.text)
         title = {"title": self.title} if self.title else {}
-        content: dict[str, Any] = {
-            "name": self.name,
-            "documents": {"path": path, **form, **ids, **title, "text": text, "seen": seen},
-            **more,
-        }
+        documents = {"path": path, **form, **ids, **title, "text": text, "seen": seen}
+        content: dict[str, Any] = {"name": self.name, "documents": documents, **more}
+        rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
+        head = [f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/your_data.md."]
+        maps = dict[str, str]()
         if self.groups:
             dimensions: dict[str, dict[str, Any]] = {name: {} for name in self.groups}
             for number, name in enumerate(self.groups):
-                chosen, rest = self.columns[name].chosen()
-                if rest:
-                    dimensions[name] |= {"labels": _Line(chosen), "rest": rest}
-                if separator := self.columns[name].labels()[1]:
-                    dimensions[name]["separator"] = separator
-                if self.columns[name].spellings().map:
-                    # The placeholder stands there until the map is written, with comments, by `_map`.
+                head.append(f"# {in_line(name)}: {in_line(self.labels_of(name))}")
+                labels = self.columns[name].labels
+                if labels.rest:
+                    dimensions[name] |= {"labels": _Line(labels.chosen), "rest": labels.rest}
+                if labels.separator:
+                    dimensions[name]["separator"] = labels.separator
+                if labels.spellings.map:
+                    # YAML's writer has no place for comments: a placeholder stands there until all is written.
                     dimensions[name]["map"] = f"map-{number}"
+                    maps[f"      map: map-{number}\n"] = _map(labels)
             content["groups"] = {"path": path, **form, **ids, "dimensions": dimensions}
-        rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
-        head = [
-            f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/your_data.md.",
-            *(f"# {in_line(name)}: {in_line(self.labels_of(name))}" for name in self.groups),
-        ]
         written = yaml.dump(content, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
-        for number, name in enumerate(self.groups):
-            written = written.replace(f"      map: map-{number}\n", self._map(name))
+        for placeholder, map in maps.items():
+            written = written.replace(placeholder, map)
         return "\n".join(head) + "\n" + written + self._choices(target)
 
     def _choices(self, target: Any) -> str:
@@ -283,11 +281,10 @@ class Look:
             f"#   your own   {{{in_line(self.groups[0])}: {{GROUP: 0.5, ...}}}}, which add up to 1 in each dimension",
         ]
         for name in self.groups:
-            counts = self.columns[name].groups()
-            del counts[""]
-            total = max(1, sum(counts.values()))
-            shares = listed([f"{label} {count / total:.1%}" for label, count in counts.most_common()], 12)
-            lines.append(in_line(f"# {name}: uniform {1 / max(1, len(counts)):.1%} each; corpus {shares}"))
+            groups = self.columns[name].labels.groups
+            total = max(1, groups.total())
+            shares = listed([f"{label} {count / total:.1%}" for label, count in groups.most_common()], 12)
+            lines.append(in_line(f"# {name}: uniform {1 / max(1, len(groups)):.1%} each; corpus {shares}"))
         if target is None:
             lines += ["# Without one the first search asks. Choose, and take away the #:", "#target: uniform"]
         written = "" if target is None else yaml.safe_dump({"target": target}, sort_keys=False, allow_unicode=True)
@@ -296,9 +293,8 @@ class Look:
     def labels_of(self, column: str) -> str:
         """The labels of a column with their numbers of rows, spellings joined."""
         look = self.columns[column]
-        groups = look.groups()
-        unknown = self.rows - look.filled + look.unlabeled()
-        known = [f"{label} {count:,}" for label, count in groups.most_common() if label]
+        unknown = self.rows - look.filled + look.labels.unlabeled
+        known = [f"{label} {count:,}" for label, count in look.labels.groups.most_common()]
         return listed(known + ([f"(unknown) {unknown:,}"] if unknown else []), 12)
 
     def notes(self) -> list[str]:
@@ -306,38 +302,32 @@ class Look:
         notes = [ROW_WARNING] if self.id == ROW else []
         notes += [mended_note(self.mended, self.path.name)] if self.mended else []
         for name in self.groups:
-            chosen, rest = self.columns[name].chosen()
-            if rest and (labels := self.columns[name].labels()[0]):
-                joined = (
-                    f"{name!r} has {len(labels):,} values: the {len(chosen)} commonest are groups, and whatever else"
-                )
+            labels = self.columns[name].labels
+            if labels.rest and labels.counts:
                 notes.append(
-                    f"{joined} (less than {LEAST_GROUP:.0%} of the labeled rows, or after the {MOST_GROUPS - 1} "
-                    f"commonest) is {rest!r}, so that uniform gives each {1 / (len(chosen) + 1):.1%} instead of "
-                    f"{1 / len(labels):.1%}; `labels` and `rest` in the file say which"
+                    f"{name!r} has {len(labels.counts):,} values: the {len(labels.chosen)} commonest are groups, and "
+                    f"the others are {labels.rest!r}, so that uniform gives each {1 / (len(labels.chosen) + 1):.1%} "
+                    f"instead of {1 / len(labels.counts):.1%}; `labels` and `rest` in the file say which"
                 )
-            spellings, groups = self.columns[name].spellings(), self.columns[name].groups()
-            if spellings.map:
+            if labels.spellings.map:
                 alike = f"spellings of {name!r} that look like the same label are joined by `map`, to be confirmed"
-                notes.append(f"{alike}: {joins(spellings.map)}")
-            notes += [f"{name!r}: {doubt}" for doubt in spellings.doubts]
-            del groups[""]
-            notes += group_notes(name, groups)
+                notes.append(f"{alike}: {joins(labels.spellings.map)}")
+            notes += [f"{name!r}: {doubt}" for doubt in labels.spellings.doubts]
+            notes += group_notes(name, labels.groups)
         return notes
 
-    def _map(self, column: str) -> str:
-        """The lines of a column's `map`, each with its number of rows, for which YAML's writer has no place."""
-        counts, spellings = self.columns[column].labels()[0], self.columns[column].spellings()
-        lines = ["map:  # to be confirmed: value -> its label ([]: none), with the number of rows"]
-        lines += [f"# {in_line(doubt)}" for doubt in spellings.doubts]
-        chosen, rest = self.columns[column].chosen()
-        for value, labels in spellings.map.items():
-            if rest and labels and labels[0] not in chosen:
-                continue  # of the rest whatever its spelling
-            entry = {value: labels[0] if labels else []}
-            pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6).rstrip("\n")
-            lines.append(indent(f"{pair}  # {counts[value]:,}", "  "))
-        return indent("\n".join(lines), "      ") + "\n"
+
+def _map(look: LabelsLook) -> str:
+    """The lines of a column's `map`, each with its number of rows."""
+    lines = ["map:  # to be confirmed: value -> its label ([]: none), with the number of rows"]
+    lines += [f"# {in_line(doubt)}" for doubt in look.spellings.doubts]
+    for value, labels in look.spellings.map.items():
+        if look.rest and labels and labels[0] not in look.chosen:
+            continue  # of the rest whatever its spelling
+        entry = {value: labels[0] if labels else []}
+        pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6).rstrip("\n")
+        lines += [f"  {line}" for line in f"{pair}  # {look.counts[value]:,}".split("\n")]
+    return "".join(f"      {line}\n" for line in lines)
 
 
 class _Line(tuple[str, ...]):
@@ -354,14 +344,6 @@ class _Writer(yaml.SafeDumper):
 _Writer.add_representer(
     _Line, lambda writer, names: writer.represent_sequence("tag:yaml.org,2002:seq", names, flow_style=True)
 )
-
-
-def _joined(labels: Counter[str]) -> Counter[str]:
-    """The labels with their spellings joined; "" counts what says that there is none."""
-    map, groups = join_spellings(labels).map, Counter[str]()
-    for value, count in labels.items():
-        groups[next(iter(map.get(value, (value,))), "")] += count
-    return groups
 
 
 def look_at(
@@ -381,7 +363,7 @@ def look_at(
     faults, columns, rows = Faults(), dict[str, ColumnLook](), 0
     fields = validate(RecordsFile, {"format": format, "encoding": encoding}, "init")
     read = records(path, fields, faults)
-    for _, record in islice(read, MOST_ROWS):
+    for _, record in islice(read, 200_000):
         rows += 1
         for name, value in record.items():
             columns.setdefault(name, ColumnLook(name)).add(value)
@@ -392,17 +374,17 @@ def look_at(
     named = [name for name in (id, *text, title, *groups) if name and name not in (ROW, CONTENT)]
     if missing := [name for name in named if name not in columns]:
         raise UsageError(f"{path}: {no_such('column', missing[0], columns)}")
-    lacking = {name: one.lacking_ids(rows) for name, one in columns.items() if name not in (*text, title, *groups)}
-    likely = {
-        # `user_id` may well be of somebody else, most of all where some rows lack it.
-        name: (not (match := ID.fullmatch(name)), bool(match and match[1] and few), not CODE_NAME.fullmatch(name), few)
-        for name, few in lacking.items()
-        if few is not None
-    }
+    likely = dict[str, tuple[bool, bool, bool, int]]()
+    for name, column in columns.items():
+        lacking = column.lacking_ids(rows) if name not in (*text, title, *groups) else None
+        if lacking is not None:
+            # `user_id` may well be of somebody else, most of all where some rows lack it.
+            match = ID.fullmatch(name)
+            likely[name] = not match, bool(match and match[1] and lacking), not CODE_NAME.fullmatch(name), lacking
     chosen = id or min(likely, key=likely.__getitem__, default=CONTENT)
     for name in groups:
-        if columns[name].values and not any(columns[name].groups()):
-            there = listed([f"{value!r} ({count:,})" for value, count in columns[name].labels()[0].most_common()])
+        if columns[name].values and not columns[name].labels.groups:
+            there = listed([f"{value!r} ({count:,})" for value, count in columns[name].labels.counts.most_common()])
             raise UsageError(f"{path}: the column {name!r} holds no label, only {there}; name another with --group")
     texts = tuple(text)
     if not texts:

@@ -20,8 +20,8 @@ from typing import Any
 
 from fairagent.errors import DataError, Fault
 from fairagent.settings.faults import no_such
+from fairagent.storage.files import open_to_read
 from fairagent.storage.readers import MOST_COLUMNS, Malformed, parse_json, too_many_columns, unpacked
-from fairagent.storage.regular import open_to_read
 from fairagent.types.clean import shown as shown
 from fairagent.types.common import counted
 from fairagent.types.common import listed as listed
@@ -34,8 +34,8 @@ LONGEST_ID = 255
 """Bytes of UTF-8 that an id may have."""
 UTF8 = ("utf-8",)
 FORMS = (
-    "what can be read: JSON lines, TSV, CSV (with names of columns), Parquet, a folder of Hugging Face's datasets; of "
-    "topics also TREC's <top>, XML and SMART's .I/.W; of judgments TREC's four columns"
+    "what can be read: JSON lines, TSV (`format: tsv`), CSV (`format: csv`, its columns named), Parquet, a folder of "
+    "Hugging Face's datasets; of topics also TREC's <top>, XML and SMART's .I/.W; of judgments TREC's four columns"
 )
 Record = Mapping[str, Any]
 
@@ -82,7 +82,7 @@ def lines(
     try:
         with open_to_read(path, pipes=True) as file:
             stream = unpacked(file)
-            if is_wide(encodings[0]):
+            if codecs.lookup(encodings[0]).name.startswith(("utf-16", "utf-32")):
                 # Their line ends are no single bytes.
                 read, encodings = _as_utf8(stream, encodings[0]), UTF8
             else:
@@ -114,15 +114,6 @@ def lines(
         faults.add(path, None, f"no path of a file ({error})")
 
 
-def is_wide(encoding: str) -> bool:
-    """Whether each of its characters takes two bytes or more.
-
-    >>> is_wide("UTF_16"), is_wide("cp1252")
-    (True, False)
-    """
-    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
-
-
 def _as_utf8(stream: BufferedReader, encoding: str) -> Iterator[bytes]:
     decoder, rest = codecs.getincrementaldecoder(encoding)(), ""
     while len(rest) < LONGEST_LINE:
@@ -145,24 +136,17 @@ def decode(raw: bytes, encodings: Sequence[str]) -> str:
 
 def json_records(path: Path, faults: Faults, encodings: Sequence[str] = UTF8) -> Iterator[tuple[int, Record]]:
     """Every JSON object of a file with one object a line, with its line number; of a file in another form one error."""
-    first = True
-    for number, line in lines(path, faults, encodings=encodings):
+    for place, (number, line) in enumerate(lines(path, faults, encodings=encodings)):
         try:
             record = parse_json(line)
         except Malformed as error:
-            if first and not _OBJECT.match(line):
-                faults.add(
-                    path, number, f"{_other_form(line)}JSON is expected, one object a line: {shown(line)}; {FORMS}"
-                )
+            if not place and not _OBJECT.match(line):
+                faults.add(path, number, f"no line of JSON: {shown(line)}; {FORMS}")
                 return  # every further line would say the same
             faults.add(path, number, f"not JSON ({error}): {shown(line)}; one object a line is expected")
             continue
-        finally:
-            first = False
         if not isinstance(record, dict):
-            faults.add(
-                path, number, f"expected a JSON object in the line, got a {type(record).__name__}: {shown(line)}"
-            )
+            faults.add(path, number, f"expected a JSON object, got a {type(record).__name__}: {shown(line)}")
         elif "\\ud" in line.lower() and re.search("[\ud800-\udfff]", json.dumps(record, ensure_ascii=False)):
             faults.add(path, number, "holds half of a surrogate pair (\\ud...), which is no Unicode text")
         elif len(record) > MOST_COLUMNS:
@@ -189,12 +173,11 @@ def _named_cells(
     names = list(columns)
     for number, cells in rows:
         if not names:
-            if len(cells) > MOST_COLUMNS:
-                faults.add(path, number, too_many_columns(len(cells)))
-                return
             names = [cell.strip() for cell in cells]
-            if len(set(names)) < len(names):
-                faults.add(path, number, f"a column name occurs twice: {listed(names)}")
+            if len(names) > MOST_COLUMNS or len(set(names)) < len(names):
+                many = len(names) > MOST_COLUMNS
+                twice = f"a column name occurs twice: {listed(names)}"
+                faults.add(path, number, too_many_columns(len(names)) if many else twice)
                 return
         elif len(cells) != len(names):
             expected = f"expected {len(names)} columns ({listed(names)}), got {len(cells)}"
@@ -254,9 +237,6 @@ def field_reader(field: str) -> Callable[[Record], str]:
     """A function that reads `field` of a record, or fills a template such as "{q_id}-{d_id}".
 
     It raises ValueError, saying which fields there are, where one is missing or is no text.
-
-    >>> field_reader("{q_id}-{d_id}")({"q_id": 7, "d_id": "12"})
-    '7-12'
     """
     names = template_fields(field)
     if not names:
@@ -317,9 +297,6 @@ def same_ids(ids: Collection[str], others: Iterable[str]) -> tuple[dict[str, str
 
     An id of which there is none is joined with the one that is the same whole number but for zeros before it or `.0` at
     its end, where on both sides there is one such id alone.
-
-    >>> same_ids(["1", "2", "x"], ["01", "2", "3"])
-    ({'1': '01', '2': '2'}, '1 topic joined with ids that differ by zeros before them or `.0`: 1 (there 01)')
     """
     there, alike = dict.fromkeys(others), dict[str, list[str]]()
     for other in there:
@@ -334,10 +311,3 @@ def same_ids(ids: Collection[str], others: Iterable[str]) -> tuple[dict[str, str
     pairs = listed([f"{id} (there {other})" for id, other in joined.items()], 5)
     message = f"{counted(len(joined), 'topic')} joined with ids that differ by zeros before them or `.0`: {pairs}"
     return named, message if joined else ""
-
-
-def _other_form(line: str) -> str:
-    """What form a first line that is no JSON seems to have; "" where none is likely."""
-    forms = {"\t": "tab-separated text (`format: tsv`)", ",": "CSV (`format: csv`)", ";": "CSV (`format: csv`)"}
-    sign = max(forms, key=line.count)
-    return f"this looks like {forms[sign]} with {line.count(sign) + 1} columns, and " if sign in line else ""

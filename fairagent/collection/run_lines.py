@@ -32,8 +32,6 @@ FORMS = (
     "a run has TREC's six columns (topic, Q0, document, rank, score, tag); or topic, document and, where there are "
     "more, rank, score and tag, or one of both; or a header that names its columns; or JSON, {topic: {document: score}}"
 )
-LARGEST_JSON = 1 << 30
-"""Bytes."""
 _WHOLE = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
@@ -83,7 +81,9 @@ def run_lines(path: Path, faults: Faults, topics: Container[str] = ()) -> list[R
     if first_bytes(path).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         return _of_json(path, faults)
     (names, rows), entries = rows_of(path, faults, topics), list[RunLine]()
-    columns, width = _named(names), len(names)
+    # By the names of a header, where they name topic and document.
+    columns = places_of(names, {"topic": TOPIC, "document": DOCUMENT, "rank": RANK, "score": SCORE, "tag": TAG})
+    columns, width = columns if {"topic", "document"} <= columns.keys() else {}, len(names)
     for number, cells in rows:
         if not columns:
             columns, width = {name: place for place, name in enumerate(_columns(cells))}, len(cells)
@@ -109,10 +109,6 @@ def by_score(entries: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
     """A topic's documents by falling score, as trec_eval orders them, and whether ranks contradict that.
 
     Those of equal scores stand by rank, and then as in the file; so do all where there are no scores.
-
-    >>> one = RunLine("1", "a", 1, 2.0, "", 1)
-    >>> by_score([one, one._replace(document="b", rank=2, score=3.0, line=2)])[0][0].document
-    'b'
     """
     ordered = sorted(entries, key=lambda one: (-(one.score or 0.0), one.rank or 0, one.line))
     return ordered, any((below.rank or 0) < (above.rank or 0) for above, below in pairwise(ordered))
@@ -121,16 +117,14 @@ def by_score(entries: Sequence[RunLine]) -> tuple[list[RunLine], bool]:
 def order_note(path: Path, contradicting: Sequence[str]) -> str:
     """What to know of a run in which the scores of these topics rise where their ranks do."""
     topics = f"{counted(len(contradicting), 'topic')} ({listed(contradicting, 5)})"
-    how = "documents stand by falling score, as trec_eval orders them"
-    return f"{path}: in {topics} a lower rank has a higher score; {how}: if scores are distances, turn their signs"
+    return (
+        f"{path}: in {topics} a lower rank has a higher score; documents stand by falling score, as trec_eval orders "
+        "them: if scores are distances, turn their signs"
+    )
 
 
 def _separator(line: str) -> str | None:
-    """What separates the columns of a line; None: spaces.
-
-    >>> _separator("q1 Q0 d,7 1 2.5 me") is None, _separator("q1, d7"), _separator(",qid,docno,my query")
-    (True, ',', ',')
-    """
+    """What separates the columns of a line; None: spaces."""
     if "\t" in line:
         return "\t"
     sign = max(",;", key=line.count)
@@ -141,19 +135,9 @@ def _separator(line: str) -> str | None:
 
 
 def places_of(names: Sequence[str], kinds: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Of each kind of column that there is its place, by the likeliest of the names that it may have.
-
-    >>> places_of(["qid", "page", "docno"], {"topic": TOPIC, "document": DOCUMENT, "tag": TAG})
-    {'topic': 0, 'document': 2}
-    """
+    """Of each kind of column that there is its place, by the likeliest of the names that it may have."""
     named = {kind: next((name for name in known if name in names), None) for kind, known in kinds.items()}
     return {kind: names.index(name) for kind, name in named.items() if name is not None}
-
-
-def _named(names: Sequence[str]) -> dict[str, int]:
-    """Column -> its place, by the names of a header; nothing where they do not name topic and document."""
-    named = places_of(names, {"topic": TOPIC, "document": DOCUMENT, "rank": RANK, "score": SCORE, "tag": TAG})
-    return named if {"topic", "document"} <= named.keys() else {}
 
 
 def _columns(cells: Sequence[str]) -> tuple[str, ...]:
@@ -173,13 +157,14 @@ def _line(cells: dict[str, str], number: int) -> RunLine:
     if rank is not None and not _WHOLE.fullmatch(rank):
         raise ValueError(f"the rank {shown(rank)} is no whole number")
     try:
-        value = None if score is None else float(score)
+        value = 0.0 if score is None else float(score)
     except ValueError:
         value = math.nan
-    if value is not None and not math.isfinite(value):
+    if not math.isfinite(value):
         raise ValueError(f"the score {shown(score)} is no finite number")
+    place = None if rank is None else int(rank)
     return RunLine(
-        cells["topic"], cells["document"], None if rank is None else int(rank), value, cells.get("tag", ""), number
+        cells["topic"], cells["document"], place, None if score is None else value, cells.get("tag", ""), number
     )
 
 
@@ -199,7 +184,7 @@ def _ranked(entries: list[RunLine]) -> list[RunLine]:
 
 def _of_json(path: Path, faults: Faults) -> list[RunLine]:
     try:
-        read = parse_json(file_text(path, LARGEST_JSON, unzipped=True))
+        read = parse_json(file_text(path, 1 << 30, unzipped=True))
     except (Malformed, OSError) as error:
         faults.add(path, getattr(error, "line", None), f"no JSON of a run ({error}); {FORMS}")
         return []

@@ -70,10 +70,6 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
     >>> from collections import Counter
     >>> join_spellings(Counter({"Female": 5, "female": 2, "F": 2, "FEMALE.": 1, "male": 6, "N/A": 3})).map
     {'female': ('Female',), 'FEMALE.': ('Female',), 'F': ('Female',), 'N/A': ()}
-    >>> join_spellings({"C": 5, "C++": 3, "c#": 1, "Korea, North": 2, "Korea, South": 1, "18-25": 1, "1825": 1}).map
-    {}
-    >>> join_spellings({"M": 30, "Male": 25, "Man": 3, "männlich": 1, "Woman": 9, "F": 2}).map
-    {'Man': ('Male',), 'männlich': ('Male',), 'M': ('Male',), 'F': ('Woman',)}
     >>> join_spellings({"Female": 5, "F": 2, "us": 3, "Us": 1}, known=["f", "US"]).map
     {'Female': ('f',), 'F': ('f',), 'us': ('US',), 'Us': ('US',)}
     """
@@ -115,19 +111,17 @@ def meant(names: Iterable[object], labels: Collection[str]) -> dict[str, str]:
     {'Female': 'female', 'M': 'male', '1': '1', 'other': 'other'}
     """
     try:
-        texts = list(dict.fromkeys(map(label_text, names)))
+        meaning = {text: text for text in map(label_text, names)}
     except ValueError as error:
         raise UsageError(str(error)) from None
-    strange = [text for text in texts if text not in labels]
-    if not strange:
-        return dict(zip(texts, texts, strict=True))
-    # Of labels that look alike themselves a name means one.
-    free = dict.fromkeys((label for label in labels if label not in texts), 1.0)
-    alike = join_spellings(free).map
-    apart = [label for label in free if label not in alike]
-    joined = join_spellings(dict.fromkeys([*strange, *apart], 1.0), apart).map
-    own = {text: label for text in strange for label in joined.get(text, ()) if label in apart}
-    return {text: own.get(text, text) for text in texts}
+    if strange := [text for text in meaning if text not in labels]:
+        # Of labels that look alike themselves a name means one.
+        free = dict.fromkeys((label for label in labels if label not in meaning), 1.0)
+        alike = join_spellings(free).map
+        apart = [label for label in free if label not in alike]
+        joined = join_spellings(dict.fromkeys([*strange, *apart], 1.0), apart).map
+        meaning |= {text: label for text in strange for label in joined.get(text, ()) if label in apart}
+    return meaning
 
 
 def _key(value: str) -> str:
@@ -153,7 +147,13 @@ def _is_letter(sign: str) -> bool:
 
 def _without_label(values: Mapping[str, float], known: Collection[str]) -> tuple[list[str], list[str]]:
     """The values that say that there is no label, and what is in doubt."""
-    empty = [value for value in values if value not in known and _means_nothing(value)]
+    empty = []
+    for value in values:
+        text = unicodedata.normalize("NFKC", visible(value)).strip()
+        # Nan and Na are names; what a program or a person writes for nothing is nan, NaN, NA or N/A.
+        folded = "" if text in ("Nan", "Na") else _AROUND_NOTHING.sub("", text.casefold())
+        if value not in known and (not text or _NOTHING.fullmatch(text) or folded in NO_LABEL):
+            empty.append(value)
     labels = values.keys() - set(empty)
     doubts = []
     if "NA" in empty and labels and all(re.fullmatch("[A-Z]{2}", label) for label in labels):
@@ -165,14 +165,6 @@ def _without_label(values: Mapping[str, float], known: Collection[str]) -> tuple
     if answers := [value for value in empty if value.casefold() == "none"]:
         doubts.append(f"{answers[0]!r} is taken for no label; where it is an answer (no religion), it is a group")
     return empty, doubts
-
-
-def _means_nothing(value: str) -> bool:
-    text = unicodedata.normalize("NFKC", visible(value)).strip()
-    # Nan and Na are names; what a program or a person writes for nothing is nan, NaN, NA or N/A.
-    if not text or _NOTHING.fullmatch(text):
-        return True
-    return text not in ("Nan", "Na") and _AROUND_NOTHING.sub("", text.casefold()) in NO_LABEL
 
 
 def _meanings(values: Mapping[str, float]) -> Mapping[str, str]:

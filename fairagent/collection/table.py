@@ -1,19 +1,18 @@
-"""`GroupTable`: the group memberships of up to millions of documents; and tables that are cached on disk.
+"""`GroupTable`: the group memberships of up to millions of documents; how one is built, saved and cached on disk.
 
 Ids are a sorted array, labels a few small integers a document; a saved table is mapped from disk, so that only the
 pages that are needed are read.
-
-A table that takes long to read is cached at `<place>-<key>`, where the key is a hash of all that it depends on: another
-file has another place, and what is replaced is only what was damaged. So a table may be read while others are written,
-by whomever.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from glob import escape
 from pathlib import Path
 from typing import Any, Self
@@ -21,9 +20,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.bounds import Bounds, bounded, error_text
-from fairagent.collection.records import Faults, checked_id
-from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn, Labels, TableBuffer, keys
+from fairagent.collection.records import Faults, checked_id, listed, shown
+from fairagent.collection.rows import Bounds, bounded, error_text
 from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.settings.faults import no_such
 from fairagent.storage.arrays import read_array, write_array
@@ -31,14 +29,17 @@ from fairagent.storage.digests import RECORD, differences, file_digest
 from fairagent.storage.files import one_at_a_time, remove_folder, write_whole
 from fairagent.storage.folders import is_there, workshop
 from fairagent.storage.readers import file_text, parse_json
-from fairagent.types import FloatArray
-from fairagent.types.clean import logger
+from fairagent.types import UNKNOWN, FloatArray
+from fairagent.types.clean import label_text, logger
+
+IntArray = NDArray[np.int64]
+AnyArray = NDArray[Any]
+Labels = str | Iterable[str] | Mapping[str, float] | None
+"""What a document is in one dimension: nothing, a label, several (equal shares), or label -> weight."""
 
 FORMAT = 1
 """To be raised whenever the reading of group files, or the form of saved tables, changes."""
 HEAD, NOTES = "groups.json", "notes.json"
-ARRAYS = ("codes", "indptr", "weights", "of_type")
-"""Of a column."""
 LARGEST_HEAD = 1 << 26
 """Bytes; as of the notes."""
 BATCH = 3_000
@@ -47,10 +48,96 @@ LATEST = 8
 """So many tables of one place are retained where nothing else is said: several collections may share an index."""
 OF_TABLES = Bounds(rows=100_000_000, seconds=6 * 3600.0)
 """Of the rows of a table: many of them are its purpose."""
-WAIT = 600.0
-"""Seconds that a process waits for another one that reads the same groups."""
+MOST_LABELS = 65_535
 
 log = logger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelColumn:
+    """The labels of one dimension for d documents, in compressed sparse rows.
+
+    Row r has the entries `indptr[r]:indptr[r + 1]` of `codes` (0 is unknown, c is `labels[c - 1]`) and of
+    `weights`; every row has at least one entry and none twice. Row d stands for documents that are not in
+    the table: unknown. Without `indptr` each row has exactly one entry, without `weights` they are equal.
+    With `normalize` a row of the matrix sums to 1; otherwise its weights (or ones) stay as they are. `of_type`
+    (d + 1,) says which documents are of the dimension's type (None: not declared), `predicted` that the weights
+    are a classifier's probabilities.
+    """
+
+    labels: tuple[str, ...]
+    codes: AnyArray
+    indptr: AnyArray | None = None
+    weights: AnyArray | None = None
+    normalize: bool = True
+    of_type: AnyArray | None = None
+    predicted: bool = False
+
+    def matrix(self, rows: IntArray) -> FloatArray:
+        """Membership of the documents in `rows` (n,): shape (n, 1 + g), column 0 is unknown."""
+        result, line = np.zeros((rows.size, 1 + len(self.labels))), np.arange(rows.size)
+        if self.indptr is None:
+            result[line, self.codes[rows]] = 1.0
+            return result
+        starts = self.indptr[rows].astype(np.int64)
+        counts = self.indptr[rows + 1] - starts
+        entries, line = _ranges(starts, counts), np.repeat(line, counts)
+        # No code occurs twice in a row, so assigning is the same as adding up, only faster.
+        if self.weights is not None:
+            result[line, self.codes[entries]] = self.weights[entries]
+            return result / result.sum(axis=1, keepdims=True) if self.normalize else result
+        result[line, self.codes[entries]] = (1.0 / counts)[line] if self.normalize else 1.0
+        return result
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The mean membership of all documents, unknown ones included: shape (1 + g,)."""
+        if self.indptr is None:
+            return np.bincount(self.codes[:-1], minlength=1 + len(self.labels)) / (self.codes.size - 1)
+        documents = self.indptr.size - 2
+        counts = self.indptr[1:-1].astype(np.int64) - self.indptr[:-2]
+        entries = int(self.indptr[documents])
+        values = np.ones(entries) if self.weights is None else self.weights[:entries].astype(np.float64)
+        if self.normalize:
+            values /= np.repeat(np.add.reduceat(values, self.indptr[:documents]), counts)
+        return np.bincount(self.codes[:entries], values, minlength=1 + len(self.labels)) / documents
+
+    @cached_property
+    def missing(self) -> float:
+        """The mean unknown membership of all documents, where those that are not of the type count 0."""
+        if self.of_type is None:
+            return float(self.shares[0])
+        rows = np.flatnonzero(self.of_type[:-1])
+        return float(self.matrix(rows)[:, 0].sum()) / (self.of_type.size - 1)
+
+    def relabeled(self, labels: Sequence[str]) -> LabelColumn:
+        """The same memberships with the known labels in this order; `labels` has all present ones."""
+        place_of = {label: place for place, label in enumerate(labels, start=1)}
+        places = np.array([0, *(place_of[label] for label in self.labels)])
+        return replace(self, labels=tuple(labels), codes=places.astype(_code_type(len(labels)))[self.codes])
+
+    def check(self, documents: int) -> None:
+        """Raise ValueError where the arrays do not fit together, or the number of documents."""
+        rows = self.codes.size if self.indptr is None else self.indptr.size - 1
+        entries = self.codes.size if self.indptr is None else int(self.indptr[-1])
+        weights = entries if self.weights is None else self.weights.size
+        types = rows if self.of_type is None else self.of_type.size
+        if not rows == types == documents + 1 or not entries == self.codes.size == weights:
+            raise ValueError("its arrays differ in length")
+        falling = self.indptr is not None and bool((self.indptr[1:] < self.indptr[:-1]).any())
+        if self.codes.dtype.kind != "u" or falling or int(self.codes.max(initial=0)) > len(self.labels):
+            raise ValueError("its numbers are not those of labels")
+
+
+def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """The concatenated ranges starts[i] .. starts[i] + counts[i] - 1."""
+    ends = np.cumsum(counts)
+    offsets: IntArray = np.repeat(starts - (ends - counts), counts)
+    return offsets + np.arange(offsets.size)
+
+
+def _code_type(labels: int) -> type[np.uint8] | type[np.uint16]:
+    return np.uint8 if labels < 256 else np.uint16
 
 
 class GroupTable:
@@ -78,7 +165,7 @@ class GroupTable:
         """The dimensions whose memberships are a classifier's probabilities."""
         self.oracle: tuple[str, ...] = ()
         """The dimensions whose labels were taken from the judgments: none."""
-        self._keys = keys(ids)
+        self._keys = _keys(ids)
         self._columns = dict(columns)
         # The same list is looked up once a dimension, and by measure, re-ranker and result.
         self._cached_rows = lru_cache(maxsize=64)(self._rows)
@@ -171,12 +258,11 @@ class GroupTable:
         write_array(folder / "ids.npy", self.ids)
         head: list[dict[str, object]] = []
         for place, (name, column) in enumerate(self._columns.items()):
-            arrays = {part: getattr(column, part) for part in ARRAYS}
-            present = {part: array for part, array in arrays.items() if array is not None}
-            for part, array in present.items():
-                write_array(folder / f"{place}.{part}.npy", array)
+            present = [part for part in ("codes", "indptr", "weights", "of_type") if getattr(column, part) is not None]
+            for part in present:
+                write_array(folder / f"{place}.{part}.npy", getattr(column, part))
             about = {"normalize": column.normalize, "predicted": column.predicted}
-            head.append({"name": name, "labels": column.labels, **about, "arrays": list(present)})
+            head.append({"name": name, "labels": column.labels, **about, "arrays": present})
         text = json.dumps({"format": FORMAT, "documents": len(self), "dimensions": head}, ensure_ascii=False, indent=1)
         write_whole(folder / HEAD, text + "\n")
 
@@ -195,12 +281,14 @@ class GroupTable:
             if ids.shape != (head["documents"],):
                 raise ValueError(f"ids.npy has shape {ids.shape}, expected ({head['documents']},)")
             columns = {}
-            for place, part in enumerate(head["dimensions"]):
+            for place, about in enumerate(head["dimensions"]):
                 arrays: dict[str, Any] = {
-                    name: read_array(folder / f"{place}.{name}.npy", mapped=True) for name in part["arrays"]
+                    part: read_array(folder / f"{place}.{part}.npy", mapped=True) for part in about["arrays"]
                 }
-                arrays |= {"normalize": part["normalize"], "predicted": part["predicted"]}
-                column = columns[part["name"]] = LabelColumn(tuple(part["labels"]), **arrays)
+                column = LabelColumn(
+                    tuple(about["labels"]), normalize=about["normalize"], predicted=about["predicted"], **arrays
+                )
+                columns[about["name"]] = column
                 if not compared:
                     column.check(len(ids))
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
@@ -219,10 +307,157 @@ class GroupTable:
         encoded = (id.encode("utf-8", "surrogatepass") for id in ids)
         # The empty id, and none that numpy would change, is in no table.
         possible = [id if len(id) <= width and not id.endswith(b"\0") else b"" for id in encoded]
-        wanted = keys(np.array(possible, self.ids.dtype))
+        wanted = _keys(np.array(possible, self.ids.dtype))
         rows = self._keys.searchsorted(wanted)
         rows[self._keys.take(rows, mode="clip") != wanted] = len(self)
         return rows
+
+
+def _keys(ids: AnyArray) -> AnyArray:
+    """What the ids are sorted by: themselves, or where 8 bytes hold them the same bits as integers.
+
+    Integers are compared several times faster, and any total order serves a look-up.
+    """
+    return ids.view("<u8") if ids.dtype.itemsize == 8 else ids
+
+
+class _ColumnBuffer:
+    """The labels of one dimension, row by row, and where they are `typed`, whether a document is of its type."""
+
+    def __init__(self, labels: Sequence[str] | None, normalize: bool, predicted: bool, typed: bool) -> None:
+        if labels is not None and (UNKNOWN in labels or len(set(labels)) < len(labels)):
+            raise UsageError(f"labels must be distinct and leave out {UNKNOWN}: {listed(labels)}")
+        self.closed = labels is not None
+        self.normalize, self.predicted = normalize, predicted
+        self.code = {UNKNOWN: 0} | {label: code for code, label in enumerate(labels or (), start=1)}
+        self.codes, self.counts, self.weights = array("H"), array("H"), array("d")
+        self.types = array("B") if typed else None
+
+    def add(self, labels: Labels) -> None:
+        """Append one row; ValueError where a label or a weight cannot be."""
+        shares = _weights(labels, self.predicted)
+        for label in shares:
+            if label not in self.code:
+                if self.closed:
+                    raise ValueError(f"{shown(label)} is none of its labels ({listed(list(self.code)[1:])})")
+                if len(self.code) > MOST_LABELS:
+                    raise ValueError(f"more than {MOST_LABELS} labels; is this the right column?")
+                self.code[label] = len(self.code)
+        self.codes.extend([self.code[label] for label in shares])
+        self.counts.append(len(shares))
+        self.weights.extend(shares.values())
+
+    def finish(self, order: IntArray) -> LabelColumn:
+        """The column with its rows in `order`, and the row of absent documents after them."""
+        labels = [label for label in self.code if label != UNKNOWN]
+        codes = np.frombuffer(self.codes, np.uint16).astype(_code_type(len(labels)))
+        counts = np.frombuffer(self.counts, np.uint16).astype(np.int64)
+        values = np.frombuffer(self.weights, np.float64)
+        types = None if self.types is None else np.append(np.frombuffer(self.types, np.bool_)[order], False)
+        equal, indptr, entries, weights = bool((values == 1.0).all()), None, order, None
+        if not bool((counts == 1).all()) or not (equal or self.normalize):
+            entries = _ranges((np.cumsum(counts) - counts)[order], counts[order])
+            indptr = np.zeros(counts.size + 2, np.uint32)
+            np.cumsum(np.append(counts[order], 1), out=indptr[1:])
+            if not equal:
+                # 32 bits where nothing is lost (counts lose nothing), so that measures stay exact.
+                weights = np.append(values[entries], 1.0)
+                single = weights.astype(np.float32)
+                weights = single if bool((single == weights).all()) else weights
+        codes = np.append(codes[entries], codes.dtype.type(0))
+        column = LabelColumn(tuple(labels), codes, indptr, weights, self.normalize, types, self.predicted)
+        return column if self.closed else column.relabeled(sorted(labels))
+
+
+class TableBuffer:
+    """A growing list of rows (id, labels per dimension); `lines` are their line numbers.
+
+    `unnormalized`, `predicted` and `typed` name the dimensions that are so (see `LabelColumn`). Ids are gathered as
+    UTF-8 bytes: millions of them as Python objects would take six times the memory.
+    """
+
+    def __init__(
+        self,
+        labels: Mapping[str, Sequence[str] | None],
+        unnormalized: Collection[str] = (),
+        predicted: Collection[str] = (),
+        typed: Collection[str] = (),
+    ) -> None:
+        self._ids = bytearray()
+        self._lengths = array("H")
+        self.lines = array("I")
+        self._columns = {
+            name: _ColumnBuffer(known, name not in unnormalized, name in predicted, name in typed)
+            for name, known in labels.items()
+        }
+
+    def add(self, id: str, labels: Mapping[str, Labels], line: int, types: Collection[str] = ()) -> None:
+        """Append one row; `types` are the typed dimensions of whose type the document is.
+
+        Raises ValueError, naming each dimension, where labels or weights cannot be.
+        """
+        messages = []
+        if unknown := labels.keys() - self._columns.keys():
+            messages.append(no_such("dimension", listed(sorted(unknown)), self._columns))
+        for name, column in self._columns.items():
+            try:
+                column.add(labels.get(name))
+            except ValueError as error:
+                messages.append(f"{name}: {error}")
+            except Exception as error:
+                messages.append(f"{name}: the labels cannot be read: {error_text(error)}")
+            if column.types is not None:
+                column.types.append(name in types)
+        encoded = id.encode("utf-8", "surrogatepass")
+        self._ids += encoded
+        self._lengths.append(len(encoded))
+        self.lines.append(line)
+        if messages:
+            raise ValueError("; ".join(messages))
+
+    def check(self, path: Path, faults: Faults) -> None:
+        """Add an error for each id that came before, or where there is no row at all."""
+        if not self.lines:
+            faults.add(path, None, "there are no rows")
+            return
+        ids, order = self._sorted
+        for place in np.flatnonzero(ids[1:] == ids[:-1]).tolist():
+            first, again = self.lines[order[place]], self.lines[order[place + 1]]
+            id = bytes(ids[place]).decode("utf-8", "replace")
+            faults.add(path, again, f"the document id {shown(id)} is that of line {first} already")
+
+    def finish(self) -> tuple[AnyArray, dict[str, LabelColumn]]:
+        """The sorted ids and the columns with their rows in the same order."""
+        ids, order = self._sorted
+        return ids, {name: column.finish(order) for name, column in self._columns.items()}
+
+    @cached_property
+    def _sorted(self) -> tuple[AnyArray, IntArray]:
+        """The ids in the order of their keys, and the row (from 0) of each; equal ids stay in order."""
+        lengths = np.frombuffer(self._lengths, np.uint16)
+        width = max(8, int(lengths.max()))
+        cells = np.zeros((lengths.size, width), np.uint8)
+        cells[np.arange(width) < lengths[:, np.newaxis]] = np.frombuffer(self._ids, np.uint8)
+        ids = cells.view(f"S{width}")[:, 0]
+        order = np.argsort(_keys(ids), kind="stable")
+        return ids[order], order
+
+
+def _weights(labels: Labels, predicted: bool) -> dict[str, float]:
+    """Distinct label -> weight > 0; unknown alone where there is none."""
+    if labels is None or isinstance(labels, str):
+        return {labels or UNKNOWN: 1.0}
+    if not isinstance(labels, Iterable):
+        return {label_text(labels): 1.0}
+    weights = labels if isinstance(labels, Mapping) else {label: 1.0 for label in labels if label not in (None, "")}
+    for label, weight in weights.items():
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not 0.0 <= weight <= 1e300:
+            raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
+    if predicted and weights and abs((total := math.fsum(weights.values())) - 1.0) > 1e-3:
+        shares = listed([f"{label} {share:g}" for label, share in weights.items()])
+        raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
+    return {label_text(label): float(weight) for label, weight in weights.items() if weight} or {UNKNOWN: 1.0}
 
 
 Made = tuple[GroupTable, tuple[str, ...]]
@@ -232,18 +467,19 @@ Made = tuple[GroupTable, tuple[str, ...]]
 def cached_table(
     place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made], latest: int = LATEST
 ) -> Made:
-    """The table and notes that `make` reads, from the cache; else read now, and cached where that works.
+    """The table and notes that `make` reads, from the cache at `<place>-<key>`; else read now, and cached if possible.
 
-    `origin` says, in terms of JSON, what they depend on. What changes while it is read is not cached. A damaged table
-    is noticed, by all of its bytes (`fairagent.storage.digests`), and made anew. The `latest` at a place are retained.
+    The key is a hash of what they depend on, which `origin` says in terms of JSON: so a table may be read while others
+    are written. What changes while it is read is not cached; a damaged table is noticed by its bytes and made anew.
+    The `latest` at a place are retained.
     """
     depends = origin()
     key = hashlib.sha256(json.dumps({"format": FORMAT, **depends}, sort_keys=True).encode()).hexdigest()[:16]
     folder = place.with_name(f"{place.name}-{key}")
-    if cached := _load(folder):
+    if cached := _cached(folder):
         return cached
-    with one_at_a_time(folder.with_name(f"{folder.name}.lock"), WAIT):
-        if cached := _load(folder):
+    with one_at_a_time(folder.with_name(f"{folder.name}.lock"), 600.0):
+        if cached := _cached(folder):
             return cached
         made = make()
         if origin() == depends:
@@ -261,7 +497,7 @@ def cached_table(
     return made
 
 
-def _load(folder: Path) -> Made | None:
+def _cached(folder: Path) -> Made | None:
     """What is cached in `folder`; None where nothing is, or not all of it."""
     try:
         if not is_there(folder, RECORD):

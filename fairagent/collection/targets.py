@@ -1,4 +1,4 @@
-"""Targets: the share of exposure that each known group of a dimension should get for one topic.
+"""Targets: the share of exposure that each known group of a dimension should get for one topic; and who chooses them.
 
 With a(d) the membership row of document d over the known groups, all of these add up to 1:
 
@@ -38,14 +38,15 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.collection.spellings import meant
 from fairagent.errors import DataError, SettingsError, UsageError
-from fairagent.measures import min_max
+from fairagent.measures import known_part, min_max
 from fairagent.settings import Label, read_yaml
 from fairagent.settings.faults import no_such
 from fairagent.settings.parts import Part, read_part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, file_text, parse_json
 from fairagent.types import UNKNOWN, FloatArray, Ranking
-from fairagent.types.clean import label_text
+from fairagent.types.clean import in_line, label_text
+from fairagent.types.common import FOLLOWS, Alarm
 
 WorldShares = dict[str, dict[str, float]]
 
@@ -55,8 +56,6 @@ TOLERANCE = 1e-6
 """How far from 1 shares may add up."""
 TARGET = "trec"
 """The kind that rankings are judged by where nobody chose another."""
-SHARES_NAMED = 4
-"""Groups of a given target that its name has."""
 ESTIMATE_FROM = 50
 """How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
 
@@ -65,16 +64,13 @@ def read_population(path: Path, faults: Faults) -> WorldShares:
     """Dimension -> label -> share of the world, from a JSON or YAML file; what is wrong is added to `faults`."""
     try:
         values = parse_json(file_text(path, LARGEST)) if path.suffix == ".json" else read_yaml(path)
+        return checked_population(values, path, faults)
     except FileNotFoundError:
         faults.add(path, None, "no such file")
     except Malformed as error:
         faults.add(path, error.line, f"not JSON ({error})")
-    except OSError as error:
-        faults.add(path, None, f"cannot be read ({error})")
-    except SettingsError as error:
+    except (OSError, SettingsError) as error:
         faults.add(path, None, str(error).removeprefix(f"{path}: "))
-    else:
-        return checked_population(values, path, faults)
     return {}
 
 
@@ -93,12 +89,8 @@ def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
     return population
 
 
-def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
-    """What keeps `shares` from being a distribution over known labels, or over these; empty where nothing does.
-
-    >>> share_faults({"female": 0.5, "male": 0.4})
-    ['the shares add up to 0.9, expected 1']
-    """
+def share_faults(shares: Any) -> list[str]:
+    """What keeps `shares` from being a distribution over known labels; empty where nothing does."""
     if not isinstance(shares, Mapping) or not shares:
         return [f"expected label -> share, got {shown(shares)}"]
     faults = [
@@ -110,23 +102,25 @@ def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
         return [*faults, f"{shown(strange[0])} is no name of a group"]
     if UNKNOWN in shares:
         faults.append(f"{UNKNOWN} is no group; shares are over known labels only")
-    total = math.fsum(shares.values()) if not faults else 1.0
-    if abs(total - 1.0) > TOLERANCE:
+    if not faults and abs((total := math.fsum(shares.values())) - 1.0) > TOLERANCE:
         faults.append(f"the shares add up to {total:.6g}, expected 1")
-    if labels is not None and (unknown := [name for name in by_label(shares, labels) if name not in labels]):
-        faults.append(no_such("group", listed(unknown), labels))
     return faults
 
 
-def by_label(shares: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
-    """The shares by those of `labels` that their names mean; a name that means none stays.
+def shares_of(shares: Any, labels: Sequence[str]) -> tuple[dict[str, float], list[str]]:
+    """The shares by these labels, and what keeps them from being a distribution over these."""
+    if faults := share_faults(shares):
+        return {}, faults
+    by = by_label(shares, meant(shares, labels))
+    unknown = [name for name in by if name not in labels]
+    return by, [no_such("group", listed(unknown), labels)] if unknown else []
 
-    >>> by_label({"Female": 0.5, 1: 0.5}, ["1", "female"])
-    {'female': 0.5, '1': 0.5}
-    """
-    of, summed = meant(shares, labels), dict[str, float]()
+
+def by_label(shares: Mapping[Any, float], meaning: Mapping[str, str]) -> dict[str, float]:
+    """The shares by the labels that their names mean (`fairagent.collection.spellings.meant`)."""
+    summed = dict[str, float]()
     for name, share in shares.items():
-        label = of[label_text(name)]
+        label = meaning[label_text(name)]
         summed[label] = summed.get(label, 0.0) + share
     return summed
 
@@ -150,82 +144,8 @@ class Target:
     follows: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """What a topic's targets in one dimension are made of."""
-
-    dimension: str
-    labels: tuple[str, ...]
-    collection: Collection
-    topic: str
-
-    @classmethod
-    def of(cls, dimension: str, collection: Collection, topic: str) -> Self:
-        labels = collection.groups.labels(dimension)
-        if not labels:
-            raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target can be made")
-        return cls(dimension, labels, collection, topic)
-
-    @property
-    def judged(self) -> bool:
-        """Whether the labels come from the judgments, which makes an oracle of whatever counts them."""
-        return self.dimension in self.collection.groups.oracle
-
-    @property
-    def has_world(self) -> bool:
-        return self.dimension in self.collection.population
-
-    def world(self) -> FloatArray:
-        """The world shares (g,)."""
-        population = self.collection.population
-        if not self.has_world:
-            raise DataError(
-                f"{self.collection.name!r} has no population for {self.dimension!r} (there is: "
-                f"{listed(list(population)) or 'none'}); add it to the collection's settings file, or use 'uniform', "
-                "'corpus' or 'estimated'"
-            )
-        world = by_label(population[self.dimension], self.labels)
-        return np.array([world.get(label, 0.0) for label in self.labels])
-
-    def corpus(self) -> tuple[FloatArray, FloatArray | None]:
-        """The shares of the documents, and the known part of them."""
-        groups = self.collection.groups
-        totals = groups.shares(self.dimension)
-        if (shares := _known_shares(totals)) is None:
-            name = self.collection.name
-            raise DataError(f"no document of {name!r} has a label of {self.dimension!r}: no target 'corpus'")
-        return shares, self.known(np.append(groups.missing(self.dimension), totals[1:]))
-
-    def rows(self, ids: Sequence[str]) -> FloatArray:
-        """The membership rows (n, 1 + g) of documents; those that cannot have a label are nothing, also not unknown."""
-        rows = self.collection.groups.memberships(self.dimension, ids, self.topic)
-        of_type = self.collection.groups.of_type(self.dimension, ids, self.topic)
-        if of_type is not None:
-            rows = rows.copy()
-            rows[~of_type, 0] = 0.0
-        return rows
-
-    def known(self, totals: FloatArray) -> FloatArray | None:
-        """The known part (g,) of summed memberships, whatever the missing labels are; None where none is missing.
-
-        A predicted label may be wrong: nothing of it is known.
-        """
-        if self.dimension in self.collection.groups.predicted:
-            return np.zeros(totals.size - 1)
-        return totals[1:] / totals.sum() if totals[0] > 0 else None
-
-    def mixed(self, shares: FloatArray, known: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        """Half these and half the world's, or these alone where there are no world shares."""
-        if not self.has_world:
-            return shares, known
-        world = self.world()
-        return (shares + world) / 2, None if known is None else (known + world) / 2
-
-
-def _known_shares(totals: FloatArray) -> FloatArray | None:
-    """The known part (column 1 on) of summed memberships as shares; None where it has no mass."""
-    mass = totals[1:].sum()
-    return totals[1:] / mass if mass > 0 else None
+Counted = tuple[FloatArray, FloatArray | None, str, bool]
+"""Shares (g,), the part of them that is known, where they come from, and whether that is a ranking."""
 
 
 class TargetKind(Part):
@@ -235,6 +155,10 @@ class TargetKind(Part):
     """The kind that judges in its place, where it is an estimate from a ranking."""
     of_judgments: ClassVar[bool] = False
     """Whether it is counted from a topic's relevant documents."""
+    counts: ClassVar[bool] = False
+    """Whether it is counted from documents, so that it is an oracle where labels come from the judgments."""
+    mixed: ClassVar[bool] = False
+    """Half what is counted and half the world's, where there are world shares."""
 
     @property
     def name(self) -> str:
@@ -246,18 +170,29 @@ class TargetKind(Part):
 
         Raises UsageError for an unknown dimension or a missing ranking; DataError where the shares cannot be counted.
         """
-        return self._made(_Counts.of(dimension, collection, topic), ranking)
+        groups, labels = collection.groups, collection.groups.labels(dimension)
+        if not labels:
+            raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target can be made")
+        shares, known, source, follows = self._count(dimension, collection, topic, ranking)
+        if self.counts and dimension in groups.predicted:
+            # A predicted label may be wrong: nothing of it is known.
+            known = np.zeros(len(labels))
+        if self.mixed and dimension in collection.population:
+            world = _world(dimension, collection)
+            shares, known = (shares + world) / 2, None if known is None else (known + world) / 2
+        oracle = self.counts and (self.of_judgments or dimension in groups.oracle)
+        return Target(dimension, labels, shares, source, oracle, known, follows)
 
     def faults(self, labels: Sequence[str]) -> list[str]:
         """What is wrong with it in a dimension of these groups."""
         return []
 
-    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        raise NotImplementedError
-
     def build(self, site: Any) -> Self:
         """Itself."""
         return self
+
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        raise NotImplementedError
 
 
 class PopulationTarget(TargetKind):
@@ -265,8 +200,8 @@ class PopulationTarget(TargetKind):
 
     kind: Literal["population"] = "population"
 
-    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        return Target(counts.dimension, counts.labels, counts.world(), self.kind)
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        return _world(dimension, collection), None, self.kind, False
 
 
 class UniformTarget(TargetKind):
@@ -274,19 +209,44 @@ class UniformTarget(TargetKind):
 
     kind: Literal["uniform"] = "uniform"
 
-    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        groups = len(counts.labels)
-        return Target(counts.dimension, counts.labels, np.full(groups, 1 / groups), self.kind)
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        groups = len(collection.groups.labels(dimension))
+        return np.full(groups, 1 / groups), None, self.kind, False
+
+
+class GivenTarget(TargetKind):
+    """The user's own shares."""
+
+    kind: Literal["given"] = "given"
+    shares: dict[Label, float]
+    """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
+
+    @property
+    def name(self) -> str:
+        """With the largest shares."""
+        largest = sorted(self.shares.items(), key=lambda one: -one[1])
+        return f"given ({listed([f'{label} {share:.3g}' for label, share in largest], 4)})"
+
+    def faults(self, labels: Sequence[str]) -> list[str]:
+        """Labels that are no groups, and shares that do not add up to 1."""
+        return shares_of(self.shares, labels)[1]
+
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        labels = collection.groups.labels(dimension)
+        shares, faults = shares_of(self.shares, labels)
+        if faults:
+            raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
+        return np.array([float(shares.get(label, 0.0)) for label in labels]), None, self.kind, False
 
 
 class CorpusTarget(TargetKind):
     """The shares of the documents."""
 
     kind: Literal["corpus"] = "corpus"
+    counts: ClassVar[bool] = True
 
-    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        shares, known = counts.corpus()
-        return Target(counts.dimension, counts.labels, shares, self.kind, counts.judged, known)
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        return *_of_corpus(dimension, collection), self.kind, False
 
 
 class EstimatedTarget(TargetKind):
@@ -294,21 +254,18 @@ class EstimatedTarget(TargetKind):
 
     kind: str = "estimated"
     judged_by: ClassVar[str] = "qrels"
-    mixed: ClassVar[bool] = False
+    counts: ClassVar[bool] = True
 
-    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
-        totals = estimate_weights(ranking.scores) @ counts.rows(ranking.ids)
-        shares, known = _known_shares(totals), counts.known(totals)
-        source, follows = self.kind, shares is not None
-        if shares is None:
-            source = f"{self.kind} (nothing labeled was ranked: corpus)"
-            shares, of_corpus = counts.corpus()
-            known = of_corpus if known is None else known
-        if self.mixed:
-            shares, known = counts.mixed(shares, known)
-        return Target(counts.dimension, counts.labels, shares, source, counts.judged, known, follows)
+        totals = estimate_weights(ranking.scores) @ _rows(dimension, collection, topic, ranking.ids)
+        known = _known(totals)
+        if (shares := _known_shares(totals)) is not None:
+            return shares, known, self.kind, True
+        shares, of_corpus = _of_corpus(dimension, collection)
+        source = f"{self.kind} (nothing labeled was ranked: corpus)"
+        return shares, of_corpus if known is None else known, source, False
 
 
 class TrecEstimatedTarget(EstimatedTarget):
@@ -324,22 +281,20 @@ class QrelsTarget(TargetKind):
 
     kind: str = "qrels"
     of_judgments: ClassVar[bool] = True
-    mixed: ClassVar[bool] = False
+    counts: ClassVar[bool] = True
 
-    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        grades = counts.collection.qrels.get(counts.topic, {})
-        totals = counts.rows([id for id, grade in grades.items() if grade > 0]).sum(axis=0)
-        shares, known, source = _known_shares(totals), counts.known(totals), self.kind
-        if shares is None and self.mixed and counts.has_world:
-            shares, source = counts.world(), "trec (no relevant document labeled: population)"
-        if shares is None:
-            raise DataError(
-                f"topic {counts.topic!r}: no relevant document has a label of {counts.dimension!r}, so there is no "
-                "target 'qrels'; leave the topic out, or use 'trec' or 'population'"
-            )
-        if self.mixed:
-            shares, known = counts.mixed(shares, known)
-        return Target(counts.dimension, counts.labels, shares, source, True, known)
+    def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
+        relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
+        totals = _rows(dimension, collection, topic, relevant).sum(axis=0)
+        if (shares := _known_shares(totals)) is not None:
+            return shares, _known(totals), self.kind, False
+        if self.mixed and dimension in collection.population:
+            source = "trec (no relevant document labeled: population)"
+            return _world(dimension, collection), _known(totals), source, False
+        raise DataError(
+            f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target 'qrels'; "
+            "leave the topic out, or use 'trec' or 'population'"
+        )
 
 
 class TrecTarget(QrelsTarget):
@@ -352,33 +307,55 @@ class TrecTarget(QrelsTarget):
     mixed: ClassVar[bool] = True
 
 
-class GivenTarget(TargetKind):
-    """The user's own shares."""
-
-    kind: Literal["given"] = "given"
-    shares: dict[Label, float]
-    """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
-
-    @property
-    def name(self) -> str:
-        """With the largest shares."""
-        largest = sorted(self.shares.items(), key=lambda one: -one[1])
-        return f"given ({listed([f'{label} {share:.3g}' for label, share in largest], SHARES_NAMED)})"
-
-    def faults(self, labels: Sequence[str]) -> list[str]:
-        """Labels that are no groups, and shares that do not add up to 1."""
-        return share_faults(self.shares, labels)
-
-    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
-        return _given(self.shares, counts)
+def _world(dimension: str, collection: Collection) -> FloatArray:
+    """The world shares (g,)."""
+    population = collection.population
+    if dimension not in population:
+        raise DataError(
+            f"{collection.name!r} has no population for {dimension!r} (there is: {listed(list(population)) or 'none'});"
+            " add it to the collection's settings file, or use 'uniform', 'corpus' or 'estimated'"
+        )
+    labels = collection.groups.labels(dimension)
+    world = by_label(population[dimension], meant(population[dimension], labels))
+    return np.array([world.get(label, 0.0) for label in labels])
 
 
-def _given(shares: Mapping[str, float], counts: _Counts) -> Target:
-    if faults := share_faults(shares, counts.labels):
-        raise DataError(f"the target given for {counts.dimension!r} cannot be used: {'; '.join(faults)}")
-    own = by_label(shares, counts.labels)
-    given = np.array([float(own.get(label, 0.0)) for label in counts.labels])
-    return Target(counts.dimension, counts.labels, given, "given")
+def _of_corpus(dimension: str, collection: Collection) -> tuple[FloatArray, FloatArray | None]:
+    """The shares of the documents, and the known part of them."""
+    totals = collection.groups.shares(dimension)
+    if (shares := _known_shares(totals)) is None:
+        raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target 'corpus'")
+    return shares, _known(np.append(collection.groups.missing(dimension), totals[1:]))
+
+
+def _rows(dimension: str, collection: Collection, topic: str, ids: Sequence[str]) -> FloatArray:
+    """The membership rows (n, 1 + g) of documents; those that cannot have a label are nothing, also not unknown."""
+    rows = collection.groups.memberships(dimension, ids, topic)
+    if (of_type := collection.groups.of_type(dimension, ids, topic)) is not None:
+        rows = rows.copy()
+        rows[~of_type, 0] = 0.0
+    return rows
+
+
+def _known_shares(totals: FloatArray) -> FloatArray | None:
+    """The known part (column 1 on) of summed memberships as shares; None where it has no mass."""
+    mass = totals[1:].sum()
+    return totals[1:] / mass if mass > 0 else None
+
+
+def _known(totals: FloatArray) -> FloatArray | None:
+    """The known part (g,) of summed memberships, whatever the missing labels are; None where none is missing."""
+    return totals[1:] / totals.sum() if totals[0] > 0 else None
+
+
+def estimate_weights(scores: FloatArray) -> FloatArray:
+    """What each document of a ranking counts for in an estimate, (n,), from the scores (n,), best first."""
+    weights = min_max(scores)
+    if 1 < len(scores) < ESTIMATE_FROM and float(weights.min()) < 1:
+        # In units of the range, the mean difference of neighbors is 1 / (n - 1).
+        step = 1 / (len(scores) - 1)
+        weights = (weights + step) / (1 + step)
+    return weights
 
 
 def make_target(
@@ -410,7 +387,7 @@ def make_target(
 def read_target(kind: str | Mapping[str, float] | Part) -> TargetKind:
     """The part of a target that is named by its kind or given as label -> share; UsageError where it is none."""
     if isinstance(kind, Mapping):
-        # What is wrong with shares is told by what they are for.
+        # Wrong shares are an error where the target is made.
         return GivenTarget.model_construct(shares=dict(kind))
     try:
         chosen = read_part("target", kind)
@@ -421,15 +398,102 @@ def read_target(kind: str | Mapping[str, float] | Part) -> TargetKind:
     return chosen
 
 
-def estimate_weights(scores: FloatArray) -> FloatArray:
-    """What each document of a ranking counts for in an estimate, (n,), from the scores (n,), best first.
+def make_targets(
+    chosen: Any, dimensions: Sequence[str], collection: Collection, topic: str, ranking: Ranking
+) -> tuple[Target, ...]:
+    """The targets of `dimensions` for one topic id; `chosen` is what the call or the settings say, None: nothing.
 
-    >>> estimate_weights(np.array([3.0, 2.0, 1.0])).round(3).tolist()
-    [1.0, 0.667, 0.333]
+    `ranking` serves the targets that estimate. Raises UsageError, with what each choice would mean here, where a
+    dimension has no target; else what `make_target` does.
     """
-    weights = min_max(scores)
-    if 1 < len(scores) < ESTIMATE_FROM and float(weights.min()) < 1:
-        # In units of the range, the mean difference of neighbors is 1 / (n - 1).
-        step = 1 / (len(scores) - 1)
-        weights = (weights + step) / (1 + step)
-    return weights
+    there = collection.groups.dimensions
+    if isinstance(chosen, Mapping) and (strange := [name for name in chosen if name not in there]):
+        raise UsageError(f"a target is set for what is none: {no_such('dimension', in_line(strange[0]), there)}")
+    kinds = {dimension: target_choice(chosen, dimension, collection) for dimension in dimensions}
+    if lacking := [dimension for dimension, kind in kinds.items() if kind is None]:
+        raise UsageError(open_choice(lacking, collection, topic, ranking))
+    return tuple(make_target(kind, dimension, collection, topic, ranking) for dimension, kind in kinds.items())
+
+
+def target_choice(chosen: Any, dimension: str, collection: Collection) -> Any:
+    """The target of one dimension, as `make_target` takes it; None where nobody chose one.
+
+    What is `chosen`, in a call or the settings, beats the collection's own `target`, and this its population, which
+    makes `trec-estimated`.
+    """
+    for targets in (chosen, collection.target):
+        if (kind := _of(targets, dimension)) is not None:
+            return kind
+    return "trec-estimated" if dimension in collection.population else None
+
+
+def _of(targets: Any, dimension: str) -> Any:
+    return targets.get(dimension) if isinstance(targets, Mapping) else targets
+
+
+def judged_by(dimension: str, collection: Collection, chosen: Any = None, judged: bool | None = None) -> TargetKind:
+    """The target that rankings are judged by in one dimension; every door asks here.
+
+    What is `chosen` (one target, or one for some of the dimensions) beats the collection's own `target`, and this
+    `trec`. A track judges by its own, whatever the collection's is. An estimate from a ranking is judged by what it
+    estimates. Where nothing is `judged` (None: where the collection has no judgments), the population takes the place
+    of a target that is counted from judgments, or the corpus.
+    """
+    if (kind := _of(chosen, dimension)) is not None:
+        return read_target(kind)
+    target = read_target(collection.judged or _of(collection.target, dimension) or TARGET)
+    target = read_target(target.judged_by) if target.judged_by else target
+    if target.of_judgments and not (any(collection.qrels.values()) if judged is None else judged):
+        return read_target("population" if dimension in collection.population else "corpus")
+    return target
+
+
+def open_choice(
+    dimensions: Sequence[str], collection: Collection, topic: str = "", ranking: Ranking | None = None
+) -> str:
+    """What has to be chosen, how, and the shares of the groups under each kind that there always is.
+
+    Without the `ranking` of a query nothing is estimated.
+    """
+    first = in_line(dimensions[0])
+    label = in_line(next(iter(collection.groups.labels(dimensions[0])), "GROUP"))
+    lines = [
+        f"no target is set for {in_line(listed(dimensions))}: the share of exposure that each group should get is for "
+        'you to choose, by --target KIND, target="KIND" in Python, or `target: KIND` in the settings or the '
+        f"collection's file. KIND is one of these, or {{{first}: {{{label}: 0.5, ...}}}} with shares that add up to 1:"
+    ]
+    for kind in ("uniform", "corpus", "estimated"):
+        for dimension in dimensions:
+            try:
+                made = make_target(kind, dimension, collection, topic, ranking)
+            except (DataError, UsageError):
+                continue
+            if kind == "estimated" and not made.follows:
+                continue  # it would be the corpus
+            largest = sorted(zip(made.shares.tolist(), made.labels, strict=True), key=lambda one: -one[0])
+            shares = in_line(listed([f"{label} {share:.1%}" for share, label in largest], 9))
+            lines.append(f"  {kind:<9} {in_line(dimension)}: {shares}")
+    lines.append("`estimated` follows the engine's own list for each query, and its bias with it.")
+    return "\n".join(lines)
+
+
+def following(targets: tuple[Target, ...]) -> tuple[str, ...]:
+    """A note on the targets that follow the engine's own list."""
+    names = [f"{one.dimension} ({one.source})" for one in targets if one.follows]
+    what = "target of {} follows" if len(names) == 1 else "targets of {} follow"
+    return (f"the {what.format(' and '.join(names))} the engine's own list for this query",) if names else ()
+
+
+def below_corpus(targets: tuple[Target, ...], collection: Collection) -> tuple[Alarm, ...]:
+    """One alarm for each dimension in which such a target is far below what the groups have of all documents."""
+    alarms = []
+    for target in (one for one in targets if one.follows):
+        try:
+            shares = known_part(collection.groups.shares(target.dimension))
+        except UsageError:
+            continue  # groups in metadata have no shares of all documents
+        rows = zip(target.labels, target.shares.tolist(), shares.tolist(), strict=True)
+        low = [f"{label} {due:.1%} (of all documents {share:.1%})" for label, due, share in rows if due < 0.5 * share]
+        if low:
+            alarms.append(Alarm(FOLLOWS, f"{target.source} in {target.dimension} gives {', '.join(low)}"))
+    return tuple(alarms)

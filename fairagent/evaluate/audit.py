@@ -8,19 +8,18 @@
 
 Everything is a share of all attention of a request: the discounts of its ranks over their sum. The due of a known group
 is its target's share of what documents with a label got, so that nobody is blamed for labels that are missing; in an
-account it is what the account counted as due. What missing labels may hide is said by bounds.
+account it is what the account counted as due. Bounds say what missing labels may hide.
 
-Requests for the same query resemble each other, so the intervals resample queries and not requests. What is kept of
-them does not grow with the log: each query belongs to one of `CLUSTERS`, by a checksum of its text.
+Requests for the same query resemble each other, so the intervals resample queries and not requests. What is retained
+of them does not grow with the log: each query belongs to one of `CLUSTERS`, by a checksum of its text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -32,8 +31,7 @@ from fairagent.collection.exposure import dimensions_of
 from fairagent.collection.known import KnownIds, compare_ids
 from fairagent.collection.records import Faults, checked_id, csv_records, json_records, lines, listed, read_text, shown
 from fairagent.collection.run_lines import places_of
-from fairagent.collection.target_choice import judged_by
-from fairagent.collection.targets import make_target
+from fairagent.collection.targets import judged_by, make_target
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.comparison import bootstrap_intervals
 from fairagent.measures import exposure_bounds, group_exposure, parse_discount
@@ -41,7 +39,7 @@ from fairagent.measures.amortized import attention
 from fairagent.measures.base import seeded
 from fairagent.search.account import Account
 from fairagent.settings import Settings
-from fairagent.storage.regular import open_to_read
+from fairagent.storage.files import open_to_read
 from fairagent.types import UNKNOWN, FloatArray
 from fairagent.types.common import counted
 
@@ -49,10 +47,8 @@ CLUSTERS = 1_024
 """Into so many the queries are dealt, each whole; what is resampled."""
 FEW = 30
 """Of fewer clusters the intervals say little."""
-AT_ONCE = 1_000
-"""Requests whose documents are looked up together."""
 NAMED = 1_000
-"""Unknown ids that are kept, to say what is wrong with them."""
+"""Unknown ids that are remembered, to say what is wrong with them."""
 LONGEST = 100_000
 """Documents of one request."""
 SQLITE = b"SQLite format 3\0"
@@ -136,41 +132,49 @@ def audit_requests(
     moments: list[float] = []
     empty = timeless = documents = unknown = 0
     strange: dict[str, None] = {}
-    ordered = iter(requests)
-    while some := list(islice(ordered, AT_ONCE)):
-        tops = [one.ids[: settings.n] for one in some]
-        ids = [id for top in tops for id in top]
+    for request in requests:
+        ids = request.ids[: settings.n]
+        if request.time is None:
+            timeless += 1
+        else:
+            moments = [min([*moments, request.time]), max([*moments, request.time])]
+        if not ids:
+            empty += 1
+            continue
         missing = [id for id, there in zip(ids, known.has(ids), strict=True) if not there] if known else []
         documents, unknown = documents + len(ids), unknown + len(missing)
         strange |= dict.fromkeys(missing[: NAMED - len(strange)])
-        rows = {one: collection.groups.memberships(one, ids, "") for one in names}
-        place = 0
-        for request, top in zip(some, tops, strict=True):
-            if request.time is not None:
-                moments = [min([*moments, request.time]), max([*moments, request.time])]
-            timeless += request.time is None
-            if not top:
-                empty += 1
-                continue
-            cluster = crc32(request.query.encode("utf-8", "surrogatepass")) % CLUSTERS
-            weights, its = attention(discount(len(top))), slice(place, place + len(top))
-            counts[cluster] += 1
-            for one in names:
-                sums[one][cluster] += group_exposure(rows[one][its], weights)
-            place += len(top)
+        cluster = crc32(request.query.encode("utf-8", "surrogatepass")) % CLUSTERS
+        counts[cluster] += 1
+        for one in names:
+            rows = collection.groups.memberships(one, ids, "")
+            sums[one][cluster] += group_exposure(rows, attention(discount(len(ids))))
     if not counts.any():
         raise DataError(f"{log}: no request shows a document")
     if unknown == documents and known:
         compare_ids(f"documents of {log.name}", strange, known)
-    clusters, labels = int((counts > 0).sum()), collection.groups.labels
-    notes = {
-        f"{counted(empty, 'request')} showed nothing": bool(empty),
-        f"{unknown:,} of {documents:,} documents shown are not in {known.where if known else ''}, and count as without "
-        f"a label: {listed([shown(id) for id in strange], 5)}": bool(unknown),
-        "nothing tells which documents the collection has: ids that it lacks count as without a label": known is None,
-        f"{timeless:,} requests have no time": timeless > 0 and bool(moments),
-        f"the requests are for few queries ({clusters}): the intervals say little": clusters < FEW,
-    }
+    notes = []
+    if empty:
+        notes.append(f"{counted(empty, 'request')} showed nothing")
+    if unknown and known:
+        some = listed([shown(id) for id in strange], 5)
+        lacking = f"{unknown:,} of {documents:,} documents shown are not in {known.where}"
+        notes.append(f"{lacking}, and count as without a label: {some}")
+    if known is None:
+        notes.append("nothing tells which documents the collection has: ids that it lacks count as without a label")
+    if timeless and moments:
+        notes.append(f"{timeless:,} requests have no time")
+    if (clusters := int((counts > 0).sum())) < FEW:
+        notes.append(f"the requests are for few queries ({clusters}): the intervals say little")
+    dimensions = []
+    for one in names:
+        mean = sums[one].sum(axis=0) / counts.sum()
+        low, high = bootstrap_intervals(sums[one].T, seeded(seed, "audit", one), counts)
+        shares, source = targets[one]
+        columns = (mean[1:], low[1:], high[1:], (1 - mean[0]) * shares, *exposure_bounds(mean / mean.sum()))
+        of_labels = zip(collection.groups.labels(one), *(column.tolist() for column in columns), strict=True)
+        groups = tuple(AuditedGroup(*of_label) for of_label in of_labels)
+        dimensions.append(AuditedDimension(one, source, groups, float(mean[0])))
     return Audit(
         log.name,
         collection.name,
@@ -179,41 +183,9 @@ def audit_requests(
         _minute(moments[1]) if moments else "",
         settings.n,
         settings.discount,
-        tuple(_dimension(one, labels(one), sums[one], counts, targets[one], seed) for one in names),
-        tuple(note for note, said in notes.items() if said),
+        tuple(dimensions),
+        tuple(notes),
     )
-
-
-def _dimension(
-    name: str, labels: Sequence[str], sums: FloatArray, counts: FloatArray, target: tuple[FloatArray, str], seed: int
-) -> AuditedDimension:
-    mean = sums.sum(axis=0) / counts.sum()
-    low, high = bootstrap_intervals(sums.T, seeded(seed, "audit", name), counts)
-    due = (1 - mean[0]) * target[0]
-    ends = exposure_bounds(mean / mean.sum())
-    columns = (one.tolist() for one in (mean[1:], low[1:], high[1:], due, *ends))
-    groups = tuple(AuditedGroup(*one) for one in zip(labels, *columns, strict=True))
-    return AuditedDimension(name, target[1], groups, float(mean[0]))
-
-
-def audit_account(account: Account) -> Audit:
-    """What an account comes to: shares and dues as they were counted. DataError where there are none."""
-    if not account.requests:
-        raise DataError(f"{account.path}: there are no requests yet")
-    source = "relevance of the candidates" if account.basis.get("due") == "relevance" else "the target"
-    dimensions = []
-    for name in dict.fromkeys(dimension for dimension, _ in account.columns):
-        labels = [label for dimension, label in account.columns if dimension == name and label != UNKNOWN]
-        received, deserved = account.shares([(name, label) for label in (UNKNOWN, *labels)])
-        got, owed = received.tolist(), deserved.tolist()
-        groups = tuple(
-            AuditedGroup(label, got[g], None, None, owed[g], got[g], got[g] + got[0])
-            for g, label in enumerate(labels, 1)
-        )
-        dimensions.append(AuditedDimension(name, source, groups, got[0]))
-    discount = account.basis.get("discount", "")
-    about = (account.path.name, account.collection, account.requests, "", "", 0, discount)
-    return Audit(*about, tuple(dimensions), (f"{account}; it keeps no single request, so there are no intervals",))
 
 
 def _target(dimension: str, collection: Collection, settings: Settings) -> tuple[FloatArray, str]:
@@ -227,6 +199,34 @@ def _target(dimension: str, collection: Collection, settings: Settings) -> tuple
             f"of your own (--target): {error}"
         ) from None
     return made.shares, kind.name
+
+
+def audit_account(account: Account) -> Audit:
+    """What an account comes to: shares and dues as they were counted. DataError where there are none."""
+    if not account.requests:
+        raise DataError(f"{account.path}: there are no requests yet")
+    source = "relevance of the candidates" if account.basis.get("due") == "relevance" else "the target"
+    dimensions = []
+    for name in dict.fromkeys(dimension for dimension, _ in account.columns):
+        labels = [label for dimension, label in account.columns if dimension == name and label != UNKNOWN]
+        received, deserved = account.shares([(name, label) for label in (UNKNOWN, *labels)])
+        got, due = received.tolist(), deserved.tolist()
+        groups = tuple(
+            AuditedGroup(label, got[g], None, None, due[g], got[g], got[g] + got[0])
+            for g, label in enumerate(labels, 1)
+        )
+        dimensions.append(AuditedDimension(name, source, groups, got[0]))
+    return Audit(
+        log=account.path.name,
+        collection=account.collection,
+        requests=account.requests,
+        begins="",
+        ends="",
+        n=0,
+        discount=account.basis.get("discount", ""),
+        dimensions=tuple(dimensions),
+        notes=(f"{account}; it keeps no single request, so there are no intervals",),
+    )
 
 
 # --- logs -----------------------------------------------------------------------------------------------------------
@@ -274,54 +274,43 @@ def _of_table(path: Path, faults: Faults) -> Iterator[LoggedRequest]:
     """Without a `request`, a rank that is not above the one before and a document that is there begin another one."""
     columns: dict[str, str] = {}
     ranks: dict[str, float] = {}
-    open_key: tuple[str, str, float | None] | None = None
+    current: tuple[str, str, float | None] = ("", "", None)
     moment: float | None = None
-
-    def request() -> LoggedRequest:
-        assert open_key
-        return LoggedRequest(open_key[1], tuple(sorted(ranks, key=ranks.__getitem__)), moment)
-
     for number, record in csv_records(path, faults):
         if not columns:
-            columns = _columns(record)
+            there = {name.strip().lower(): name for name in record}
+            places = places_of(list(there), NAMES)
+            columns = {what: list(there.values())[place] for what, place in places.items()}
             if not {"query", "document"} <= columns.keys():
                 names = " and ".join(f"one of {', '.join(NAMES[what])}" for what in ("query", "document"))
-                faults.add(path, 1, f"expected JSON lines, or columns for query and document ({names}); "
-                                    f"there are: {listed(list(record))}")  # fmt: skip
+                wanted = f"expected JSON lines, or columns for query and document ({names})"
+                faults.add(path, 1, f"{wanted}; there are: {listed(list(record))}")
                 return
+        given = {what: record[column] for what, column in columns.items()}
         try:
             query, document = (read_text(record, columns[what]) for what in ("query", "document"))
             checked_id(document, "document")
-            rank = _rank(record[columns["rank"]]) if "rank" in columns else None
-            time = _seconds(record[columns["time"]]) if "time" in columns else None
-            named = record[columns["request"]] if "request" in columns else ""
+            rank = given.get("rank", "")
+            if rank and not _NUMBER.fullmatch(rank.strip()):
+                raise ValueError(f"the rank {shown(rank)} is no number")
+            time = _seconds(given.get("time"))
             if len(ranks) >= LONGEST:
                 raise ValueError(f"more than {LONGEST:,} documents of one request")
         except ValueError as error:
             faults.add(path, number, str(error))
             continue
+        named = given.get("request", "")
         key = (named, query, None if named else time)
         last = next(reversed(ranks.values()), None)
-        again = not named and (document in ranks or (rank is not None and last is not None and rank <= last))
-        if open_key is not None and (key != open_key or again):
-            yield request()
+        again = not named and (document in ranks or (rank and last is not None and float(rank) <= last))
+        if ranks and (key != current or again):
+            yield LoggedRequest(current[1], tuple(sorted(ranks, key=ranks.__getitem__)), moment)
             ranks = {}
         if not ranks:
-            open_key, moment = key, time
-        ranks.setdefault(document, float(len(ranks)) if rank is None else rank)
+            current, moment = key, time
+        ranks.setdefault(document, float(rank) if rank else float(len(ranks)))
     if ranks:
-        yield request()
-
-
-def _columns(record: Mapping[str, Any]) -> dict[str, str]:
-    there = {name.strip().lower(): name for name in record}
-    return {what: list(there.values())[place] for what, place in places_of(list(there), NAMES).items()}
-
-
-def _rank(text: str) -> float | None:
-    if text and not _NUMBER.fullmatch(text.strip()):
-        raise ValueError(f"the rank {shown(text)} is no number")
-    return float(text) if text else None
+        yield LoggedRequest(current[1], tuple(sorted(ranks, key=ranks.__getitem__)), moment)
 
 
 def _seconds(value: Any) -> float | None:
@@ -337,8 +326,8 @@ def _seconds(value: Any) -> float | None:
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         _minute(seconds)
     except (ValueError, OverflowError, OSError):
-        said = "neither seconds since 1970 nor a date (2026-01-31T12:00) of the years 1 to 9999"
-        raise ValueError(f"the time {shown(text)} is {said}") from None
+        wanted = "neither seconds since 1970 nor a date (2026-01-31T12:00) of the years 1 to 9999"
+        raise ValueError(f"the time {shown(text)} is {wanted}") from None
     return seconds
 
 

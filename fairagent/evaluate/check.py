@@ -11,19 +11,34 @@ from types import MappingProxyType
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
-from fairagent.collection.documents import DocumentsInMemory
+from fairagent.collection.collection import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
-from fairagent.collection.target_choice import target_choice
+from fairagent.collection.targets import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate.fields import Problems, place_in, sample_of
-from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
-from fairagent.evaluate.loop import without_loops
-from fairagent.evaluate.plan import Plan, check_machine, check_systems, overridden, read_systems, read_values
-from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
+from fairagent.evaluate.kind import (
+    SEARCH,
+    Checking,
+    ExperimentKind,
+    Problems,
+    Subject,
+    Systems,
+    place_in,
+    sample_of,
+)
+from fairagent.evaluate.plan import (
+    Plan,
+    SystemPlan,
+    check_machine,
+    check_systems,
+    overridden,
+    read_systems,
+    read_values,
+)
+from fairagent.evaluate.thresholds import Threshold, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.search.pipeline import most_calls
 from fairagent.search.run import unused_filter
 from fairagent.settings import Settings, load_settings, read_yaml
@@ -110,12 +125,12 @@ def examine(
     opening = collection or (None if kind.needs_collection else NO_COLLECTION)
     subject = problems.attempt("", kind.open, opening) if opening else None
     # Budget, prices and cache of all systems together; also what is set to nothing: `cache: ''` is no cache.
-    own = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
-    common = problems.attempt("", load_settings, None, own, environ) or Settings()
+    common_keys = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
+    common = problems.attempt("", load_settings, None, common_keys, environ) or Settings()
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
     checking.systems = read_systems(kind, folder, checking)
-    searching = kind.searches and any(system.searches for system in checking.systems.values())
+    searching = kind.uses >= SEARCH and any(system.searches for system in checking.systems.values())
     if missing or (searching and not kind.collection):
         problems.add(SettingsError, "collection: is missing: name the collection's settings file")
     kind.check(checking)
@@ -140,44 +155,62 @@ def examine(
     baseline = kind.baseline or next(iter(rows), "")
     # A system that could not be read is a problem already; its missing row is none.
     known = {**kind.systems, **rows} if len(checking.systems) < len(kind.systems) else rows
-    _check_names(kind, rows, known, baseline, problems)
+    # The names with which one part of the file refers to another have to be there.
+    if known and baseline not in known:
+        problems.add(SettingsError, f"baseline: {no_such('system', baseline, known)}")
+    expectable = [*known, *kind.other_names]
+    for name in (one for one in kind.expected if one not in expectable):
+        problems.add(SettingsError, f"expected: {no_such('system', name, expectable)}")
+    priced = {*kind.other_names, *(system.settings.model.name for system in rows.values())}
+    for name in sorted(set(kind.prices) - priced):
+        problems.add(SettingsError, f"prices: no system uses the model {name!r}")
     # Without a subject the dimensions are not known.
     judged = dimensions if subject is not None else None
     expected = _expected(kind, judged, (*measures, *kind.measured_together), problems)
     thresholds: tuple[Threshold, ...] = ()
     if collection is not None:
-        names = ThresholdNames(kind, collection.groups, dimensions, measured)
-        thresholds = read_thresholds(kind.thresholds, tuple(known), baseline, names, problems)
+        groups = collection.groups
+        thresholds = read_thresholds(kind, groups, dimensions, measured, tuple(known), baseline, problems)
     if subject is None or baseline not in rows:
         return kind, None
+    # Topics without judgments are searched by all but those that aim at the relevant documents' shares; a limit is one
+    # of all topics.
+    unjudged: dict[str, tuple[str, ...]] = {}
+    for name, system in rows.items() if chosen.unjudged and not limit else ():
+        assert collection is not None  # which has judgments
+        aimed = system.settings.dimensions or collection.groups.dimensions
+        aims = [target_choice(system.settings.target, one, collection) for one in aimed]
+        if not any(getattr(aim, "of_judgments", False) for aim in aims):
+            unjudged[name] = chosen.unjudged
     plan = Plan(
         experiment=kind,
         topics=sample_of(subject.topics, chosen.topics, limit, kind.seed) if limit else chosen.topics,
         dimensions=dimensions,
         measures=measures,
-        n=kind.length(rows),
+        n=max(system.settings.n for system in rows.values()),
         systems={baseline: rows[baseline], **rows},
-        without_loops=without_loops(rows) if kind.ranks else {},
+        without_loops=_without_loops(rows) if kind.ranks else {},
         prices=common.prices,
         budget=common.budget,
         cache=common.cache and str(Path(common.cache).absolute()),
         expected=expected,
         thresholds=thresholds,
-        # A limit is one of all topics.
-        unjudged={} if limit else _unjudged(chosen.unjudged, rows, collection),
+        unjudged=unjudged,
     )
     return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded, unknown)
 
 
-def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection | None) -> dict[str, tuple[str, ...]]:
-    """`topics` for every system but those that aim at the relevant documents' shares, of which there are none."""
-    if collection is None or not topics:
-        return {}
-    there, aims = collection.groups.dimensions, dict[str, list[Any]]()
+def _without_loops(systems: Systems) -> Systems:
+    """What runs beside `systems`: those with a loop without it, but for what is one of them or asks a model itself."""
+    beside: dict[str, SystemPlan] = {}
     for name, system in systems.items():
-        chosen, dimensions = system.settings.target, system.settings.dimensions or there
-        aims[name] = [target_choice(chosen, dimension, collection) for dimension in dimensions]
-    return {name: topics for name, of in aims.items() if not any(getattr(aim, "of_judgments", False) for aim in of)}
+        plain = system.without_loop()
+        if plain and not plain.asks and not plain.name_among({**systems, **beside}):
+            plain_name = f"{name}, no loop"
+            while plain_name in systems:
+                plain_name += ", again"
+            beside[plain_name] = plain
+    return beside
 
 
 def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:
@@ -197,21 +230,6 @@ def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:
                 there.add(known.where)
                 notes += problems.attempt("", notes_of_collection, collection, known) or []
             yield from filter(None, notes)
-
-
-def _check_names(
-    kind: ExperimentKind, rows: Systems, names: Mapping[str, object], baseline: str, problems: Problems
-) -> None:
-    """That the names with which one part of the file refers to another are there."""
-    if names and baseline not in names:
-        problems.add(SettingsError, f"baseline: {no_such('system', baseline, names)}")
-    there = [*names, *kind.rows_together]
-    for name in kind.expected:
-        if name not in there:
-            problems.add(SettingsError, f"expected: {no_such('system', name, there)}")
-    models = {*kind.other_models, *(system.settings.model.name for system in rows.values())}
-    for name in sorted(set(kind.prices) - models):
-        problems.add(SettingsError, f"prices: no system uses the model {name!r}")
 
 
 def _expected(
@@ -309,17 +327,17 @@ def readiness(
     """The readiness of the experiment in `file`, with the keys `given`; nothing is built or fetched."""
     problems = Problems()
     kind, checked = examine({**read_yaml(file), **given}, file, file.parent, problems, limit, environ, labeled=True)
-    own = problems.by_system(kind.systems)
-    everybodys = [error for error in problems.errors if not any(error in errors for errors in own.values())]
-    messages = tuple(dict.fromkeys(_message(error, own) for error in problems.errors))
+    of_system = problems.by_system(kind.systems)
+    of_all = [error for error in problems.errors if not any(error in errors for errors in of_system.values())]
+    messages = tuple(dict.fromkeys(_message(error, of_system) for error in problems.errors))
     return Readiness(
         kind.name,
         kind.about.strip(),
         len(checked.plan.topics) if checked else 0,
         messages,
         {
-            name: tuple(sorted({messages.index(_message(error, own)) for error in (*everybodys, *errors)}))
-            for name, errors in own.items()
+            name: tuple(sorted({messages.index(_message(error, of_system)) for error in (*of_all, *errors)}))
+            for name, errors in of_system.items()
         },
         tuple(estimate(checked)) if checked and checked.plan.topics else None,
         problems.errors[0].exit_code if problems.errors else 0,

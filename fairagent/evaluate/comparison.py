@@ -154,8 +154,8 @@ def by_query(values: FloatArray, queries: Sequence[Hashable]) -> tuple[FloatArra
     (array([[1.5 , 0.25]]), array([2., 1.]))
     """
     numbers = {query: number for number, query in enumerate(dict.fromkeys(queries))}
-    own = np.eye(len(numbers))[[numbers[query] for query in queries]]
-    return values @ own, own.sum(axis=0)
+    belongs = np.eye(len(numbers))[[numbers[query] for query in queries]]
+    return values @ belongs, belongs.sum(axis=0)
 
 
 def paired_t(differences: FloatArray) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from fairagent.collection import Collection
 from fairagent.errors import DataError, FairAgentError, FatalModelError, IndexMismatch, ModelError, UsageError
 from fairagent.evaluate.check import CheckedExperiment, open_collection
 from fairagent.evaluate.fingerprint import changes, fingerprint, keys, provenance, without_passwords
-from fairagent.evaluate.kind import Opened, Subject, Trial
+from fairagent.evaluate.kind import SEARCH, Opened, Subject, Trial
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, prepared
 from fairagent.evaluate.results import made_files, write_results
@@ -25,9 +26,8 @@ from fairagent.evaluate.run import (
     JOURNAL,
     TRANSCRIPT,
     Journal,
-    Run,
+    Results,
     answers,
-    failures,
     load_run,
     read_head,
     read_outcomes,
@@ -42,6 +42,11 @@ from fairagent.settings import BudgetSettings
 from fairagent.settings.parts import Progress
 from fairagent.storage.files import LOCK, is_left_over, locked
 from fairagent.storage.threads import Memo, one_blas_thread
+
+ATTEMPTS = 3
+"""How often a topic that fails is tried under one system, over all repetitions of the command."""
+NOT_IN_PLAN: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"}}
+"""What is left out of the plan in run.json: it may be another each time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,11 +84,6 @@ class TopicRunner:
                 return Outcome.failure(id, query, system, str(error), perf_counter() - started, spent.usage)
         return outcome if outcome.seconds else replace(outcome, seconds=perf_counter() - started)
 
-    def close(self) -> None:
-        """Release the engines' files and the models' connections."""
-        close_all(self.opened.memo)
-        self.opened.models.close()
-
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -112,23 +112,17 @@ def run_job(key: str, plan: str, system: str, topic: str) -> Done:
 
 
 def close(key: str) -> None:
-    """Release the files of the runner of `key` in this process."""
+    """Release the engines' files and the models' connections of the runner of `key` in this process."""
     if entry := _runners.pop(key, None):
-        entry[0].close()
-
-
-ATTEMPTS = 3
-"""How often a topic that fails is tried under one system, over all repetitions of the command."""
-NOT_IN_PLAN: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"}}
-"""What is left out of the plan in run.json: it may be another each time."""
+        close_all(entry[0].opened.memo)
+        entry[0].opened.models.close()
 
 
 def build_indexes(checked: CheckedExperiment, progress: Progress = lambda what, done: None) -> None:
     """Build the indexes and embeddings that the systems need and that are not there."""
-    if not checked.plan.experiment.searches:
-        return
-    for part, site in prepared(checked.plan.systems, checked.collection):
-        part.prepare(site, progress)
+    if checked.plan.experiment.uses >= SEARCH:
+        for part, site in prepared(checked.plan.systems, checked.collection):
+            part.prepare(site, progress)
 
 
 def run_experiment(
@@ -139,21 +133,23 @@ def run_experiment(
     progress: Callable[[int, int], None] = lambda done, all: None,
     environ: Mapping[str, str] | None = None,
     models: Models | None = None,
-) -> Run:
+) -> Results:
     """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
 
-    To be repeated after whatever has ended it: the result is the same. `new` starts over. `progress` gets how many jobs
-    are done, and of how many; `models` are closed by the caller. Raises UsageError where `folder` holds something else,
-    BackendUnavailable where another process works in it, and what ends a run (no key, no budget, Ctrl-C) once the
-    results so far are there, marked as partial.
+    It may be repeated after any interruption, with the same results. `new` starts over. `progress` gets how many jobs
+    are done, and of how many; the caller closes `models`. Raises UsageError where `folder` holds something else,
+    BackendUnavailable where another process works in it, and what ends a run (no key, no budget, Ctrl-C) after the
+    results so far have been written, marked as partial.
     """
     if not workers.here and checked.plan.budget != BudgetSettings():
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
-    if folder.exists() and not (folder / HEAD).is_file() and any(_is_other(path.name) for path in folder.iterdir()):
+    # A run's folder may have these before its run.json: whoever began it may have been killed.
+    others = (path.name for path in folder.iterdir()) if folder.exists() and not (folder / HEAD).is_file() else ()
+    if any(name != LOCK and not is_left_over(name) for name in others):
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
     with one_blas_thread(), locked(folder):
         made_from = fingerprint(checked, environ)
-        _take_up(checked, folder, made_from, new, environ)
+        _begin(checked, folder, made_from, new, environ)
         try:
             _run_rest(checked, folder, workers, made_from, progress, models)
         except BaseException:
@@ -163,12 +159,7 @@ def run_experiment(
         return _conclude(folder)
 
 
-def _is_other(name: str) -> bool:
-    """Whether it is no file's that a run's folder has before its run.json: whoever began it may have been killed."""
-    return name != LOCK and not is_left_over(name)
-
-
-def _conclude(folder: Path) -> Run:
+def _conclude(folder: Path) -> Results:
     """The run so far, its tables written, and in its run.json what the models' servers could not do."""
     head = read_head(folder)
     models = head["provenance"]["models"]
@@ -181,11 +172,10 @@ def _conclude(folder: Path) -> Run:
     return run
 
 
-def _take_up(
+def _begin(
     checked: CheckedExperiment, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str] | None
 ) -> None:
     """Begin a run in `folder`, or go on with the one that is there; UsageError where that is another."""
-    plan = checked.plan
     if new:
         for path in made_files(folder):
             path.unlink()
@@ -200,7 +190,7 @@ def _take_up(
         made_from = {**made_from, "systems": {**before["systems"], **made_from["systems"]}}  # type: ignore[dict-item]
     head = {
         "format": FORMAT,
-        "plan": without_passwords(plan.model_dump(mode="json", exclude=NOT_IN_PLAN)),
+        "plan": without_passwords(checked.plan.model_dump(mode="json", exclude=NOT_IN_PLAN)),
         "excluded": dict(checked.excluded),
         "fingerprint": made_from,
         "provenance": provenance(checked, environ),
@@ -216,18 +206,17 @@ def _run_rest(
     progress: Callable[[int, int], None],
     models: Models | None,
 ) -> None:
-    plan = checked.plan
-    head = read_head(folder)
+    plan, head = checked.plan, read_head(folder)
     outcomes = read_outcomes(folder, head)
-    latest, failed = answers(outcomes), failures(outcomes)
-    jobs = plan.jobs
+    latest = answers(outcomes)
+    failed = Counter((outcome.topic, outcome.system) for outcome in outcomes if outcome.failed is not None)
     rest = [
         (system, topic)
-        for system, topic in jobs
+        for system, topic in plan.jobs
         if (topic, system) not in latest
         or (latest[topic, system].failed is not None and failed[topic, system] < ATTEMPTS)
     ]
-    all_jobs = len(jobs)
+    all_jobs = len(plan.jobs)
     done = all_jobs - len(rest)
     progress(done, all_jobs)
     if not rest:
@@ -240,7 +229,7 @@ def _run_rest(
             if workers.here:
                 with exchanges_to(transcript.add):
                     runner = TopicRunner.open(plan, checked.collection, checked.subject, models)
-                _runners[key] = runner, transcript.add
+                    _runners[key] = runner, transcript.add
             try:
                 with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
 

@@ -1,20 +1,22 @@
-"""What a run has found: in each dimension the best system beside the baseline, and the verdict in a sentence."""
+"""What a run has found: in each dimension the best system beside the baseline, the verdict, results by query group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, paired_randomization, smallest_p, tested
-from fairagent.evaluate.run import MeanExposure, Run
-from fairagent.evaluate.tables import p_phrase
+from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, smallest_p, tested
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.run import MeanExposure, Results
+from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
 from fairagent.measures.base import seeded
-from fairagent.measures.label_error import mean_under_error
-from fairagent.measures.parse import is_measure, leading_measure, short_labels
-from fairagent.types import FloatArray, exposure_rows
+from fairagent.measures.expected_exposure import fitted_line
+from fairagent.measures.parse import is_measure, labels_of, leading_measure, short_labels
+from fairagent.measures.unawareness import mean_under_error
+from fairagent.types import exposure_rows
 from fairagent.types.change import ExposureChange, Verdict, as_verdict, exposure_change, seen_change
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted
@@ -23,36 +25,30 @@ RELEVANCE = ""
 """The dimension of measures of relevance alone."""
 
 
-def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
+def comparisons_of(run: Results, dimension: str) -> dict[tuple[str, str], Comparison]:
     """The comparisons in one dimension as (system, measure) -> comparison."""
     return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
 
 
-def main_measure(run: Run, dimension: str) -> str | None:
+def main_measure(run: Results, dimension: str) -> str | None:
     """The `leading_measure` of a dimension, of those that it was measured by."""
-    measured = {measure for _, measure in comparisons_of(run, dimension)}
-    return leading_measure([measure for measure in run.measures if measure in measured])
+    return leading_measure([measure for measure in run.measures if (dimension, measure) in run.columns])
 
 
-def worth(run: Run, row: Comparison) -> float:
-    """The mean, or where lower ones are better, its negative."""
-    return run.gain(row.measure, row.mean)
-
-
-def best_mean(run: Run, rows: Sequence[Comparison]) -> float | None:
+def best_mean(run: Results, rows: Sequence[Comparison]) -> float | None:
     """The best mean of a measure among systems that did not look at the judgments; None where nothing is better."""
     honest = [row for row in rows if row.system not in run.oracle_systems]
     if len(honest) < 2 or honest[0].measure in run.neutral:
         return None
-    return max(honest, key=lambda row: worth(run, row)).mean
+    return max(honest, key=lambda row: run.gain(row.measure, row.mean)).mean
 
 
-def mark(run: Run, row: Comparison) -> str:
+def mark(run: Results, row: Comparison) -> str:
     """A + or - for a system that is better or worse than the baseline (`tested`)."""
     return {"better": "+", "worse": "-", "": ""}[_tested(run, row)]
 
 
-def _tested(run: Run, row: Comparison) -> Literal["better", "worse", ""]:
+def _tested(run: Results, row: Comparison) -> Literal["better", "worse", ""]:
     difference = None if row.measure in run.neutral else row.difference
     return tested(row.randomization_holm, difference and run.gain(row.measure, difference))
 
@@ -62,7 +58,7 @@ class Tested:
     """The difference of a system from the baseline over `topics` topics, and what its test says (`tested`).
 
     `low` and `high` are the ends of its 95 % bootstrap interval, for which topics are resampled. `p` is that of the
-    randomization test (`corrected`: after Holm over the systems), `least` the smallest that it can say.
+    randomization test after Holm over the systems, `least` the smallest that it can say.
     """
 
     measure: str
@@ -74,14 +70,13 @@ class Tested:
     p: float | None
     says: Literal["better", "worse", ""]
     least: float = 0.0
-    corrected: bool = True
 
     def __str__(self) -> str:
-        found = f"{self.label} {self.difference:+.4f}"
+        difference = f"{self.label} {self.difference:+.4f}"
         if self.p is None:
-            return f"{found}, {counted(self.topics, 'topic')}: not tested"
-        p = f"{p_phrase(self.p, self.least)}{' after Holm' * self.corrected}"
-        return f"{found}, 95 % interval {self.low:+.4f} to {self.high:+.4f}, {p}"
+            return f"{difference}, {counted(self.topics, 'topic')}: not tested"
+        p = f"{p_phrase(self.p, self.least)} after Holm"
+        return f"{difference}, 95 % interval {self.low:+.4f} to {self.high:+.4f}, {p}"
 
     @property
     def fairness(self) -> Verdict:
@@ -90,31 +85,26 @@ class Tested:
         return words.get(self.says, "no measurable difference")
 
 
-def tested_difference(run: Run, row: Comparison) -> Tested:
+def tested_difference(run: Results, row: Comparison) -> Tested:
     """The paired test of a system, not the baseline, by one measure."""
-    of_topic = run.by_topic
     differences = [
-        of_topic[topic][row.system].values[row.dimension][row.measure] - base[row.measure]
+        run.by_topic[topic][row.system].values[row.dimension][row.measure] - base[row.measure]
         for topic in run.counted_topics
-        if row.measure in (base := of_topic[topic][run.baseline].values.get(row.dimension, {}))
+        if row.measure in (base := run.by_topic[topic][run.baseline].values.get(row.dimension, {}))
     ]
-    ends = _interval(np.array(differences), run.kind.seed, row.dimension, row.measure)
-    about = row.measure, short_labels(run.measures)[row.measure], float(row.difference or 0.0), *ends, row.topics
-    return Tested(*about, row.randomization_holm, _tested(run, row), smallest_p(row.topics) * (len(run.systems) - 1))
-
-
-def paired(measure: str, differences: FloatArray, dimension: str) -> Tested:
-    """The paired test of topics' differences (n,), n >= 2, where nothing else is tested beside it; higher is better."""
-    (p,) = paired_randomization(differences[None], seeded(0, "randomization", dimension, measure))
-    mean, topics = float(differences.mean()), len(differences)
-    about = measure, measure, mean, *_interval(differences, 0, dimension, measure), topics
-    return Tested(*about, p, tested(p, mean), smallest_p(topics), corrected=False)
-
-
-def _interval(differences: FloatArray, seed: int, *names: str) -> tuple[float, float]:
-    """The ends of the 95 % interval of the mean of topics' differences (n,), n >= 1."""
-    low, high = bootstrap_intervals(differences[None], seeded(seed, "difference", *names))
-    return float(low[0]), float(high[0])
+    drawn = seeded(run.kind.seed, "difference", row.dimension, row.measure)
+    low, high = bootstrap_intervals(np.array([differences]), drawn)
+    return Tested(
+        row.measure,
+        short_labels(run.measures)[row.measure],
+        float(row.difference or 0.0),
+        float(low[0]),
+        float(high[0]),
+        row.topics,
+        row.randomization_holm,
+        _tested(run, row),
+        smallest_p(row.topics) * (len(run.systems) - 1),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,47 +130,49 @@ class Finding:
         return {"dimension": self.dimension, "system": self.best.system, "verdict": verdict, **tests}
 
 
-def findings(run: Run) -> tuple[Finding, ...]:
+def findings(run: Results) -> tuple[Finding, ...]:
     """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
-    every: tuple[Finding, ...] = run.memo.get(
-        "findings", lambda: tuple(finding for dimension in run.compared_in if (finding := _finding(run, dimension)))
-    )
+    every: tuple[Finding, ...] = run.memo.get("findings", lambda: tuple(_findings(run)))
     return every
 
 
-def _finding(run: Run, dimension: str) -> Finding | None:
-    compared = comparisons_of(run, dimension)
-    measure = main_measure(run, dimension)
-    others = [s for s in run.systems if s != run.baseline and s not in run.oracle_systems and (s, measure) in compared]
-    if measure is None or not others or (run.baseline, measure) not in compared:
-        return None
-    best = max((compared[system, measure] for system in others), key=lambda row: worth(run, row))
-    pairs = [
-        (rows[best.system, m], rows[run.baseline, m])
-        for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
-        for m in run.measures
-        if m != measure and {(best.system, m), (run.baseline, m)} <= rows.keys()
-    ]
-    exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
-    both = {run.baseline, best.system} <= exposures.keys()
-    of_groups = [
-        row
-        for row in (best, *(own for own, _ in pairs))
-        if dimension and row.dimension == dimension and row.measure not in run.neutral and "*" not in row.measure
-    ]
-    fairness = next((row for row in of_groups if is_measure(row.measure, "AWRF")), next(iter(of_groups), None))
-    return Finding(
-        dimension,
-        best,
-        compared[run.baseline, measure],
-        tested_difference(run, best),
-        tested_difference(run, fairness) if fairness else None,
-        tuple(pairs),
-        (exposures[run.baseline], exposures[best.system]) if both else None,
-    )
+def _findings(run: Results) -> Iterator[Finding]:
+    for dimension in run.compared_in:
+        compared, measure = comparisons_of(run, dimension), main_measure(run, dimension)
+        others = [
+            compared[system, measure]
+            for system in run.systems
+            if measure and system != run.baseline and system not in run.oracle_systems and (system, measure) in compared
+        ]
+        if measure is None or not others or (run.baseline, measure) not in compared:
+            continue
+        best = max(others, key=lambda row: run.gain(row.measure, row.mean))
+        pairs = [
+            (rows[best.system, other], rows[run.baseline, other])
+            for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
+            for other in run.measures
+            if other != measure and {(best.system, other), (run.baseline, other)} <= rows.keys()
+        ]
+        exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
+        both = {run.baseline, best.system} <= exposures.keys()
+        of_groups = [
+            row
+            for row in (best, *(row for row, _ in pairs))
+            if dimension and row.dimension == dimension and row.measure not in run.neutral and "*" not in row.measure
+        ]
+        fairness = next((row for row in of_groups if is_measure(row.measure, "AWRF")), next(iter(of_groups), None))
+        yield Finding(
+            dimension,
+            best,
+            compared[run.baseline, measure],
+            tested_difference(run, best),
+            tested_difference(run, fairness) if fairness else None,
+            tuple(pairs),
+            (exposures[run.baseline], exposures[best.system]) if both else None,
+        )
 
 
-def change_of(run: Run, finding: Finding) -> ExposureChange | None:
+def change_of(run: Results, finding: Finding) -> ExposureChange | None:
     """What the best system changes for the groups, as means over the topics; None where no exposure was measured.
 
     The verdict is that of the test of fairness; a single topic can only be looked at (`seen_change`).
@@ -196,17 +188,17 @@ def change_of(run: Run, finding: Finding) -> ExposureChange | None:
     return exposure_change(finding.dimension, before, after, **about)
 
 
-def under_label_error(run: Run, dimension: str) -> dict[str, tuple[float, float, float]]:
+def under_label_error(run: Results, dimension: str) -> dict[str, tuple[float, float, float]]:
     """System -> mean AWRF of made labels and the ends of its interval (`mean_under_error`); empty without any."""
     of_system: dict[str, dict[str, tuple[float, float, float, float] | None]] = {system: {} for system in run.systems}
     for outcome in run.answered:
         for one in outcome.exposures if outcome.failed is None else ():
             if one.dimension == dimension:
                 of_system[outcome.system][outcome.topic] = one.likely
-    topics = [topic for topic in of_system[run.baseline] if all(topic in own for own in of_system.values())]
+    topics = [topic for topic in of_system[run.baseline] if all(topic in of for of in of_system.values())]
     intervals = {}
-    for system, own in of_system.items():
-        likely = [ends for topic in topics if (ends := own[topic]) is not None]
+    for system, of_topic in of_system.items():
+        likely = [ends for topic in topics if (ends := of_topic[topic]) is not None]
         # A mean over other topics than those of its neighbors would mislead.
         if likely and len(likely) == len(topics):
             intervals[system] = astuple(mean_under_error(np.array(likely)))
@@ -223,7 +215,7 @@ def label_error_text(likely: Sequence[float | None] | None, digits: int = 4) -> 
     return "{} [{}, {}]".format(*numbers) if numbers else ""
 
 
-def verdict_lines(run: Run) -> Iterator[str]:
+def verdict_lines(run: Results) -> Iterator[str]:
     """The verdict: for each dimension what the best system gives the groups instead of the baseline, and by how much.
 
     The best is chosen on the topics that it is shown for. Then come what loops add.
@@ -243,3 +235,122 @@ def verdict_lines(run: Run) -> Iterator[str]:
         best = f"the best of {tried} beside " if tried > 1 else "instead of "
         yield "  " + in_line(f"{one.best.system}, {best}{run.baseline}: {numbers}{sure}")
     yield from (in_line(str(one)) for one in run.loops)
+
+
+# --- by group of the query ------------------------------------------------------------------------------------------
+
+# Do topics of one group (by subject, say) get worse rankings or answers than others? Each group's utility (the kind's
+# measures), exposure of the documents' groups and attribution (the exposure in what answers rest on). Source: Dehghan &
+# McDonald, 2026 (arXiv 2603.24218), who call these query group fairness, group exposure and group attribution.
+
+DIFFERENCE = "largest difference"
+"""Stands in the place of a group."""
+FEW = 10
+"""A group with fewer topics is named in a note."""
+
+Place = tuple[str, str, str]
+"""What a number is of: `measure`, `exposure` or `attribution`; dimension; measure or label."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfGroup:
+    """One system's means over the topics of one group; `topics` is how many each mean is over."""
+
+    system: str
+    group: str
+    means: Mapping[Place, float]
+    topics: Mapping[Place, int]
+
+
+def by_query_group(run: Results) -> list[OfGroup]:
+    """Every system and group of topics, over the topics that all systems have answered; none where no topic has one."""
+    groups: dict[str, list[str]] = {}
+    for topic in run.counted_topics:
+        if group := run.by_topic[topic][run.baseline].group:
+            groups.setdefault(group, []).append(topic)
+    rows = []
+    for system in run.systems:
+        for group in sorted(groups):
+            values: dict[Place, list[float]] = {}
+            for topic in groups[group]:
+                for place, value in _values(run, run.by_topic[topic][system]):
+                    values.setdefault(place, []).append(value)
+            means = {place: float(np.mean(of_topic)) for place, of_topic in values.items()}
+            rows.append(OfGroup(system, group, means, {place: len(of_topic) for place, of_topic in values.items()}))
+    return rows
+
+
+def _values(run: Results, outcome: Outcome) -> Iterator[tuple[Place, float]]:
+    for dimension, of_measure in outcome.values.items():
+        yield from ((("measure", dimension, name), of_measure[name]) for name in run.measures if name in of_measure)
+    for what, exposures in (("exposure", outcome.exposures), ("attribution", outcome.cited)):
+        for one in exposures:
+            # Each group's share of the labeled exposure, and the share without a label of all of it.
+            shares = zip((*one.labels, "no label"), (*one.shares, one.unknown), strict=True)
+            yield from (((what, one.dimension, label), share) for label, share in shares)
+
+
+def differences(rows: Sequence[OfGroup]) -> dict[str, dict[Place, float]]:
+    """System -> what -> the largest difference between two groups; for what at least two groups have."""
+    apart: dict[str, dict[Place, float]] = {}
+    for row in rows:
+        of_system = [one.means for one in rows if one.system == row.system]
+        values = {place: [means[place] for means in of_system if place in means] for place in row.means}
+        spread = {place: max(of) - min(of) for place, of in values.items() if len(of) > 1}
+        apart.setdefault(row.system, {}).update(spread)
+    return apart
+
+
+def query_group_tables(run: Results) -> list[Table]:
+    """The measures by group of the query, then exposure and attribution in each dimension."""
+    rows = by_query_group(run)
+    if not rows:
+        return []
+    apart = differences(rows)
+
+    def table(places: Sequence[Place], heads: Sequence[Column], title: str, notes: Sequence[str] = ()) -> Table:
+        lines: list[tuple[object, ...]] = []
+        for system, of_system in apart.items():
+            for row in (one for one in rows if one.system == system):
+                topics = max((row.topics[place] for place in places if place in row.topics), default=0)
+                lines.append((system, row.group, topics, *map(row.means.get, places)))
+            if any(place in of_system for place in places):
+                lines.append((system, DIFFERENCE, None, *map(of_system.get, places)))
+        return Table.of(["system", "query group", Column("topics", none=""), *heads], lines, title, notes)
+
+    labels = labels_of(list(dict.fromkeys(measure for _, measure in run.columns)))
+    heads = [Column(labels[measure], above=dimension or run.kind.overall) for dimension, measure in run.columns]
+    notes = [f"{DIFFERENCE}: the highest mean of a group minus the lowest; groups differ in their topics as well"]
+    sizes = {row.group: max(row.topics.values(), default=0) for row in rows}
+    if few := [f"{group} ({size})" for group, size in sizes.items() if size < FEW]:
+        notes.append(f"fewer than {FEW} topics, so that chance decides: {', '.join(few)}")
+    if without := {one.topic for one in run.answered if not one.group and one.failed is None}:
+        notes.append(f"{counted(len(without), 'topic')} without a group")
+    tables = [table([("measure", *pair) for pair in run.columns], heads, "by group of the query", notes)]
+    for what, title in (("exposure", "exposure"), ("attribution", "what answers rest on")):
+        for dimension in run.dimensions:
+            there = list(dict.fromkeys(place for row in rows for place in row.means if place[:2] == (what, dimension)))
+            if there:
+                heads = [Column(label) for *_, label in there]
+                tables.append(table(there, heads, f"{dimension}, {title} by group of the query"))
+    return tables
+
+
+def query_group_files(run: Results) -> dict[str, Table]:
+    """A file with one line a number, where topics have groups; `query_group` is empty for the largest difference."""
+    rows = by_query_group(run)
+    lines: list[tuple[object, ...]] = [
+        (row.system, row.group, *place, row.topics[place], value) for row in rows for place, value in row.means.items()
+    ]
+    for system, of_system in differences(rows).items():
+        lines += [(system, None, *place, None, value) for place, value in of_system.items()]
+    names = ("system", "query_group", "quantity", "dimension", "name", "topics", "value")
+    return {"query_groups.csv": Table.of(names, lines)} if lines else {}
+
+
+def cloud(name: str, color: int, points: Sequence[PlotPoint]) -> PlotLine:
+    """Points of a plot, each alone, and the two ends of the line of least squares through them, where it is defined."""
+    line = fitted_line([point.x for point in points], [point.y for point in points]) if points else None
+    ends = sorted({point.x for point in points}) if line else []
+    fit = [PlotPoint("fit", x, line.at(x)) for x in (ends[0], ends[-1])] if line else []
+    return PlotLine(name, color, tuple(fit), tuple(points))

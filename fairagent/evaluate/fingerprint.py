@@ -10,18 +10,21 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.config import CollectionFile
-from fairagent.collection.trec_fair.topics import find_track_files
-from fairagent.evaluate.check import CheckedExperiment
+from fairagent.collection.trec_fair.track import find_track_files
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.prompts import Prompts
+from fairagent.llm.server import Endpoint
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
-from fairagent.storage.digests import checksum, file_digest
+from fairagent.storage.digests import file_digest
+from fairagent.storage.files import checksum
+
+if TYPE_CHECKING:
+    from fairagent.evaluate.check import CheckedExperiment
 
 DECIDING = ("fairagent", "pyserini")
 """Packages of another version make another run."""
@@ -58,7 +61,7 @@ def provenance(checked: CheckedExperiment, environ: Mapping[str, str] | None = N
         **kind.provenance(),
         "collection": {
             "file": kind.collection,
-            "name": kind.subject_name(collection),
+            "name": getattr(checked.subject, "name", collection.name),
             "notes": list(collection.notes),
             **({"unknown": list(checked.unknown)} if checked.unknown else {}),
             "track": described.track.year if described and described.track else None,
@@ -89,11 +92,14 @@ def changes(before: JsonObject, now: JsonObject) -> list[str]:
     old, new = (
         dict(leaves({**side, "systems": {name: side["systems"][name] for name in both}})) for side in (before, now)
     )
-    return [
-        f"{place}: was {_shown(old, place)}, is {_shown(new, place)}"
-        for place in sorted(old.keys() | new.keys())
-        if old.get(place) != new.get(place)
-    ]
+    changed = [place for place in sorted(old.keys() | new.keys()) if old.get(place) != new.get(place)]
+
+    def value(side: Mapping[str, object], place: str) -> str:
+        text = json.dumps(side[place], ensure_ascii=False) if place in side else "not there"
+        # Of two hashes it is enough to see that they differ.
+        return f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
+
+    return [f"{place}: was {value(old, place)}, is {value(new, place)}" for place in changed]
 
 
 def keys(made_from: JsonObject) -> dict[str, str]:
@@ -189,12 +195,6 @@ def leaves(value: Any, place: str = "") -> Iterator[tuple[str, object]]:
             yield from leaves(part, f"{place}.{key}" if place else str(key))
     else:
         yield place, value
-
-
-def _shown(values: Mapping[str, object], place: str) -> str:
-    text = json.dumps(values[place], ensure_ascii=False) if place in values else "not there"
-    # Of two hashes it is enough to see that they differ.
-    return f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
 
 
 def _version(package: str) -> str | None:

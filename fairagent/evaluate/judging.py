@@ -18,9 +18,8 @@ from pydantic import Field
 
 from fairagent.collection import Collection, Target, make_target
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.collection.label_errors import under_error
-from fairagent.collection.target_choice import judged_by, target_choice
-from fairagent.collection.targets import TARGET, TargetKind, read_target
+from fairagent.collection.labels import under_error
+from fairagent.collection.targets import TARGET, TargetKind, judged_by, read_target, target_choice
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, JsonObject, Subject, choose_topics
 from fairagent.evaluate.outcome import HitRecord
@@ -89,9 +88,23 @@ def judged_value(
     gains = np.array([grades.get(id, np.nan) for id in ids], dtype=np.float64)
     rows = due = of_type = None
     if measure.of_groups:
-        due = _due(_target(target, dimension, collection), collection, topic, dimension, relevant, measure.needs_labels)
-        if due is None:
+        kind = read_target(target) if isinstance(target, Mapping) else judged_by(dimension, collection, target)
+        one, trec = collection.topics.get(topic), kind.kind == TARGET
+        if one is not None and one.dimensions is not None and dimension not in one.dimensions:
             return None
+        if kind.of_judgments:
+            alignment = np.zeros(1)
+            if relevant:
+                alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0)
+            if not alignment[int(measure.needs_labels or not trec) :].any():
+                return None
+        # The shares (1 + g,) that unknown and the groups should get.
+        if trec:
+            known = dimension in collection.population
+            world = make_target("population", dimension, collection, topic).shares if known else None
+            due = blend(alignment, world)
+        else:
+            due = np.append(0.0, make_target(kind, dimension, collection, topic).shares)
         rows = collection.groups.memberships(dimension, ids, topic) if len(ids) else np.zeros((0, len(due)))
         if measure.needs_types and (of_type := collection.groups.of_type(dimension, ids, topic)) is None:
             return None
@@ -100,30 +113,6 @@ def judged_value(
     with PartCall("measure", measure, topic) as call:
         value = measure(judged)
     return call.number(value)
-
-
-def _target(target: JudgedBy | None, dimension: str, collection: Collection) -> TargetKind:
-    return read_target(target) if isinstance(target, Mapping) else judged_by(dimension, collection, target)
-
-
-def _due(
-    target: TargetKind, collection: Collection, topic: str, dimension: str, relevant: Sequence[str], labeled: bool
-) -> FloatArray | None:
-    """The shares (1 + g,) that unknown and the groups should get; None where the topic has none."""
-    one = collection.topics.get(topic)
-    if one is not None and one.dimensions is not None and dimension not in one.dimensions:
-        return None
-    trec = target.kind == TARGET
-    if target.of_judgments:
-        alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0) if relevant else np.zeros(1)
-        if not alignment[int(labeled or not trec) :].any():
-            return None
-    if not trec:
-        return np.append(0.0, make_target(target, dimension, collection, topic).shares)
-    world = None
-    if dimension in collection.population:
-        world = make_target("population", dimension, collection, topic).shares
-    return blend(alignment, world)
 
 
 def judged_topics(
@@ -137,33 +126,34 @@ def judged_topics(
     of_judgments, judged = False, any(collection.qrels.values())
     if dimension:
         collection.groups.labels(dimension)
-        of_judgments = _target(target, dimension, collection).of_judgments
-    counted: list[str] = []
-    without_relevant: list[str] = []
-    without_label: list[str] = []
+        kind = read_target(target) if isinstance(target, Mapping) else judged_by(dimension, collection, target)
+        of_judgments = kind.of_judgments
+    topics: dict[str, list[str]] = {"counted": [], "no relevant": [], "no label": []}
     for topic in collection.topics.values():
         relevant = [id for id, grade in collection.qrels.get(topic.id, {}).items() if grade > 0]
-        having = counted
+        place = "counted"
         if not relevant and (judged or not dimension):
-            having = without_relevant
+            place = "no relevant"
         elif dimension and topic.dimensions is not None and dimension not in topic.dimensions:
-            having = without_label
+            place = "no label"
         elif dimension and (of_judgments or per_group):
             of_group = collection.groups.memberships(dimension, relevant, topic.id)[:, 1:].sum(axis=0)
-            having = counted if of_group.any() and of_group.min() >= per_group else without_label
-        having.append(topic.id)
-    return JudgedTopics(tuple(counted), tuple(without_relevant), tuple(without_label))
+            place = "counted" if of_group.any() and of_group.min() >= per_group else "no label"
+        topics[place].append(topic.id)
+    return JudgedTopics(*map(tuple, topics.values()))
 
 
 def evaluate_topic(
     collection: Collection, topic: str, dimension: str | None, ranking: Ranking, measures: Sequence[Measure]
 ) -> tuple[float, ...]:
     """The values of `measures` for one topic's ranking (`judged_value`); DataError where it does not count for one."""
-    values = [judged_value(measure, collection, topic, ranking.ids, dimension or "") for measure in measures]
-    for measure, value in zip(measures, values, strict=True):
+    values = []
+    for measure in measures:
+        value = judged_value(measure, collection, topic, ranking.ids, dimension or "")
         if value is None:
             raise DataError(f"topic {topic!r} does not count for {measure}: no relevant document, or none with a label")
-    return tuple(value for value in values if value is not None)
+        values.append(value)
+    return tuple(values)
 
 
 # --- the simplest explanations of what an agent reaches -------------------------------------------------------------
@@ -245,13 +235,12 @@ class Judge:
         exposures = []
         meter = ExposureMeter(self.collection, topic, targets, self.n, discount, "js")
         for one, target in zip(meter.measure(top), targets, strict=True):
-            missing, dimension = None, one.dimension
+            missing, likely, dimension = None, None, one.dimension
             if len(top) and (of_type := groups.of_type(dimension, top.ids, topic)) is not None:
                 rows = groups.memberships(dimension, top.ids, topic)
                 shown = JudgedRanking(np.zeros(len(top), np.bool_), 0, rows, of_type=of_type)
                 missing = Unlabeled(self.n, discount, of="type")(shown)
             predicted = dimension in groups.predicted
-            likely = None
             if predicted:
                 base = 2.0 if getattr(fairness, "log", "e") == "2" else math.e
                 likely = under_error(self.collection, topic, target, top.ids, discount(len(top)), base)
@@ -323,7 +312,7 @@ class JudgedKind(ExperimentKind, ABC):
         shared, settings = described("target", self.settings.get("target", {})), self.settings
         if steering and isinstance(shared, Mapping) and "kind" not in shared:
             settings = {**settings, "target": {**steering, **shared}}
-        # What it says of a dimension that is not there is told by `choose`.
+        # `choose` adds what is wrong with a dimension that is not there.
         chosen = self.target if isinstance(self.target, Mapping) else {}
         return self.model_copy(update={"target": {**chosen, **judged}, "settings": settings})
 

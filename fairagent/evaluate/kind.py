@@ -1,4 +1,4 @@
-"""What a kind of experiment is: the keys of its file, and what is done with them from the checks to the page.
+"""What a kind of experiment is: the keys of its file, and what is done with them from the checks to the results.
 
 A kind is a subclass of `ExperimentKind`. An experiment file names it (`kind: utility`), and its fields are the keys
 that such a file may have. Kinds of other packages come through the entry points `fairagent.kinds`.
@@ -6,44 +6,156 @@ that such a file may have. Kinds of other packages come through the entry points
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from fairagent.collection import Collection
-from fairagent.errors import SettingsError
-from fairagent.evaluate.fields import (
-    FileSection,
-    Name,
-    Problems,
-    Published,
-    Topics,
-    TopicSample,
-    Values,
-    half,
-    sample_of,
-)
+from fairagent.errors import FairAgentError, SettingsError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm.models import Models
-from fairagent.llm.prompts.calls import Calls
+from fairagent.llm.prompts import Calls
 from fairagent.settings import BudgetSettings, Price, Section, Settings
 from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import Topic
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.evaluate.plan import Plan, SystemPlan
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.run import Results
 
 
 JsonObject = dict[str, Any]
 """Plain values for JSON."""
 Systems = Mapping[str, "SystemPlan"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+# --- what the keys of a file hold -----------------------------------------------------------------------------------
+
+
+class TopicSample(Section):
+    """Topics drawn by the experiment's seed."""
+
+    sample: int = Field(ge=1)
+    """How many: of each class of questions, or group of topics, its share."""
+
+
+def _topics(value: Any) -> Any:
+    """`value` with ids as texts; one message for a wrong form."""
+    if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
+        return tuple(map(str, value))
+    number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    if number or value in ("all", "tune", "test") or isinstance(value, Mapping | TopicSample):
+        return value
+    raise ValueError(
+        "expected `all`, `tune` or `test`, the number of topics to take from the beginning, {sample: NUMBER}, or a "
+        "list of ids"
+    )
+
+
+def _text(value: Any) -> Any:
+    """A number that YAML has read where a name is meant."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
+Values = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
+Topics = Annotated[str | int | tuple[str, ...] | TopicSample, BeforeValidator(_topics)]
+
+
+class Published(Section):
+    """Numbers of a paper that nothing here measures; they stand beside the results as they are."""
+
+    why: str = Field(min_length=1)
+    """Why they are not measured here."""
+    values: dict[Name, dict[Name, float]]
+    """Row of the paper's table -> column -> value."""
+
+
+class FileSection(Section):
+    """A section of an experiment file that names files, relative to that file, in its fields `paths`."""
+
+    paths: ClassVar[tuple[str, ...]] = ("path",)
+
+    def relative_to(self, folder: Path) -> Self:
+        """With paths from anywhere."""
+        return self.model_copy(update={name: str((folder / getattr(self, name)).absolute()) for name in self.paths})
+
+
+# --- problems -------------------------------------------------------------------------------------------------------
+
+
+class Problems:
+    """A growing list of `errors`, with the systems that have a message (`of`); `check` raises them together."""
+
+    def __init__(self) -> None:
+        self.errors: list[FairAgentError] = []
+        self.of: dict[str, list[str]] = {}
+
+    def attempt(self, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """What `work` gives; None, and its error noted with its place (if any), where it raises one of ours."""
+        return self.attempt_for("", where, work, *args, **kwargs)
+
+    def attempt_for(self, system: str, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The same for one system, which the place need not name."""
+        try:
+            return work(*args, **kwargs)
+        except FairAgentError as error:
+            self.add(type(error), f"{where}: {error}" if where else str(error), system)
+            return None
+
+    def add(self, type: type[FairAgentError], message: str, system: str = "") -> None:
+        """Note one problem, unless it is there already: systems share faults as they share settings."""
+        if system:
+            self.of.setdefault(message, []).append(system)
+        if message not in map(str, self.errors):
+            self.errors.append(type(message))
+
+    def by_system(self, names: Iterable[str]) -> dict[str, list[FairAgentError]]:
+        """System -> what keeps it alone from running: what was noted for it, or begins with its place."""
+        of_system: dict[str, list[FairAgentError]] = {name: [] for name in names}
+        for error in self.errors:
+            place = place_in(str(error), of_system)
+            for name in {*self.of.get(str(error), ()), *([place[0]] if place else [])} & of_system.keys():
+                of_system[name].append(error)
+        return of_system
+
+    def error(self, file: Path | str) -> FairAgentError:
+        """One error, of the first problem's type, with all of them; `file` is the experiment's, or what it is of."""
+        listed = ["- " + str(error).replace("\n", "\n  ") for error in self.errors]
+        first = f"experiment {file}: {counted(len(self.errors), 'problem')}, nothing was run"
+        return type(self.errors[0])("\n".join([first, *listed]))
+
+    def check(self, file: Path | str) -> None:
+        """Raise that error; nothing where there is no problem."""
+        if self.errors:
+            raise self.error(file)
+
+
+def place_in(message: str, names: Iterable[str]) -> tuple[str, str] | None:
+    """The system in whose place a message begins, and the rest of it; None where it begins otherwise.
+
+    >>> place_in("systems.GPT.4: no key", ["GPT", "GPT.4"]), place_in("topics: none", ["GPT"])
+    (('GPT.4', 'no key'), None)
+    """
+    # A name may begin with another and a dot.
+    for name in sorted(names, key=len, reverse=True):
+        for mark in (": ", "."):
+            if message.startswith(place := f"systems.{name}{mark}"):
+                return name, message.removeprefix(place)
+    return None
+
+
+# --- values between the steps ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +174,7 @@ class MeasureInfo:
 
 
 class Subject(Protocol):
-    """What systems are tried on; for most kinds the collection itself."""
+    """What systems are tried on; for most kinds the collection itself. With a `name`, tables call it that."""
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -119,6 +231,27 @@ class Opened:
     memo: Memo
 
 
+@dataclass(frozen=True, slots=True)
+class KindResults:
+    """What a kind of experiment makes of a run, besides the comparisons that all kinds have.
+
+    `tables` are for the text and the page, `files` the CSV files by their names, `remarks` what is to be known of them,
+    `page` its section of the page, `records` what `--json` prints. `together` has system, dimension and measure ->
+    value of what all topics have together.
+    """
+
+    tables: Sequence[Table] = ()
+    files: Mapping[str, Table] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+    page: PageSection | None = None
+    records: JsonObject = field(default_factory=dict)
+    together: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+
+
+SEARCH = frozenset({"engine", "loop", "rerank"})
+"""The sections of the settings that a search uses."""
+
+
 class ExperimentKind(Section, ABC):
     """One kind of experiment as its file describes it; the fields here are the keys that every kind has.
 
@@ -162,28 +295,21 @@ class ExperimentKind(Section, ABC):
     """What has to be reached, else the exit code is 8: measure -> bound, or dimension -> measure or group -> bound, for
     all systems but the baseline; or system -> these. A bound is `">= .4"`, `"> baseline"`, `"<= baseline - .01"`."""
 
+    uses: ClassVar[frozenset[str]] = SEARCH
+    """The sections of the settings that systems use: those of a search, `sampling` where rankings are drawn at random,
+    `debias` where DebiasRAG may choose what is answered from, `attribute` where what answers rest on is measured."""
     engines: ClassVar[tuple[str, ...]] = ()
     """Engines that make sense in this kind alone."""
-    searches: ClassVar[bool] = True
-    """Whether systems search the collection, so that it is needed, and their indexes are."""
-    draws_rankings: ClassVar[bool] = False
-    """Whether rankings of systems are drawn at random, so that these may have `sampling.alpha`."""
-    debiases: ClassVar[bool] = False
-    """Whether systems may choose by DebiasRAG what is answered from, or read in its context."""
-    attributes: ClassVar[bool] = False
-    """Whether it measures what answers rest on."""
     classes: ClassVar[bool] = False
     """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
-    tables_are_details: ClassVar[bool] = False
-    """Whether its own `tables` say more of what the means say already."""
     exposes: ClassVar[bool] = False
     """Whether outcomes have `exposures`, so that `assert` may ask for a group's share."""
     ranks: ClassVar[bool] = False
     """Whether rankings alone are judged, so that systems with the same rankings are equal."""
-    own_targets: ClassVar[bool] = False
-    """Whether each system is measured by the target of its own search."""
     overall: ClassVar[str] = "relevance"
     """What tables call the dimension ""."""
+    scope: ClassVar[str] = "rankings of {n}"
+    """What outcomes are about, in a few words."""
 
     @property
     @abstractmethod
@@ -193,7 +319,7 @@ class ExperimentKind(Section, ABC):
     @property
     def needs_collection(self) -> bool:
         """Whether there has to be a collection even if no system searches."""
-        return self.searches
+        return self.uses >= SEARCH
 
     # --- reading and checking
 
@@ -209,17 +335,13 @@ class ExperimentKind(Section, ABC):
         """With the values of keys that were left out and depend on the collection."""
         return self
 
-    def targets(self, dimensions: Sequence[str]) -> Mapping[str, str]:
-        """Dimension -> the name of the target that numbers depend on, where there is one."""
+    def targets(self, dimensions: Sequence[str]) -> Mapping[str, str] | None:
+        """Dimension -> the name of the target that it is judged by; None: each system is, by that of its own search."""
         return {}
 
     def open(self, collection: Collection) -> Subject:
         """What systems are tried on; DataError with every fault of its files."""
         return collection
-
-    def subject_name(self, collection: Collection) -> str:
-        """What tables call that."""
-        return collection.name
 
     def fair_in(self, checking: Checking) -> tuple[str, ...]:
         """The dimensions that systems are fair in unless their settings say otherwise."""
@@ -250,10 +372,6 @@ class ExperimentKind(Section, ABC):
         """What stands in the tables: the systems, or several rows for each."""
         return systems
 
-    def length(self, rows: Systems) -> int:
-        """How many documents outcomes are about, at most."""
-        return self.n
-
     def judged_in(self, checking: Checking) -> tuple[str, ...]:
         """The dimensions that outcomes have values in, besides ""."""
         return checking.dimensions
@@ -268,13 +386,8 @@ class ExperimentKind(Section, ABC):
         return ()
 
     @property
-    def rows_together(self) -> tuple[str, ...]:
-        """Rows that are made of several systems, which `expected` may name."""
-        return ()
-
-    @property
-    def other_models(self) -> tuple[str, ...]:
-        """The names of models that it uses besides those of the systems."""
+    def other_names(self) -> tuple[str, ...]:
+        """Rows made of several systems, which `expected` may name, and models besides the systems' that have prices."""
         return ()
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
@@ -293,13 +406,11 @@ class ExperimentKind(Section, ABC):
         """The most calls of a language model that a row makes besides those of its search."""
         yield from ()
 
-    # --- running
+    # --- running, and what came out
 
     @abstractmethod
     def trial(self, opened: Opened) -> Trial:
         """What makes the outcomes."""
-
-    # --- results
 
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
@@ -307,33 +418,12 @@ class ExperimentKind(Section, ABC):
         """The outcomes, (topic, system) -> outcome, with values that need other rows; `topics` are done in all rows."""
         return outcomes
 
-    def scope(self, n: int) -> str:
-        """What outcomes are about, in a few words."""
-        return f"rankings of {n}"
+    def results(self, run: Results) -> KindResults:
+        """What it shows of a run besides the comparisons."""
+        return KindResults()
 
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """System, dimension and measure -> value, of those that all topics have together."""
-        return {}
 
-    def remarks(self, run: Run) -> Sequence[str]:
-        """What is to be known of its tables."""
-        return ()
-
-    def tables(self, run: Run) -> Sequence[Table]:
-        """Tables of its own: for the text and the page."""
-        return ()
-
-    def files(self, run: Run) -> Mapping[str, Table]:
-        """Name of a CSV file -> the table in it."""
-        return {}
-
-    def records(self, run: Run) -> JsonObject:
-        """What `--json` prints besides the comparisons."""
-        return {}
-
-    def page(self, run: Run) -> PageSection | None:
-        """Its section of the page; None where there is nothing to show."""
-        return None
+# --- topics ---------------------------------------------------------------------------------------------------------
 
 
 def choose_topics(
@@ -354,3 +444,31 @@ def choose_topics(
         if id not in there:
             checking.problems.add(SettingsError, f"topics: {no_such(what, id, there)}")
     return [id for id in there if id in topics]
+
+
+def half(collection: str, topic: str) -> Literal["tune", "test"]:
+    """Which half a topic is in: by a hash of the collection's name and the topic's id, so for ever."""
+    return "tune" if _hash(f"{collection}/{topic}")[-1] % 2 == 0 else "test"
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def sample_of(topics: Mapping[str, Topic], ids: Sequence[str], count: int, seed: int) -> tuple[str, ...]:
+    """`count` of the `ids` in their order, of each group of the `topics` its share; see `sampled`."""
+    chosen = sampled({id: topics[id].group for id in ids}, count, seed)
+    return tuple(id for id in ids if id in chosen)
+
+
+def sampled(classes: Mapping[str, str], count: int, seed: int) -> frozenset[str]:
+    """`count` of the topics (topic -> class), of each class its share; within a class those of the smallest hash."""
+    ordered: dict[str, list[str]] = {}
+    for topic in sorted(classes, key=lambda topic: _hash(f"{seed}/{topic}")):
+        ordered.setdefault(classes[topic], []).append(topic)
+    count = min(count, len(classes))
+    quotas = {name: count * len(topics) // len(classes) for name, topics in ordered.items()}
+    left = sorted(ordered, key=lambda name: (-(count * len(ordered[name]) % len(classes)), name))
+    for name in left[: count - sum(quotas.values())]:
+        quotas[name] += 1
+    return frozenset(topic for name, topics in ordered.items() for topic in topics[: quotas[name]])

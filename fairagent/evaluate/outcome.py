@@ -114,14 +114,6 @@ class HitRecord:
     groups: Mapping[str, Mapping[str, float]]
     snippet: str = ""
 
-    @classmethod
-    def unjudged(cls, search: SearchResult | None) -> tuple[HitRecord, ...]:
-        """The documents retrieved, where nobody has judged what is relevant."""
-        if search is None:
-            return ()
-        scored = zip(search.hits, search.ranking.scores.tolist(), strict=True)
-        return tuple(cls(hit.id, hit.name, score, False, hit.groups, hit.snippet) for hit, score in scored)
-
 
 @dataclass(frozen=True, slots=True)
 class DebiasRecord:
@@ -131,14 +123,6 @@ class DebiasRecord:
     survived: int
     placed: int
     moved: float
-
-    @classmethod
-    def of(cls, debiased: Debiased | None) -> DebiasRecord | None:
-        """That of a context; None where nothing was debiased."""
-        if debiased is None:
-            return None
-        moved = round(debiased.theta_after[0] - debiased.theta_before[0], 6)
-        return cls(len(debiased.made), len(debiased.survived), len(debiased.placed), moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +142,11 @@ class AnswerRecord:
         """An answer from a context that was filtered or debiased."""
         verdicts = filtered.verdicts if filtered else ()
         removed = tuple(verdict.id for verdict in verdicts if not verdict.kept)
-        return cls(text, graded_by, removed, DebiasRecord.of(debiased))
+        if debiased is None:
+            return cls(text, graded_by, removed)
+        moved = round(debiased.theta_after[0] - debiased.theta_before[0], 6)
+        made = DebiasRecord(len(debiased.made), len(debiased.survived), len(debiased.placed), moved)
+        return cls(text, graded_by, removed, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +220,17 @@ class Outcome:
     ) -> Outcome:
         """The outcome of a topic, which took `usage`, with `more` of its fields; the runner adds missing `seconds`."""
         trace = search.trace if search else None
+        if hits is None:
+            # Nobody has judged what is relevant.
+            scored = zip(search.hits, search.ranking.scores.tolist(), strict=True) if search else ()
+            hits = tuple(HitRecord(hit.id, hit.name, score, False, hit.groups, hit.snippet) for hit, score in scored)
         raised = (*(trace.alarms if trace else ()), *alarms, *of_usage(usage))
         return cls(
             topic=topic.id,
             query=search.query.text if search else topic.query,
             system=system,
             values=values,
-            hits=HitRecord.unjudged(search) if hits is None else hits,
+            hits=hits,
             exposures=tuple(map(GroupShares.of, exposures)),
             steps=tuple(map(StepRecord.of, trace.steps)) if trace else (),
             stopped=trace.stopped if trace else "",

@@ -13,11 +13,9 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.records import listed
-from fairagent.collection.target_choice import open_choice, target_choice
-from fairagent.collection.targets import read_target
+from fairagent.collection.targets import open_choice, read_target, target_choice
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
-from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, Opened
+from fairagent.evaluate.kind import SEARCH, Checking, Chosen, ExperimentKind, Opened, Problems
 from fairagent.evaluate.thresholds import Threshold
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import source_relative_to
@@ -25,7 +23,18 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.live import index_folder
 from fairagent.search.pipeline import build, parts_of, resolved, searching_parts
-from fairagent.settings import BudgetSettings, Part, Price, Section, Settings, lay, load_settings, plugins, validate
+from fairagent.settings import (
+    BudgetSettings,
+    Part,
+    Price,
+    Section,
+    Settings,
+    Without,
+    lay,
+    load_settings,
+    plugins,
+    validate,
+)
 from fairagent.settings.faults import keys_of, nearest, no_such
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.files import file_name
@@ -33,8 +42,8 @@ from fairagent.storage.threads import Memo
 from fairagent.types import Ranking
 
 SHIPPED = {
-    "ranking": "fairagent.evaluate.ranking.kind:RankingKind",
-    "answers": "fairagent.evaluate.answers:AnswersKind",
+    "ranking": "fairagent.evaluate.ranking:RankingKind",
+    "answers": "fairagent.evaluate.questions:AnswersKind",
 }
 """The kinds that need no add-on -> `module:Class`, as text: nothing is imported before it is named."""
 GROUP = "fairagent.kinds"
@@ -80,7 +89,7 @@ def read_values(values: Mapping[str, Any], file: Path | str, problems: Problems)
     cls = problems.attempt("", kind_class, raw["kind"])
     if cls is None:
         raise problems.error(file)
-    known, own = keys_of(cls), dict[str, Any]()
+    known, given = keys_of(cls), dict[str, Any]()
     for key, value in raw.items():
         having = [] if key in known else [name for name, other in shipped_kinds().items() if key in keys_of(other)]
         if having:
@@ -88,17 +97,17 @@ def read_values(values: Mapping[str, Any], file: Path | str, problems: Problems)
             hint = f" (write `kind: {having[0]}`)" if len(having) == 1 else ""
             problems.add(SettingsError, f"{key}: no key of kind {raw['kind']!r}; it is one of kind {others}{hint}")
         else:
-            own[key] = value
-    if described := problems.attempt("", validate, cls, own, str(file)):
+            given[key] = value
+    if described := problems.attempt("", validate, cls, given, str(file)):
         return described
     faulty: set[object] = set()
     try:
-        cls.model_validate(own)
+        cls.model_validate(given)
     except ValidationError as error:
         faulty = {fault["loc"][0] for fault in error.errors() if fault["loc"]}
-    missing = {key: value for key, value in LEAST.items() if key not in own or key in faulty}
+    missing = {key: value for key, value in LEAST.items() if key not in given or key in faulty}
     try:
-        right = cls.model_validate({key: value for key, value in own.items() if key not in faulty} | missing)
+        right = cls.model_validate({key: value for key, value in given.items() if key not in faulty} | missing)
     except ValidationError:
         raise problems.error(file) from None
     # In their places nothing is checked.
@@ -132,6 +141,19 @@ class SystemPlan(Section):
     def searching_with(self) -> tuple[str, ...]:
         """The ids of the templates that a search uses."""
         return tuple(id for part in self.searching for id in part.asks_with(self.settings))
+
+    def without_loop(self) -> SystemPlan | None:
+        """The same system without its loop; None where it has none."""
+        if not self.settings.loops:
+            return None
+        plain = self.model_copy(update={"settings": self.settings.model_copy(update={"loop": Without()})})
+        return plain.model_copy(update={"asks": plain.searching_with})
+
+    def name_among(self, systems: Mapping[str, SystemPlan]) -> str:
+        """The name of the one with the same settings, by whichever profile; "" where there is none."""
+        settings = self.settings.model_dump(exclude={"profile"})
+        same = (name for name, one in systems.items() if one.settings.model_dump(exclude={"profile"}) == settings)
+        return next(same, "")
 
 
 class Plan(Section):
@@ -177,6 +199,8 @@ class Plan(Section):
 
 OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
 """Settings that are one for all systems, as a system has them."""
+CHECKED = ("engine", "loop", "rerank", "debias", "attribute")
+"""The slots whose parts have to work with what is on this machine, if systems use them."""
 NOT_OF_A_SYSTEM = {
     "n": "it is the largest cut-off of the measures, or `context: {documents: ...}` where questions are answered",
     "collection": "all systems search the same",
@@ -202,64 +226,55 @@ def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict
     """The systems whose settings are right, with paths that are relative to `folder`; `index` is still empty."""
     problems = checking.problems
 
-    def settings_of(*layers: dict[str, Any]) -> Settings:
-        return load_settings(None, lay({"dimensions": checking.dimensions}, *layers, {"n": kind.n}), checking.environ)
+    def read(where: str, *layers: Mapping[str, Any]) -> Settings | None:
+        """The settings of these layers; adds what is wrong, and what is not a system's to set."""
+        values: dict[str, Any] = {"dimensions": checking.dimensions}
+        for layer in layers:
+            if isinstance(prompts := layer.get("prompts"), str):
+                layer = {**layer, "prompts": source_relative_to(prompts, folder)}
+            values = lay(values, {key: value for key, value in layer.items() if key not in NOT_OF_A_SYSTEM})
+        for key in (one for one in layers[-1] if one in NOT_OF_A_SYSTEM):
+            problems.add(SettingsError, f"{where or 'settings'}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
+        return problems.attempt(where, load_settings, None, lay(values, {"n": kind.n}), checking.environ)
 
-    shared = _own(kind.settings, folder, "settings", problems)
-    if problems.attempt("", settings_of, shared) is None:
-        shared = {}
+    shared = kind.settings if read("", kind.settings) else {}
     systems: dict[str, SystemPlan] = {}
     files: dict[str, str] = {}
     for name, values in kind.systems.items():
         where = f"systems.{name}"
-        own = _own(values, folder, where, problems)
-        if settings := problems.attempt(where, settings_of, shared, own):
+        if settings := read(where, shared, values):
             _check_goes_with(kind, settings, where, problems)
             parts = {slot: part for slot in SLOTS if isinstance(part := getattr(settings, slot), Part)}
             moved = {slot: part.relative_to(folder) for slot, part in parts.items()}
-            decided = {**OF_ALL, **moved, **kind.adapt(settings)}
-            systems[name] = SystemPlan(settings=settings.model_copy(update=decided), index="")
+            settings = settings.model_copy(update={**OF_ALL, **moved, **kind.adapt(settings)})
+            system = SystemPlan(settings=settings, index="")
+            asks = (*system.searching_with, *kind.templates(system))
+            systems[name] = system.model_copy(update={"asks": asks})
         other = files.setdefault(file_name(name).casefold(), name)
         if other != name:
             problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
-    return {
-        name: system.model_copy(update={"asks": (*system.searching_with, *kind.templates(system))})
-        for name, system in systems.items()
-    }
+    return systems
 
 
 def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, problems: Problems) -> None:
     """Add what makes no sense in this kind of experiment."""
-    engine = settings.engine.kind
-    if engine not in kind.engines and (
-        having := [name for name, one in shipped_kinds().items() if engine in one.engines]
-    ):
+    engine, others = settings.engine.kind, shipped_kinds()
+    having = [name for name, one in others.items() if engine in one.engines]
+    if having and engine not in kind.engines:
         problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
     if settings.sampling.alpha is not None:
-        if not kind.draws_rankings:
-            having = [name for name, one in shipped_kinds().items() if one.draws_rankings]
+        random = [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]
+        if "sampling" not in kind.uses:
+            having = [name for name, one in others.items() if "sampling" in one.uses]
             message = f"{where}.sampling.alpha cannot be set: nothing is drawn here; it is there for {listed(having)}"
             problems.add(SettingsError, message)
-        elif random := [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]:
-            problems.add(
-                SettingsError,
-                f"{where}: sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself; leave out "
-                "one of them",
-            )
-    if not kind.debiases and not settings.debias.idle(settings):
-        having = [name for name, one in shipped_kinds().items() if one.debiases]
+        elif random:
+            one_draw = f"sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself"
+            problems.add(SettingsError, f"{where}: {one_draw}; leave out one of them")
+    if "debias" not in kind.uses and not settings.debias.idle(settings):
+        having = [name for name, one in others.items() if "debias" in one.uses]
         message = f"{where}.debias cannot be set: it chooses what questions are answered from ({listed(having)})"
         problems.add(SettingsError, message)
-
-
-def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems) -> dict[str, Any]:
-    """The settings that are a system's to make; adds the others as problems."""
-    if isinstance(prompts := values.get("prompts"), str):
-        values = {**values, "prompts": source_relative_to(prompts, folder)}
-    for key in values:
-        if key in NOT_OF_A_SYSTEM:
-            problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
-    return {key: value for key, value in values.items() if key not in NOT_OF_A_SYSTEM}
 
 
 def overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -267,32 +282,22 @@ def overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tu
 
     Its own keys stand above both, and are left out.
     """
-    thresholds = {}
+    by_system = {}
     for name, values in kind.systems.items():
-        if "profile" not in values:
-            continue
         plain = {key: value for key, value in values.items() if key != "profile"}
         try:
-            before, now = (load_settings(None, lay(kind.settings, own), environ) for own in (plain, values))
+            before, now = (load_settings(None, lay(kind.settings, one), environ) for one in (plain, values))
         except SettingsError:
             continue
-        thresholds[name] = tuple(
-            f"{place}: {theirs}, not {shared}"
-            for key, value in kind.settings.items()
-            for place, shared, theirs in _differing(key, value, getattr(before, key), getattr(now, key))
-        )
-    return {name: lines for name, lines in thresholds.items() if lines}
-
-
-def _differing(key: str, value: Any, shared: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Place, shared value and the profile's, of what one shared setting says."""
-    if shared == theirs:
-        return
-    if isinstance(value, Mapping) and isinstance(shared, Section) and type(shared) is type(theirs):
-        pairs = ((f"{key}.{name}", getattr(shared, name), getattr(theirs, name)) for name in value)
-        yield from (pair for pair in pairs if pair[1] != pair[2])
-    else:
-        yield key, shared, theirs
+        lines = []
+        for key, value in kind.settings.items():
+            shared, theirs = getattr(before, key), getattr(now, key)
+            pairs = [(key, shared, theirs)]
+            if isinstance(value, Mapping) and isinstance(shared, Section) and type(shared) is type(theirs):
+                pairs = [(f"{key}.{one}", getattr(shared, one), getattr(theirs, one)) for one in value]
+            lines += [f"{place}: {new}, not {old}" for place, old, new in pairs if old != new]
+        by_system[name] = tuple(lines)
+    return {name: lines for name, lines in by_system.items() if lines}
 
 
 def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, models: Models) -> dict[str, SystemPlan]:
@@ -305,20 +310,20 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         index = index_folder(checking.collection, settings)
         system = system.model_copy(update={"index": str(index.absolute())})
         site = site_of(system, checking.collection, models)
-        if kind.searches:
+        if kind.uses >= SEARCH:
             site = resolved(site, preparing=True)
             system, settings = system.model_copy(update={"settings": site.settings}), site.settings
         kinds = {one: target_choice(settings.target, one, site.collection) for one in settings.dimensions}
         if lacking := [dimension for dimension, target in kinds.items() if target is None]:
             problems.add(UsageError, open_choice(lacking, site.collection), name)
-        if settings.sees_groups or kind.own_targets:
+        if settings.sees_groups or kind.targets(settings.dimensions) is None:
             steers = {dimension: read_target(target).name for dimension, target in kinds.items() if target is not None}
             system = system.model_copy(update={"steers": steers})
         # Everything that depends on the dimensions, each on a topic that counts for it, so that there is a target.
         for dimension in (one for one in kinds if one not in lacking):
             alone, topic = settings.model_copy(update={"dimensions": (dimension,)}), chosen.judged.get(dimension, "")
             problems.attempt(where, ExposureMeter.make, site.collection, topic, alone, Ranking((), np.zeros(0)))
-        for slot in _checked(kind):
+        for slot in (slot for slot in CHECKED if slot in kind.uses):
             # What is wrong with an index is listed once, whichever systems search it.
             place = "" if slot == "engine" else f"{where}.{slot}"
             problems.attempt_for(name, place, getattr(settings, slot).check, site)
@@ -339,23 +344,13 @@ def check_machine(kind: ExperimentKind, checking: Checking, instead: Collection,
     """Add what systems lack on this machine (models, packages, keys) where an empty collection stands for theirs."""
     for name, system in checking.systems.items():
         site, lacks = site_of(system, instead, models), Problems()
-        for slot in _checked(kind):
+        for slot in (slot for slot in CHECKED if slot in kind.uses):
             lacks.attempt("", getattr(system.settings, slot).check, site)
         if system.asks:
             lacks.attempt("", _check_model, site)
         for error in lacks.errors:
             if isinstance(error, BackendUnavailable):
                 checking.problems.add(type(error), f"systems.{name}: {error}")
-
-
-def _checked(kind: ExperimentKind) -> Iterator[str]:
-    """The slots whose parts have to work with what is on this machine."""
-    if kind.searches:
-        yield from ("engine", "loop", "rerank")
-    if kind.debiases:
-        yield "debias"
-    if kind.attributes:
-        yield "attribute"
 
 
 def _check_model(site: Site) -> None:

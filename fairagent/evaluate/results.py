@@ -1,4 +1,4 @@
-"""What a run came to: the tables that all kinds of experiments have, TREC runs, alarms, and the files of all that.
+"""The results of a run as tables, text, LaTeX and TREC runs, and the files of all that.
 
 But for the timings, nothing in the files depends on the clock or the machine.
 """
@@ -12,18 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.answer.removals import removal_warnings
+from fairagent.answer.filtering import removal_warnings
 from fairagent.collection.records import listed
 from fairagent.evaluate.comparison import RESAMPLES, SIGN, SIGNIFICANT, Comparison, smallest_p
 from fairagent.evaluate.findings import best_mean, label_error_text, mark, under_label_error, verdict_lines
-from fairagent.evaluate.layout import LATEX_WIDTH, WIDTH, short_names
-from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
-from fairagent.evaluate.tables import ORACLE, Cell, Column, Table, p_value, tex
+from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Results
+from fairagent.evaluate.tables import LATEX_WIDTH, ORACLE, WIDTH, Cell, Column, Table, p_value, short_names, tex
 from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
-from fairagent.types import Group, Proposals, Removal, Usage, exposure_rows
+from fairagent.types import Group, Proposals, Removal, exposure_rows
 from fairagent.types.common import GROUP_REMOVED, counted, dollars
 
 PAGE = "report.html"
@@ -31,82 +30,27 @@ RUNS = "runs"
 """The folder, in a run's, of the rankings of every system."""
 TOPICS_NAMED = 50
 UNDER_ERROR = "under label error"
-TESTS = (
-    Column("difference", short="diff"),
-    Column("won/tied/lost", short="W/T/L"),
-    Column("p", above="randomization"),
-    Column("Holm", above="randomization"),
-    Column("p", above="t-test"),
-    Column("Holm", above="t-test"),
-)
-
-
-def costs(run: Run) -> dict[str, Usage]:
-    """System -> what its outcomes took together."""
-    own = {system: [outcome.usage for outcome in run.outcomes if outcome.system == system] for system in run.systems}
-    return {system: sum(of_topics, Usage()) for system, of_topics in own.items()}
-
-
-def alarms_of(run: Run) -> list[str]:
-    """The alarms of all systems, those that several have in one line, which begins with their names.
-
-    What a filter took from the groups is judged over all topics together.
-    """
-    systems_of: dict[str, list[str]] = {}
-    for system in run.systems:
-        own = [outcome for outcome in run.answered if outcome.system == system]
-        counts = Counter(what for outcome in own for what in dict.fromkeys(alarm.what for alarm in outcome.alarms))
-        alarms = [f"{what} on {count} of {len(own)}" for what, count in sorted(counts.items()) if what != GROUP_REMOVED]
-        lost: dict[Group, Removal] = {}
-        for one in (removal for outcome in own for removal in outcome.removals):
-            before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
-            lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
-        alarms += removal_warnings(tuple(lost.values()))
-        for alarm in alarms:
-            systems_of.setdefault(alarm, []).append(system)
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for alarm, systems in systems_of.items():
-        lines.setdefault(tuple(systems), []).append(alarm)
-    everyone = f"all {len(run.systems)} systems"
-    return [
-        f"{everyone if 1 < len(systems) == len(run.systems) else ', '.join(systems)}: {'; '.join(alarms)}"
-        for systems, alarms in lines.items()
-    ]
-
-
-def columns(run: Run) -> list[tuple[str, str]]:
-    """The (dimension, measure) pairs that there are comparisons for, in order."""
-    return list(dict.fromkeys((row.dimension, row.measure) for row in run.comparisons))
-
-
-def _labels(run: Run) -> dict[str, str]:
-    """The measures that there are comparisons by, with their labels."""
-    there = {measure for _, measure in columns(run)}
-    return labels_of([measure for measure in run.measures if measure in there])
-
-
-def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
-    """The topics that count, but not for a dimension: dimension -> topics; only dimensions with such topics."""
-    # A topic is of one class, so most are not judged for any other.
-    dimensions = () if run.kind.classes else run.dimensions
-    without = {
-        dimension: tuple(dict.fromkeys(one.topic for one in run.answered if dimension not in one.values))
-        for dimension in dimensions
-    }
-    return {dimension: topics for dimension, topics in without.items() if topics}
 
 
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def write_results(run: Run, folder: Path) -> None:
+def write_results(run: Results, folder: Path) -> None:
     """Write all tables, and for each system a TREC run and, on the TREC Fair Ranking track, its submission."""
     for system in run.systems:
-        write_whole(folder / RUNS / f"{file_name(system)}.txt", trec_run(run, system), within=folder)
+        outcomes = [outcome for outcome in run.outcomes if outcome.system == system]
+        # In TREC's form: topic, Q0, document, rank from 1, score, tag.
+        lines = [
+            f"{outcome.topic} Q0 {id} {rank} {score} {file_name(system)}\n"
+            for outcome in outcomes
+            for rank, ((id, _), score) in enumerate(
+                zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True), start=1
+            )
+        ]
+        write_whole(folder / RUNS / f"{file_name(system)}.txt", "".join(lines), within=folder)
         if run.track:
             # As Task 1 of the track takes them: topic, tab, page.
-            own = [one for one in run.outcomes if one.system == system]
-            lines = (f"{one.topic}\t{id}\n" for one in own for id, _ in one.scored[: LONGEST[run.track]])
+            lines = [f"{one.topic}\t{id}\n" for one in outcomes for id, _ in one.scored[: LONGEST[run.track]]]
             write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
     # Seconds of topics that run side by side include waiting for each other.
     timings = [(one.topic, one.system, one.seconds) for one in run.outcomes]
@@ -115,12 +59,21 @@ def write_results(run: Run, folder: Path) -> None:
         "timings.csv": Table.of(("topic", "system", "seconds"), timings),
         **({"answers.csv": answers_table(run)} if run.kind.classes else {}),
         "results.csv": results_table(run),
-        **run.kind.files(run),
+        **run.of_kind.files,
     }
     for name, table in tables.items():
         write_whole(folder / name, table.csv())
     write_whole(folder / "results.tex", results_latex(run))
     write_whole(folder / "results.txt", results_text(run))
+
+
+def falling(scores: Sequence[float]) -> Iterator[str]:
+    """The scores as text, each strictly below the one before even as 32-bit floats: trec_eval breaks ties by id."""
+    above = np.float32(np.inf)
+    for score in scores:
+        here = np.float32(score)
+        above = here if here < above else np.nextafter(above, np.float32(-np.inf))
+        yield f"{above:.9g}"
 
 
 def made_files(folder: Path) -> list[Path]:
@@ -132,29 +85,27 @@ def made_files(folder: Path) -> list[Path]:
     return [path for path in files if path.is_symlink() or (path.exists() and not path.is_dir())]
 
 
-def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
+def results_text(run: Results, width: int = WIDTH, details: bool = True) -> str:
     """A page of plain text: the verdict and the means first, what it cost, and what to know.
 
     With `details` every measure in full, and all tables of the kind. No table is wider than `width` characters;
     sentences are not broken into lines.
     """
     short = short_names(run.systems, width // 3)
-    tables = [] if run.kind.tables_are_details and not details else [*run.kind.tables(run), *published_tables(run)]
+    tables = [] if run.kind.ranks and not details else [*run.of_kind.tables, *published_tables(run)]
     cost = cost_table(run)
+    judged = details and run.thresholds and not run.partial
+    # Where systems are compared, the verdict says what groups get.
+    alone = [name for name in run.dimensions if len(run.systems) == 1 and run.mean_exposures(name)]
     blocks = [
         "\n".join(_head(run)),
         "\n".join(verdict_lines(run)),
-        means_table(run).text(width, short) if columns(run) else "no topic has been answered by all systems",
-        # Where systems are compared, the verdict says it.
-        *(
-            exposure_table(run, name).text(width, short)
-            for name in run.dimensions
-            if len(run.systems) == 1 and run.mean_exposures(name)
-        ),
+        means_table(run).text(width, short) if run.columns else "no topic has been answered by all systems",
+        *(exposure_table(run, name).text(width, short) for name in alone),
         "\n".join(f"! {line}" for line in alarms_of(run)),
-        thresholds_table(run).text(width, short) if details and run.thresholds and not run.partial else summary(run),
+        thresholds_table(run).text(width, short) if judged else summary(run),
         *(table.text(width, short) for table in (measure_tables(run) if details else [])),
-        "\n".join(run.kind.remarks(run)),
+        "\n".join(run.of_kind.remarks),
         *(table.text(width, short) for table in tables),
         cost.text(width, short) if cost else "no system asked a language model",
         "\n".join([*(f"{new} is {name}" for name, new in short.items()), *notes(run, details)]),
@@ -162,7 +113,7 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def results_latex(run: Run) -> str:
+def results_latex(run: Results) -> str:
     """`tabular`s of the means for booktabs, each no wider than an article's text, and a legend; no column of zeros.
 
     The best mean of a system that did not look at the judgments is bold; +/- as `mark`, a dagger for oracles; the
@@ -182,130 +133,18 @@ def results_latex(run: Run) -> str:
     return "\n".join([*comments, means_table(run, latex=True).filled().latex(names) + "\n".join(below), ""])
 
 
-def trec_run(run: Run, system: str) -> str:
-    """The rankings of all topics, judged or not, in TREC's form: topic, Q0, document, rank from 1, score, tag."""
-    lines, tag = [], file_name(system)
-    for outcome in run.outcomes:
-        if outcome.system == system:
-            pairs = zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True)
-            for rank, ((id, _), score) in enumerate(pairs, start=1):
-                lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {tag}\n")
-    return "".join(lines)
+# --- what is said around the tables ---------------------------------------------------------------------------------
 
 
-def falling(scores: Sequence[float]) -> Iterator[str]:
-    """The scores as text, each strictly below the one before even as 32-bit floats: trec_eval breaks ties by id."""
-    above = np.float32(np.inf)
-    for score in scores:
-        here = np.float32(score)
-        above = here if here < above else np.nextafter(above, np.float32(-np.inf))
-        yield f"{above:.9g}"
-
-
-# --- tables for people ----------------------------------------------------------------------------------------------
-
-
-def means_table(run: Run, latex: bool = False) -> Table:
-    """Every system's means, the best of each column marked; for `latex` with the calls of a model.
-
-    Where labels are made, AWRF under their errors stands behind a dimension's measures.
-    """
-    labels, pairs, spent = _labels(run), columns(run), costs(run)
-    short = short_labels(list(labels))
-    rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
-    best = [best_mean(run, [rows[system, *pair] for system in run.systems]) for pair in pairs]
-    made = {dimension: under_label_error(run, dimension) for dimension, _ in pairs}
-    last = {dimension: place for place, (dimension, _) in enumerate(pairs) if made[dimension]}
-    lines = []
-    for system in run.systems:
-        own = [rows[system, *pair] for pair in pairs]
-        means: list[object] = []
-        for place, (row, top) in enumerate(zip(own, best, strict=True)):
-            means.append(Cell(row.mean, mark(run, row), row.mean == top))
-            if place == last.get(row.dimension):
-                means.append(label_error_text(made[row.dimension].get(system), 3) or None)
-        lines.append([marked(run, system), *means, *([str(spent[system].calls)] if latex else [])])
-    heading = []
-    for place, (dimension, measure) in enumerate(pairs):
-        heading.append(Column(labels[measure], above=dimension or run.kind.overall, short=short[measure]))
-        if place == last.get(dimension):
-            heading.append(Column(UNDER_ERROR, above=dimension))
-    head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
-    return Table.of(head, lines, notes=map(str, run.equal), systems=True)
-
-
-def exposure_table(run: Run, dimension: str) -> Table:
-    """Each group's share of the exposure beside its target, by system: means over the topics."""
-    shares = [(run.systems[mean.system], row) for mean in run.mean_exposures(dimension) for row in exposure_rows(mean)]
-    lines = [(system, row.label, row.share, row.target) for system, row in shares]
-    return Table.of(["system", dimension, "exposure", "target"], lines, systems=True)
-
-
-def measure_tables(run: Run) -> list[Table]:
-    """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
-    labels, tables = _labels(run), []
-    for dimension, measure in columns(run):
-        if measure in run.neutral:
-            continue
-        rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
-        expected = [run.expected_of(row) for row in rows]
-        compared = any(value is not None for value in expected)
-        least = smallest_p(rows[0].topics)
-        lines: list[list[object]] = []
-        for row, value in zip(rows, expected, strict=True):
-            tests = [""] * len(TESTS)
-            if row.difference is not None:
-                drawn = p_value(row.randomization_p, least), p_value(row.randomization_holm, least * (len(rows) - 1))
-                ps = *drawn, p_value(row.t_p), p_value(row.t_holm)
-                tests = [f"{row.difference:+.4f}", f"{row.wins}/{row.ties}/{row.losses}", *ps]
-            interval = f"[{row.low:.4f}, {row.high:.4f}]"
-            lines.append([marked(run, row.system), row.mean, interval, *tests, *([value] if compared else [])])
-        head: list[str | Column] = ["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])]
-        title = f"{f'{dimension}, ' if dimension else ''}{labels[measure]} ({counted(rows[0].topics, 'topic')})"
-        tables.append(Table.of(head, lines, title, systems=True))
-    return tables
-
-
-def published_tables(run: Run) -> list[Table]:
-    """A table for each block of numbers that the file cites and nothing here measures."""
-    tables = []
-    for block in run.kind.published:
-        names = list(dict.fromkeys(name for row in block.values.values() for name in row))
-        lines = [[row, *map(values.get, names)] for row, values in block.values.items()]
-        head: list[str | Column] = ["published", *(Column(name, "g") for name in names)]
-        tables.append(Table.of(head, lines, f"not measured here: {block.why}"))
-    return tables
-
-
-def cost_table(run: Run) -> Table | None:
-    """What every system used of a language model; None where none used one."""
-    spent = costs(run)
-    if not any(cost.calls for cost in spent.values()):
-        return None
-    proposed = {
-        system: sum((step.proposals for one in run.outcomes if one.system == system for step in one.steps), Proposals())
-        for system in run.systems
-    }
-    proposing = any(proposed.values())
-    lines = []
-    for system, cost in spent.items():
-        counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
-        # Beside the replies without their form: what stands in those with it may be of no use either.
-        made = proposed[system]
-        usable = [f"{made.usable}/{made.made}" if made else "-"] * proposing
-        lines.append([marked(run, system), *counts, *usable, dollars(cost.cost)])
-    heading = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
-    return Table.of(heading, lines, "language model, all topics together", systems=True)
-
-
-def _head(run: Run) -> Iterator[str]:
+def _head(run: Results) -> Iterator[str]:
     yield run.name
     yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
     failed = {one.topic for one in run.outcomes if one.failed is not None}
-    unjudged = len({one.topic for one in run.outcomes} & run.excluded.keys() - failed)
+    unjudged = len(run.by_topic.keys() & run.excluded.keys() - failed)
     also = f" ({unjudged} more in the run files, not judged)" if unjudged else ""
-    yield f"{run.collection}, {counted(topics, 'topic')}{also}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    scope = run.kind.scope.format(n=run.n)
+    yield f"{run.collection}, {counted(topics, 'topic')}{also}, {scope}; baseline: {run.baseline}"
     if run.target_text:
         yield f"target: {run.target_text}"
     yield from run.steered_otherwise
@@ -313,12 +152,37 @@ def _head(run: Run) -> Iterator[str]:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
 
-def notes(run: Run, details: bool) -> Iterator[str]:
+def alarms_of(run: Results) -> list[str]:
+    """The alarms of all systems, those that several have in one line, which begins with their names.
+
+    What a filter took from the groups is judged over all topics together.
+    """
+    systems_of: dict[str, list[str]] = {}
+    for system in run.systems:
+        outcomes = [outcome for outcome in run.answered if outcome.system == system]
+        counts = Counter(what for one in outcomes for what in {alarm.what for alarm in one.alarms} - {GROUP_REMOVED})
+        lost: dict[Group, Removal] = {}
+        for one in (removal for outcome in outcomes for removal in outcome.removals):
+            before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
+            lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
+        alarms = [f"{what} on {count} of {len(outcomes)}" for what, count in sorted(counts.items())]
+        for alarm in (*alarms, *removal_warnings(tuple(lost.values()))):
+            systems_of.setdefault(alarm, []).append(system)
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for alarm, systems in systems_of.items():
+        lines.setdefault(tuple(systems), []).append(alarm)
+    everyone = f"all {len(run.systems)} systems"
+    return [
+        f"{everyone if 1 < len(systems) == len(run.systems) else ', '.join(systems)}: {'; '.join(alarms)}"
+        for systems, alarms in lines.items()
+    ]
+
+
+def notes(run: Results, details: bool) -> Iterator[str]:
     """What the numbers mean and rest on, a line each; with `details` also of intervals and tests."""
-    definitions = run.definitions
     meant: dict[str, list[str]] = {}
     for measure, label in short_labels(list(_labels(run))).items():
-        meant.setdefault(definitions.get(measure, measure), []).append(label)
+        meant.setdefault(run.measured[measure].definition or measure, []).append(label)
     for definition, named in meant.items():
         if named != [definition]:
             yield f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} {definition}"
@@ -334,34 +198,143 @@ def notes(run: Run, details: bool) -> Iterator[str]:
     for why in dict.fromkeys(run.excluded.values()):
         left_out = [topic for topic, reason in run.excluded.items() if reason == why]
         yield f"left out for all systems, {why}: {counted(len(left_out), 'topic')} ({listed(left_out, TOPICS_NAMED)})"
-    for dimension, without in not_judged(run).items():
-        yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
+    # A topic is of one class, so most are not judged for any other.
+    for dimension in () if run.kind.classes else run.dimensions:
+        if without := tuple(dict.fromkeys(one.topic for one in run.answered if dimension not in one.values)):
+            yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 
 
-def marked(run: Run, system: str) -> str:
+def marked(run: Results, system: str) -> str:
     """The system with its marks."""
     equal = any(one.system == system for one in run.equal)
     return f"{system}{f' {ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"
 
 
+def _labels(run: Results) -> dict[str, str]:
+    """The measures that there are comparisons by, with their labels."""
+    there = {measure for _, measure in run.columns}
+    return labels_of([measure for measure in run.measures if measure in there])
+
+
+# --- tables for people ----------------------------------------------------------------------------------------------
+
+
+def means_table(run: Results, latex: bool = False) -> Table:
+    """Every system's means, the best of each column marked; for `latex` with the calls of a model.
+
+    Where labels are made, AWRF under their errors stands behind a dimension's measures.
+    """
+    labels = _labels(run)
+    short = short_labels(list(labels))
+    rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
+    heads: list[str | Column] = ["System" if latex else "system"]
+    lines: list[list[object]] = [[marked(run, system)] for system in run.systems]
+    for place, (dimension, measure) in enumerate(run.columns):
+        heads.append(Column(labels[measure], above=dimension or run.kind.overall, short=short[measure]))
+        column = [rows[system, dimension, measure] for system in run.systems]
+        top = best_mean(run, column)
+        for line, row in zip(lines, column, strict=True):
+            line.append(Cell(row.mean, mark(run, row), row.mean == top))
+        is_last = all(one != dimension for one, _ in run.columns[place + 1 :])
+        if is_last and (made := under_label_error(run, dimension)):
+            heads.append(Column(UNDER_ERROR, above=dimension))
+            for line, system in zip(lines, run.systems, strict=True):
+                line.append(label_error_text(made.get(system), 3) or None)
+    if latex:
+        heads.append("Calls")
+        for line, system in zip(lines, run.systems, strict=True):
+            line.append(str(run.costs[system].calls))
+    return Table.of(heads, lines, notes=map(str, run.equal), systems=True)
+
+
+def exposure_table(run: Results, dimension: str) -> Table:
+    """Each group's share of the exposure beside its target, by system: means over the topics."""
+    lines = [
+        (run.systems[mean.system], row.label, row.share, row.target)
+        for mean in run.mean_exposures(dimension)
+        for row in exposure_rows(mean)
+    ]
+    return Table.of(["system", dimension, "exposure", "target"], lines, systems=True)
+
+
+def measure_tables(run: Results) -> list[Table]:
+    """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
+    labels, tables = _labels(run), []
+    tests: list[str | Column] = [
+        Column("difference", short="diff"),
+        Column("won/tied/lost", short="W/T/L"),
+        *(Column(name, above=above) for above in ("randomization", "t-test") for name in ("p", "Holm")),
+    ]
+    for dimension, measure in run.columns:
+        if measure in run.neutral:
+            continue
+        rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
+        compared = any(run.expected_of(row) is not None for row in rows)
+        least = smallest_p(rows[0].topics)
+        lines: list[list[object]] = []
+        for row in rows:
+            line: list[object] = [marked(run, row.system), row.mean, f"[{row.low:.4f}, {row.high:.4f}]"]
+            if row.difference is None:
+                line += [""] * len(tests)
+            else:
+                line += [f"{row.difference:+.4f}", f"{row.wins}/{row.ties}/{row.losses}"]
+                line += [p_value(row.randomization_p, least)]
+                line += [p_value(row.randomization_holm, least * (len(rows) - 1))]
+                line += [p_value(row.t_p), p_value(row.t_holm)]
+            lines.append([*line, *([run.expected_of(row)] if compared else [])])
+        heads = ["system", "mean", "95 % interval", *tests, *(["expected"] if compared else [])]
+        title = f"{f'{dimension}, ' if dimension else ''}{labels[measure]} ({counted(rows[0].topics, 'topic')})"
+        tables.append(Table.of(heads, lines, title, systems=True))
+    return tables
+
+
+def published_tables(run: Results) -> list[Table]:
+    """A table for each block of numbers that the file cites and nothing here measures."""
+    tables = []
+    for block in run.kind.published:
+        names = list(dict.fromkeys(name for row in block.values.values() for name in row))
+        lines = [[row, *map(values.get, names)] for row, values in block.values.items()]
+        heads: list[str | Column] = ["published", *(Column(name, "g") for name in names)]
+        tables.append(Table.of(heads, lines, f"not measured here: {block.why}"))
+    return tables
+
+
+def cost_table(run: Results) -> Table | None:
+    """What every system used of a language model; None where none used one."""
+    if not any(cost.calls for cost in run.costs.values()):
+        return None
+    proposed = dict.fromkeys(run.systems, Proposals())
+    for outcome in run.outcomes:
+        proposed[outcome.system] = sum((step.proposals for step in outcome.steps), proposed[outcome.system])
+    proposing = any(proposed.values())
+    lines = []
+    for system, cost in run.costs.items():
+        counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
+        # Beside the replies without their form: what stands in those with it may be of no use either.
+        made = proposed[system]
+        usable = [f"{made.usable}/{made.made}" if made else "-"] * proposing
+        lines.append([marked(run, system), *counts, *usable, dollars(cost.cost)])
+    heads = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
+    return Table.of(heads, lines, "language model, all topics together", systems=True)
+
+
 # --- tables for programs --------------------------------------------------------------------------------------------
 
 
-def results_table(run: Run) -> Table:
+def results_table(run: Results) -> Table:
     """One line for each system, dimension and measure, with the cost of the system."""
-    spent, targets = costs(run), run.targets
-    names = [field.name for field in fields(Comparison)]
+    more = ("calls", "input_tokens", "output_tokens", "cost", "oracle", "expected", "target")
     lines = [
         (
-            *(*astuple(row), *astuple(spent[row.system])[:4], int(row.system in run.oracle_systems)),
-            *(run.expected_of(row), targets.get(row.dimension)),
+            *(*astuple(row), *astuple(run.costs[row.system])[:4], int(row.system in run.oracle_systems)),
+            *(run.expected_of(row), run.targets.get(row.dimension)),
         )
         for row in run.comparisons
     ]
-    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected", "target"], lines)
+    return Table.of([*(field.name for field in fields(Comparison)), *more], lines)
 
 
-def topics_table(run: Run) -> Table:
+def topics_table(run: Results) -> Table:
     """One line for each topic, system, dimension and measure: the values that the means are taken over."""
     targets = run.targets
     lines = [
@@ -373,11 +346,10 @@ def topics_table(run: Run) -> Table:
     return Table.of(("topic", "system", "dimension", "measure", "value", "target"), lines)
 
 
-def answers_table(run: Run) -> Table:
+def answers_table(run: Results) -> Table:
     """One line for each question and system: answer, grade, who gave it, and what debiasing did (`DebiasRecord`)."""
     debiased = any(outcome.answer and outcome.answer.debiased for outcome in run.answered)
     more = ("made", "survived", "placed", "theta_moved") if debiased else ()
-    header = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
     lines = [
         (
             *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
@@ -389,4 +361,5 @@ def answers_table(run: Run) -> Table:
         for outcome in run.answered
         if outcome.answer
     ]
-    return Table.of(header, lines)
+    heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
+    return Table.of(heads, lines)

@@ -9,9 +9,9 @@ system was made from: no changed digit and no line of another run gets into a ta
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,20 @@ from pydantic import BaseModel, ValidationError
 from fairagent.collection.records import listed
 from fairagent.collection.targets import EstimatedTarget, TrecEstimatedTarget
 from fairagent.errors import DataError, Fault, UsageError
-from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
+from fairagent.evaluate.comparison import Comparison, Equal, bootstrap_intervals, by_query, compare, equal_systems
 from fairagent.evaluate.fingerprint import keys
-from fairagent.evaluate.kind import ExperimentKind
-from fairagent.evaluate.loop import LoopGain, loop_gains
+from fairagent.evaluate.kind import ExperimentKind, KindResults, MeasureInfo
 from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.thresholds import Threshold
+from fairagent.measures.base import seeded
+from fairagent.measures.parse import leading_measure, short_labels
 from fairagent.measures.trec_fair import Year
 from fairagent.settings.faults import no_such, worded
-from fairagent.storage.digests import checksum, unsealed
-from fairagent.storage.files import write_whole
-from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.files import LineFile, checksum, unsealed, whole_lines, write_whole
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.storage.threads import Memo
-from fairagent.types import FloatArray
+from fairagent.types import FloatArray, Usage
 from fairagent.types.common import Summarized, counted
 
 HEAD = "run.json"
@@ -176,12 +175,7 @@ def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
     return latest
 
 
-def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
-    """(topic, system) -> how often it has failed."""
-    return Counter((outcome.topic, outcome.system) for outcome in outcomes if outcome.failed is not None)
-
-
-# --- a run as values ------------------------------------------------------------------------------------------------
+# --- a run as one value ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,17 +191,73 @@ class MeanExposure:
     unknown_target: float | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Run(Summarized):
-    """An experiment's run: `systems` in their order, the baseline first.
+@dataclass(frozen=True, slots=True)
+class LoopGain:
+    """By how much a system is better than itself without its loop, by the measure that the experiment is won by.
 
-    `outcomes` has the last one of every topic and system, failed ones too, in their order; `excluded` why topics count
-    for no system. The comparisons of a `partial` run, not finished, cover the topics that all systems have answered.
-    `oracle_systems` looked at the judgments. `expected` numbers are by system, dimension ("" for relevance alone) and
-    measure. `rows` is what the `kind` says of each system alone, `steers` by which target it steers in each dimension,
-    where it looks at groups. Relative `thresholds` look at the experiment's own
-    baseline. Where rankings are what is judged, `equal` are systems that rank as another one does on all topics, and
-    `loops` says what the loops of systems add.
+    `gain` is the mean over pairs of topic and dimension, `low` and `high` its 95 % interval, for which topics are
+    resampled. `other` is the system without the loop, "" where the experiment does not name it.
+    """
+
+    system: str
+    other: str
+    measure: str
+    gain: float
+    low: float
+    high: float
+    topics: int
+    pairs: int
+
+    def __str__(self) -> str:
+        if self.low <= 0 <= self.high:
+            verdict = f"adds nothing measurable here ({self.measure} {self.gain:+.3f}"
+        else:
+            verdict = f"{f'adds +{self.gain:.3f}' if self.gain > 0 else f'costs {-self.gain:.3f}'} ({self.measure}"
+        pairs = f", {self.pairs:,} pairs of topic and dimension" if self.pairs > self.topics else ""
+        return (
+            f"{self.system}: the loop {verdict}, 95 % interval {self.low:+.3f} to {self.high:+.3f}; "
+            f"{counted(self.topics, 'topic')}{pairs}{self.other and f'; against {self.other}'})"
+        )
+
+
+def loop_gains(plan: Plan, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str]) -> Iterator[LoopGain]:
+    """What each loop adds on those of the `topics` that both systems have answered, where they are two or more."""
+    by_name = {one.name: one for one in plan.experiment.measured(plan.dimensions)}
+    measure = leading_measure(plan.measures)
+    if measure is None or by_name[measure].neutral:
+        return
+    lower = by_name[measure].lower_is_better
+    label = short_labels(plan.measures)[measure] + (", less is better" if lower else "")
+    for name, system in plan.systems.items():
+        plain = system.without_loop()
+        other = plain and plain.name_among(plan.all_systems)
+        if not other:
+            continue
+        of_topics, differences = [], []
+        for topic in topics:
+            without = outcomes.get((topic, other))
+            for dimension, values in outcomes[topic, name].values.items():
+                if measure in values and without and measure in without.values.get(dimension, {}):
+                    of_topics.append(topic)
+                    differences.append(values[measure] - without.values[dimension][measure])
+        sums, counts = by_query(np.array([differences]) * (-1 if lower else 1), of_topics)
+        if len(counts) > 1:
+            low, high = bootstrap_intervals(sums, seeded(plan.experiment.seed, "loop", measure), counts)
+            gain, named = float(sums.sum() / counts.sum()), other if other in plan.systems else ""
+            yield LoopGain(name, named, label, gain, float(low[0]), float(high[0]), len(counts), len(of_topics))
+
+
+@dataclass(frozen=True, repr=False)
+class Results(Summarized):
+    """All that came out of an experiment, read once from its journal: what tables, page and verdicts are made of.
+
+    `systems` are in their order, the baseline first. `outcomes` has the last one of every topic and system, failed ones
+    too; `excluded` why topics count for no system. The comparisons of a `partial` run, not finished, cover the topics
+    that all systems have answered. `oracle_systems` looked at the judgments. `expected` numbers are by system,
+    dimension ("" for relevance alone) and measure. `rows` is what the `kind` says of each system alone, `steers` by
+    which target it steers in each dimension, where it looks at groups. Relative `thresholds` look at the experiment's
+    own baseline. Where rankings are what is judged, `equal` are systems that rank as another one does on all topics,
+    and `loops` says what the loops of systems add.
     """
 
     name: str
@@ -235,9 +285,14 @@ class Run(Summarized):
 
     @property
     def _summary(self) -> str:
-        topics = counted(len({outcome.topic for outcome in self.outcomes}), "topic")
+        topics = counted(len(self.by_topic), "topic")
         size = f"{counted(len(self.systems), 'system')}, {topics}{', not finished' if self.partial else ''}"
         return f"{self.name!r} on {self.collection!r}: {size}"
+
+    @cached_property
+    def of_kind(self) -> KindResults:
+        """What its kind shows besides the comparisons."""
+        return self.kind.results(self)
 
     @property
     def track(self) -> Year | None:
@@ -250,19 +305,26 @@ class Run(Summarized):
         """The dimensions that systems are compared in: those of fairness, or "" where these are classes of topics."""
         return ("",) if self.kind.classes else self.dimensions or ("",)
 
+    @cached_property
+    def columns(self) -> list[tuple[str, str]]:
+        """The (dimension, measure) pairs that there are comparisons for, in order."""
+        return list(dict.fromkeys((row.dimension, row.measure) for row in self.comparisons))
+
     @property
     def targets(self) -> Mapping[str, str]:
         """Dimension -> the name of the target that it is judged by; of several where systems are by their own."""
-        if not self.kind.own_targets:
-            return self.kind.targets(self.dimensions)
-        of = {name: dict.fromkeys(own[name] for own in self.steers.values() if name in own) for name in self.dimensions}
-        return {name: " or ".join(own) for name, own in of.items() if own}
+        judged = self.kind.targets(self.dimensions)
+        if judged is not None:
+            return judged
+        names = {one: dict.fromkeys(of[one] for of in self.steers.values() if one in of) for one in self.dimensions}
+        return {dimension: " or ".join(of) for dimension, of in names.items() if of}
 
     @property
     def target_text(self) -> str:
         """These in a few words, e.g. "uniform in gender; trec in region"; "" where nothing depends on any."""
-        names = dict.fromkeys(self.targets.values())
-        of = {name: [dimension for dimension, own in self.targets.items() if own == name] for name in names}
+        of: dict[str, list[str]] = {}
+        for dimension, name in self.targets.items():
+            of.setdefault(name, []).append(dimension)
         return "; ".join(f"{name} in {listed(dimensions)}" for name, dimensions in of.items())
 
     @property
@@ -273,18 +335,18 @@ class Run(Summarized):
         """
         lines, estimated = [], {kind().kind: kind.judged_by for kind in (EstimatedTarget, TrecEstimatedTarget)}
         for dimension, judged in self.targets.items():
-            of = {system: own.get(dimension, judged) for system, own in self.steers.items()}
-            for steered in dict.fromkeys(name for name in of.values() if judged not in (name, estimated.get(name))):
-                systems = listed([system for system, name in of.items() if name == steered], 3)
-                lines.append(f"{dimension}: {systems} steered by {steered}, judged by {judged}")
+            of = {system: steered.get(dimension, judged) for system, steered in self.steers.items()}
+            for target in dict.fromkeys(name for name in of.values() if judged not in (name, estimated.get(name))):
+                systems = listed([system for system, name in of.items() if name == target], 3)
+                lines.append(f"{dimension}: {systems} steered by {target}, judged by {judged}")
         return tuple(lines)
 
-    @property
+    @cached_property
     def answered(self) -> list[Outcome]:
         """The outcomes of the topics that are judged."""
         return [outcome for outcome in self.outcomes if outcome.topic not in self.excluded]
 
-    @property
+    @cached_property
     def by_topic(self) -> dict[str, dict[str, Outcome]]:
         """The outcomes as topic -> system -> outcome, topics in the order in which they were run."""
         topics: dict[str, dict[str, Outcome]] = {}
@@ -292,7 +354,7 @@ class Run(Summarized):
             topics.setdefault(outcome.topic, {})[outcome.system] = outcome
         return topics
 
-    @property
+    @cached_property
     def counted_topics(self) -> tuple[str, ...]:
         """The topics that every system finished and that are not excluded."""
         return tuple(
@@ -302,15 +364,23 @@ class Run(Summarized):
             and all(system in outcomes and outcomes[system].failed is None for system in self.systems)
         )
 
-    @property
-    def definitions(self) -> dict[str, str]:
-        """Measure -> what it is, of those whose name does not define them."""
-        return {one.name: one.definition for one in self.kind.measured(self.dimensions) if one.definition}
+    @cached_property
+    def costs(self) -> dict[str, Usage]:
+        """System -> what its outcomes took together."""
+        return {
+            system: sum((outcome.usage for outcome in self.outcomes if outcome.system == system), Usage())
+            for system in self.systems
+        }
+
+    @cached_property
+    def measured(self) -> dict[str, MeasureInfo]:
+        """Measure -> what it is."""
+        return {one.name: one for one in self.kind.measured(self.dimensions)}
 
     @property
     def neutral(self) -> frozenset[str]:
         """The measures of which neither a lower nor a higher value is better."""
-        return frozenset(one.name for one in self.kind.measured(self.dimensions) if one.neutral)
+        return frozenset(name for name, one in self.measured.items() if one.neutral)
 
     def mean_exposures(self, dimension: str) -> tuple[MeanExposure, ...]:
         """Every system's mean exposure in one dimension over the topics that count for it, or all if none does."""
@@ -321,31 +391,31 @@ class Run(Summarized):
             shown = [one for topic in topics for one in outcomes[topic][system].exposures if one.dimension == dimension]
             # A topic in which nothing labeled is shown counts: all of its shares are 0.
             if shown:
-                shares = np.mean([one.shares for one in shown], axis=0)
-                target = np.mean([one.target for one in shown], axis=0)
-                unknown = float(np.mean([one.unknown for one in shown]))
                 due = [one.unknown_target for one in shown if one.unknown_target is not None]
-                unknown_target = float(np.mean(due)) if len(due) == len(shown) else None
-                of_known = number, shown[0].labels, shares, target, len(shown)
-                means.append(MeanExposure(*of_known, unknown, unknown_target))
+                means.append(
+                    MeanExposure(
+                        number,
+                        shown[0].labels,
+                        np.mean([one.shares for one in shown], axis=0),
+                        np.mean([one.target for one in shown], axis=0),
+                        len(shown),
+                        float(np.mean([one.unknown for one in shown])),
+                        float(np.mean(due)) if len(due) == len(shown) else None,
+                    )
+                )
         return tuple(means)
 
     def gain(self, measure: str, value: float, baseline: float = 0.0) -> float:
         """By how much `value` is better than the baseline's."""
-        lower = self.memo.get("lower is better", lambda: lower_is_better(self.kind, self.dimensions))
-        return baseline - value if measure in lower else value - baseline
+        lower = measure in self.measured and self.measured[measure].lower_is_better
+        return baseline - value if lower else value - baseline
 
     def expected_of(self, row: Comparison) -> float | None:
         """The number that was expected in the place of the row's mean, if any."""
         return (self.expected or {}).get(row.system, {}).get(row.dimension, {}).get(row.measure)
 
 
-def lower_is_better(kind: ExperimentKind, dimensions: Sequence[str]) -> frozenset[str]:
-    """The measures of a kind of which a lower value is better."""
-    return frozenset(one.name for one in kind.measured(dimensions) if one.lower_is_better)
-
-
-def load_run(folder: Path | str, baseline: str = "") -> Run:
+def load_run(folder: Path | str, baseline: str = "") -> Results:
     """The run in `folder`, from its run.json and journal alone; `baseline` takes the place of the experiment's.
 
     Raises UsageError where there is no run or no such system, DataError where a file of it is damaged.
@@ -353,8 +423,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     folder = Path(folder)
     head = read_head(folder)
     plan = plan_in(head, folder)
-    kind, topics = plan.experiment, plan.topics
-    systems = list(plan.systems)
+    kind, topics, systems = plan.experiment, plan.topics, list(plan.systems)
     if baseline:
         if baseline not in systems:
             raise UsageError(f"the run has {no_such('system', baseline, systems)}")
@@ -372,7 +441,8 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     outcomes = tuple(latest[key] for topic in searched for system in systems if (key := (topic, system)) in latest)
     columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
     rankings = {name: [[id for id, _ in latest[topic, name].scored] for topic in done] for name in systems}
-    return Run(
+    lower = {one.name for one in kind.measured(plan.dimensions) if one.lower_is_better}
+    return Results(
         name=kind.name,
         collection=head["provenance"]["collection"]["name"],
         n=plan.n,
@@ -380,7 +450,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         baseline=systems[0],
         dimensions=plan.dimensions,
         measures=plan.measures,
-        comparisons=compare(latest, done, systems, columns, kind.seed, lower_is_better(kind, plan.dimensions)),
+        comparisons=compare(latest, done, systems, columns, kind.seed, lower),
         outcomes=outcomes,
         excluded={**head["excluded"], **dict(reversed(failed.items()))},
         provenance={

@@ -5,18 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 
 from markupsafe import Markup, escape
 
-from fairagent.evaluate.layout import GAP, LATEX_WIDTH, aligned, blocks, fitted, renamed, short_names
 from fairagent.types.clean import in_line, spreadsheet_cell
 
 ORACLE = "†"
 """Marks systems that looked at the judgments."""
+GAP = 2
+"""Spaces between two columns of text."""
+WIDTH = 80
+"""Characters of a line where nothing says how wide it may be, as in a file."""
+LATEX_WIDTH = 62
+"""Characters that a table of an article may have, two for the space between columns: its text is 345 pt wide at 10 pt,
+a figure 5 pt, that space 12 pt."""
 ROOMY, PAGE_WIDTH = 110, 150
 """Characters of a row on a page: up to which cells stand apart, and that there is room for where they stand close."""
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
@@ -38,10 +45,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value with marks: `raised` behind the number (+, -), which text sets off by a space where there is none.
-
-    The `best` of its column is bold in LaTeX and on the page.
-    """
+    """A value with marks: `raised` behind the number (+, -); the `best` of its column is bold in LaTeX and HTML."""
 
     value: object
     raised: str = ""
@@ -90,25 +94,18 @@ class Table:
         does the table itself, with a note, for others that are too long), and the columns stand in blocks.
         """
         title = [in_line(self.title)] if self.title else []
-        rows = self._rows(spaced=True)
+        # A cell with a mark is wider, and so is every other of its column.
+        spaces = [any(isinstance(row[place], Cell) for row in self.rows) for place in range(len(self.columns))]
+        rows = [list(map(_shown, row, self.columns, spaces)) for row in self.rows]
         above = [in_line(column.above) for column in self.columns]
-        if not width:
+        more: list[str] = []
+        if width:
+            rows, more = _shortened(rows, names, width // 3)
+            lines = fitted([in_line(column.short or column.name) for column in self.columns], above, rows, width)
+        else:
             head = [[in_line(column.name) for column in self.columns]]
-            head = [above, *head] if any(above) else head
-            return "\n".join([*title, *aligned([*head, *rows]), *map(in_line, self.notes)])
-        rows, more = _shortened(rows, names, width // 3)
-        head_short = [in_line(column.short or column.name) for column in self.columns]
-        return "\n".join([*title, *fitted(head_short, above, rows, width), *more, *map(in_line, self.notes)])
-
-    def _rows(self, spaced: bool) -> list[list[str]]:
-        """The cells as texts; `spaced`: with a space in the place of a mark where others of their column have one."""
-        marked = [
-            spaced and any(isinstance(row[place], Cell) for row in self.rows) for place in range(len(self.columns))
-        ]
-        return [
-            [_shown(cell, column, space) for cell, column, space in zip(row, self.columns, marked, strict=True)]
-            for row in self.rows
-        ]
+            lines = list(aligned([*([above] if any(above) else []), *head, *rows]))
+        return "\n".join([*title, *lines, *more, *map(in_line, self.notes)])
 
     def markdown(self) -> str:
         r"""A table of Markdown: title and notes as paragraphs.
@@ -119,11 +116,8 @@ class Table:
         | A\|B | 0.5000 |
         <BLANKLINE>
         """
-        head = [f"{column.above} {column.name}".strip() for column in self.columns]
-        cells = [
-            [_shown(cell, column, False) for cell, column in zip(row, self.columns, strict=True)] for row in self.rows
-        ]
-        lines = [f"| {' | '.join(in_line(cell).replace('|', BAR) for cell in row)} |" for row in (head, *cells)]
+        rows = [[f"{column.above} {column.name}".strip() for column in self.columns], *self._plain()]
+        lines = [f"| {' | '.join(in_line(cell).replace('|', BAR) for cell in row)} |" for row in rows]
         lines.insert(1, f"|---|{'--:|' * (len(self.columns) - 1)}")
         notes = "\n".join(f"* {in_line(note)}" for note in self.notes)
         return "\n\n".join(part for part in (in_line(self.title), "\n".join(lines), notes) if part) + "\n"
@@ -132,29 +126,27 @@ class Table:
         """Names and values; numbers keep every digit, None is empty."""
         page = io.StringIO()
         writer = csv.writer(page, lineterminator="\n")
-        writer.writerow([spreadsheet_cell(column.name) for column in self.columns])
-        for row in self.rows:
-            writer.writerow(
-                [spreadsheet_cell(value) if isinstance(value, str) else value for value in map(_value, row)]
-            )
+        for row in ([column.name for column in self.columns], *(map(_value, row) for row in self.rows)):
+            writer.writerow([spreadsheet_cell(value) if isinstance(value, str) else value for value in row])
         return page.getvalue()
 
     def filled(self) -> Table:
         """Without the columns, after the first, that are empty or 0 in all rows."""
-        kept = [
+        empty = (None, "", "-", 0, "0")
+        places = [
             place
             for place in range(len(self.columns))
-            if not place or any(_value(row[place]) not in (None, "", "-", 0, "0") for row in self.rows)
+            if not place or any(_value(row[place]) not in empty for row in self.rows)
         ]
-        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
-        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+        rows = tuple(tuple(row[place] for place in places) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in places), rows=rows)
 
     def latex(self, names: Mapping[str, str] = NO_NAMES) -> str:
         """`tabular`s for booktabs, each at most as wide as an article's text, the title and notes in comments.
 
         `names` shortens those in the first column.
         """
-        rows, more = _shortened(self._rows(spaced=False), names, LATEX_WIDTH // 3)
+        rows, more = _shortened(self._plain(), names, LATEX_WIDTH // 3)
         heads = [in_line(column.short or column.name) for column in self.columns]
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         comments = [f"% {in_line(line)}" for line in (self.title, *more, *self.notes) if line]
@@ -183,68 +175,80 @@ class Table:
         yield " & ".join(r"$\times$".join(map(tex, heads[place].split("*"))) for place in places) + r" \\"
         yield r"\midrule"
         for values, row in zip(self.rows, rows, strict=True):
-            yield " & ".join(_tex_cell(values[place], row[place]) for place in places) + r" \\"
+            cells = []
+            for place in places:
+                value, shown = values[place], row[place]
+                raised, best = (value.raised, value.best) if isinstance(value, Cell) else ("", False)
+                text = tex(shown.removesuffix(raised) if raised else shown)
+                cells.append((rf"\textbf{{{text}}}" if best else text) + (f"$^{{{raised}}}$" if raised else ""))
+            yield " & ".join(cells) + r" \\"
         yield r"\bottomrule"
         yield r"\end{tabular}"
 
-    def html(self, names: dict[str, Markup]) -> Markup:
+    def html(self, names: Mapping[str, Markup]) -> Markup:
         """A `<table>` that can be sorted; `names` says how a system is shown.
 
         Columns below headings stand in several where a page has no room for all of them side by side.
         """
         heads = [column.short or column.name for column in self.columns]
-        widths = [max(map(len, column)) + GAP for column in zip(heads, *self._rows(spaced=False), strict=True)]
+        widths = [max(map(len, column)) + GAP for column in zip(heads, *self._plain(), strict=True)]
         above = [column.above for column in self.columns]
         close = sum(widths) + GAP * len(widths) > ROOMY
         parts = blocks(widths, above, 1, PAGE_WIDTH) if any(above) else [list(range(1, len(widths)))]
         return Markup("\n").join(self._html([0, *part], close, names) for part in parts)
 
-    def _html(self, places: Sequence[int], close: bool, names: dict[str, Markup]) -> Markup:
-        columns = [self.columns[place] for place in places]
-        head = "".join(
-            f'<th scope="col"{self._right(key)} data-key="{key}"{self._title(one)}>{escape(one.short or one.name)}</th>'
-            for key, one in enumerate(columns)
-        )
-        if any(one.above for one in columns):
+    def _html(self, places: Sequence[int], close: bool, names: Mapping[str, Markup]) -> Markup:
+        right = ' class="n"'
+        head = ""
+        for key, place in enumerate(places):
+            column = self.columns[place]
+            full = Markup(' title="{}"').format(column.name) if column.short not in ("", column.name) else ""
+            side = right if key and not self.prose else ""
+            head += f'<th scope="col"{side} data-key="{key}"{full}>{escape(column.short or column.name)}</th>'
+        if any(self.columns[place].above for place in places):
             # As in text: what several columns share stands once, above their short names.
-            groups = ((above, len(list(own))) for above, own in groupby(columns, lambda one: one.above))
-            spans = (
-                f'<th scope="colgroup" class="group" colspan="{count}">{escape(above)}</th>'
-                if above
-                else "<td></td>" * count
-                for above, count in groups
-            )
-            head = f"{''.join(spans)}</tr>\n<tr>{head}"
-        body = (
-            "<tr>" + "".join(self._html_cell(place, row[place], names) for place in places) + "</tr>\n"
-            for row in self.rows
-        )
+            spans = ""
+            for above, group in groupby(self.columns[place].above for place in places):
+                count = len(list(group))
+                span = f'<th scope="colgroup" class="group" colspan="{count}">{escape(above)}</th>'
+                spans += span if above else "<td></td>" * count
+            head = f"{spans}</tr>\n<tr>{head}"
+        body = ""
+        for row in self.rows:
+            first = str(_value(row[0]))
+            body += f'<tr><th scope="row">{escape(names.get(first, first) if self.systems else first)}</th>'
+            for place in places[1:]:
+                cell, value = row[place], _value(row[place])
+                raw = f' data-value="{value}"' if isinstance(value, int | float) else ""
+                text = escape("–" if value is None else _shown(cell, self.columns[place], False))
+                shown = f"<b>{text}</b>" if isinstance(cell, Cell) and cell.best else text
+                body += f"<td{'' if self.prose else right}{raw}>{shown}</td>"
+            body += "</tr>\n"
         start = f'<table class="sortable{" close" * close}">'
-        return Markup(f"{start}\n<thead><tr>{head}</tr></thead>\n<tbody>{''.join(body)}</tbody></table>")
+        return Markup(f"{start}\n<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>")
 
-    def _html_cell(self, place: int, cell: object, names: dict[str, Markup]) -> str:
-        value, column = _value(cell), self.columns[place]
-        if not place:
-            shown = names.get(str(value)) if self.systems else None
-            return f'<th scope="row">{escape(str(value)) if shown is None else shown}</th>'
-        text = "–" if value is None else _shown(cell, column, False)
-        raw = f' data-value="{value}"' if isinstance(value, int | float) else ""
-        best = isinstance(cell, Cell) and cell.best
-        return f"<td{self._right(place)}{raw}>{f'<b>{escape(text)}</b>' if best else escape(text)}</td>"
-
-    @staticmethod
-    def _title(column: Column) -> Markup | str:
-        """The name in full, where a short one is shown."""
-        return Markup(' title="{}"').format(column.name) if column.short not in ("", column.name) else ""
-
-    def _right(self, place: int) -> str:
-        """What sets a column to the right, the first one and sentences aside."""
-        return _RIGHT if place and not self.prose else ""
+    def _plain(self) -> list[list[str]]:
+        return [
+            [_shown(cell, column, False) for cell, column in zip(row, self.columns, strict=True)] for row in self.rows
+        ]
 
 
-_RIGHT = ' class="n"'
 BAR = "\\|"
 """A bar within a cell of Markdown."""
+
+
+def _value(cell: object) -> object:
+    return cell.value if isinstance(cell, Cell) else cell
+
+
+def _shown(cell: object, column: Column, spaced: bool) -> str:
+    """A cell as text; `spaced`: with a space in the place of a mark."""
+    value, raised = (cell.value, cell.raised) if isinstance(cell, Cell) else (cell, "")
+    if value is None or isinstance(value, str):
+        text = column.none if value is None else in_line(value)
+    else:
+        text = format(value, "," if isinstance(value, int) and column.form == ".4f" else column.form)
+    return text + (raised or " " * spaced)
 
 
 def p_value(p: float | None, least: float = 0.0) -> str:
@@ -265,21 +269,9 @@ def p_phrase(p: float, least: float = 0.0) -> str:
     >>> p_phrase(0.00001), p_phrase(0.25), p_phrase(0.002, 0.002)
     ('p < .0001', 'p = 0.2500', 'p <= .0020')
     """
-    sign, number = re.fullmatch("(<?=?)(.*)", p_value(p, least)).groups()  # type: ignore[union-attr]
-    return f"p {sign or '='} {number}"
-
-
-def _value(cell: object) -> object:
-    return cell.value if isinstance(cell, Cell) else cell
-
-
-def _shown(cell: object, column: Column, spaced: bool) -> str:
-    value, raised = (cell.value, cell.raised) if isinstance(cell, Cell) else (cell, "")
-    if value is None or isinstance(value, str):
-        text = column.none if value is None else in_line(value)
-    else:
-        text = format(value, "," if isinstance(value, int) and column.form == ".4f" else column.form)
-    return text + (raised or " " * spaced)
+    text = p_value(p, least)
+    number = text.lstrip("<=")
+    return f"p {text.removesuffix(number) or '='} {number}"
 
 
 _TEX = str.maketrans(
@@ -300,28 +292,138 @@ _TEX = str.maketrans(
 )
 _BEYOND_LATIN = re.compile(r"[\u0250-\u1dff\u2e80-\U0010ffff]")
 """Letters that pdfLaTeX has not."""
-_MINUS = re.compile(r"^-(?=\d)")
 
 
 def tex(text: str) -> str:
     """A text as LaTeX sets it."""
-    return _MINUS.sub("$-$", in_line(text).translate(_TEX))
+    return re.sub(r"^-(?=\d)", "$-$", in_line(text).translate(_TEX))
 
 
-def _tex_cell(cell: object, shown: str) -> str:
-    raised, best = (cell.raised, cell.best) if isinstance(cell, Cell) else ("", False)
-    text = tex(shown.removesuffix(raised) if raised else shown)
-    return (rf"\textbf{{{text}}}" if best else text) + (f"$^{{{raised}}}$" if raised else "")
+# --- names that are shortened, columns in blocks, cells broken into lines -------------------------------------------
+
+
+def short_names(names: Iterable[str], longest: int) -> dict[str, str]:
+    """Each name that is longer than `longest` -> a shorter one that no other name has.
+
+    >>> short_names(["BM25", "retrieve, then re-rank", "retrieve, then rewrite"], 12)
+    {'retrieve, then re-rank': 'retrieve, t…', 'retrieve, then rewrite': 'retriev… (2)'}
+    """
+    shorter: dict[str, str] = {}
+    all = list(dict.fromkeys(names))
+    taken = {name for name in all if len(name) <= longest}
+    for name in all:
+        made, number = name, 1
+        while len(made) > longest or made in taken.difference([name]):
+            sign = "…" if number == 1 else f"… ({number})"
+            made, number = f"{name[: max(longest - len(sign), 1)].rstrip()}{sign}", number + 1
+        if made != name:
+            taken.add(made)
+            shorter[name] = made
+    return shorter
 
 
 def _shortened(
     rows: Sequence[Sequence[str]], names: Mapping[str, str], longest: int
 ) -> tuple[list[list[str]], list[str]]:
     """The rows with short names in the first column, and a note on each name that `names` has not."""
-    firsts = [renamed(row[0], names) for row in rows]
+    firsts = []
+    for text in (row[0] for row in rows):
+        # Whatever marks stand behind a name.
+        marks = ("", *(text[place:] for place in range(len(text)) if text[place] == " "))
+        short = (names[full] + mark for mark in marks if (full := text[: len(text) - len(mark)]) in names)
+        firsts.append(next(short, text))
     more = short_names(firsts, longest)
     notes = [f"{short} is {name}" for name, short in more.items()]
     return [[more.get(first, first), *row[1:]] for first, row in zip(firsts, rows, strict=True)], notes
+
+
+def blocks(widths: Sequence[int], above: Sequence[str], leads: int, most: int) -> list[list[int]]:
+    """The places of the columns of each block of at most `most` characters, the `leads` first ones left out.
+
+    Columns below the same name stay together where they fit into one block; one that fits into none is one alone.
+
+    >>> blocks([10, 6, 6, 6, 6], ["", "gender", "gender", "region", "region"], leads=1, most=30)
+    [[1, 2], [3, 4]]
+    """
+    room = most - sum(width + GAP for width in widths[:leads]) + GAP
+    made: list[list[int]] = []
+    left = 0
+    for _, group in groupby(range(leads, len(widths)), key=lambda place: above[place]):
+        places = list(group)
+        whole = sum(widths[place] + GAP for place in places)
+        for part in [places] if whole <= room else [[place] for place in places]:
+            size = sum(widths[place] + GAP for place in part)
+            # A group that is parted begins a block of its own.
+            if not made or size > left or (whole > room and part[0] == places[0]):
+                made.append([])
+                left = room
+            made[-1] += part
+            left -= size
+    return made
+
+
+def aligned(table: Sequence[Sequence[str]], widths: Sequence[int] = (), left: Container[int] = (0,)) -> Iterator[str]:
+    """The rows with columns of one width, the first to the left, the others to the right.
+
+    >>> list(aligned([["a", "1"], ["bcd", "23"]]))
+    ['a     1', 'bcd  23']
+    """
+    widths = widths or [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        pairs = enumerate(zip(row, widths, strict=True))
+        cells = (cell.ljust(width) if place in left else cell.rjust(width) for place, (cell, width) in pairs)
+        yield (" " * GAP).join(cells).rstrip()
+
+
+def fitted(head: Sequence[str], above: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """The lines of a table of at most `width` characters (but for words that are longer), blank ones between blocks.
+
+    Every block begins with the first column, and with those columns of words behind it that leave half of the width.
+    `above` are names, each written once above its columns.
+
+    >>> for line in fitted(["", "a", "b", "a"], ["", "one", "one", "two"], [["x", "1.5000", "2.5000", "3.5000"]], 20):
+    ...     print(line)
+       ---- one -----
+            a       b
+    x  1.5000  2.5000
+    <BLANKLINE>
+          two
+            a
+    x  3.5000
+    """
+
+    def is_number(cell: str) -> bool:
+        return cell[:1].isdigit() or (cell[:1] in "+-.[$<" and any(map(str.isdigit, cell)))
+
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    columns = list(zip(*rows, strict=True)) or [()] * len(head)
+    leads = 1
+    while leads < len(head) - 1 and sum(widths[: leads + 1]) < width // 2 and not any(map(is_number, columns[leads])):
+        leads += 1
+    room = max(width - sum(widths[:leads]) - GAP * leads, width // 3)
+    lines: list[str] = []
+    for block in blocks([min(one, room) for one in widths], above, leads, width) or [[]]:
+        places, shown = [*range(leads), *block], []
+        for full in (head, *rows):
+            # As many lines as its longest cell takes.
+            cells = [full[place] for place in places]
+            parts = [textwrap.wrap(cell, room) if at and len(cell) > room else [cell] for at, cell in enumerate(cells)]
+            for number in range(max(map(len, parts))):
+                shown.append([part[number] if number < len(part) else "" for part in parts])
+        left = {0, *(at for at, place in enumerate(places) if place >= leads and widths[place] > room)}
+        spans = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        written = []
+        for name, group in groupby(range(len(places)), key=lambda at: above[places[at]]):
+            under = list(group)
+            span = sum(spans[at] + GAP for at in under) - GAP
+            if len(name) > span:
+                spans[under[-1]] += len(name) - span
+                span = len(name)
+            ruled = len(under) > 1 and name and len(name) + 4 <= span
+            written.append(f" {name} ".center(span, "-") if ruled else name.rjust(span))
+        titles = [(" " * GAP).join(written)] if any(above[place] for place in places) else []
+        lines += [*([""] if lines else []), *titles, *aligned(shown, spans, left)]
+    return lines
 
 
 # --- what a kind of experiment shows on the page --------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 from fairagent.collection.groups import Groups
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.comparison import SAME
-from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.kind import ExperimentKind, MeasureInfo
+from fairagent.evaluate.kind import ExperimentKind, MeasureInfo, Problems
 from fairagent.evaluate.tables import Column, Table
 from fairagent.measures.parse import OPTIONS, labels_of, parse_measure
 from fairagent.settings.faults import no_such
 from fairagent.types.common import counted
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.run import Results
 
 FORMS = "'>= .95', '< .1', '>= baseline', '>= baseline - .01'"
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -94,22 +93,26 @@ class Threshold:
     baseline: str
 
 
-class ThresholdNames:
-    """The names that `assert` may use, and what they mean."""
+def read_thresholds(
+    kind: ExperimentKind,
+    groups: Groups,
+    dimensions: Sequence[str],
+    measured: Sequence[MeasureInfo],
+    systems: Sequence[str],
+    baseline: str,
+    problems: Problems,
+) -> tuple[Threshold, ...]:
+    """The thresholds of a file for the rows `systems`; adds what is wrong. A system's name beats a dimension's."""
+    exposed = groups.dimensions if kind.exposes else ()
+    labels = {name: groups.labels(name) if name in exposed else () for name in dimensions}
+    of_groups: dict[str, bool | None] = {one.name: None if kind.classes else one.of_groups for one in measured}
+    of_groups |= dict.fromkeys(kind.measured_together)
 
-    def __init__(
-        self, kind: ExperimentKind, groups: Groups, dimensions: Sequence[str], measured: Sequence[MeasureInfo]
-    ) -> None:
-        exposed = groups.dimensions if kind.exposes else ()
-        self.labels = {name: groups.labels(name) if name in exposed else () for name in dimensions}
-        self._measures = {one.name: None if kind.classes else one.of_groups for one in measured}
-        self._measures |= dict.fromkeys(kind.measured_together)
-
-    def measure(self, name: str, dimension: str) -> str:
+    def measure(name: str, dimension: str) -> str:
         """The full definition of the measure of that name; UsageError where `dimension` has no value of it."""
-        if name in self.labels:
+        if name in labels:
             raise UsageError(f"{name!r} is a dimension: write measures or groups, with their bounds, under it")
-        shown, definition = labels_of(tuple(self._measures)), name
+        shown, definition = labels_of(tuple(of_groups)), name
         with suppress(UsageError, BackendUnavailable):
             definition = str(parse_measure(name))
         there = [one for one in shown if one in (name, definition)]
@@ -118,55 +121,41 @@ class ThresholdNames:
             bare = OPTIONS.sub("", name)
             if variants := [label for one, label in shown.items() if OPTIONS.sub("", one) == bare]:
                 raise UsageError(f"{name!r} is not computed, but: {', '.join(variants)}")
-            known = [*self.labels.get(dimension, ()), *shown.values()]
+            known = [*labels.get(dimension, ()), *shown.values()]
             raise UsageError(no_such(f"measure{' or group' * bool(dimension)}", name, known))
-        of_groups = self._measures[there[0]]
-        if of_groups is not None and of_groups != bool(dimension):
-            place = "under a dimension" if of_groups else "beside the dimensions, not under one"
-            raise UsageError(f"{name!r} stands {place}")
+        of = of_groups[there[0]]
+        if of is not None and of != bool(dimension):
+            raise UsageError(f"{name!r} stands {'under a dimension' if of else 'beside the dimensions, not under one'}")
         return there[0]
 
-
-def read_thresholds(
-    asserted: Mapping[str, Any], systems: Sequence[str], baseline: str, names: ThresholdNames, problems: Problems
-) -> tuple[Threshold, ...]:
-    """The thresholds of a file for the rows `systems`; adds what is wrong. A system's name beats a dimension's."""
     thresholds: list[Threshold] = []
+
+    def read(place: str, rows: Sequence[str], values: Mapping[Any, Any]) -> None:
+        """Those of one system, or of several alike."""
+        for key, value in values.items():
+            dimension, where, bounds = ("", place, {key: value})
+            if isinstance(value, Mapping):
+                dimension, where, bounds = str(key), f"{place}.{key}", dict(value)
+                if dimension not in labels:
+                    problems.add(SettingsError, f"{place}: {no_such('dimension', dimension, labels)}")
+                    continue
+            for name, text in ((str(name), text) for name, text in bounds.items()):
+                of_group = name in labels.get(dimension, ())
+                definition = name if of_group else problems.attempt(where, measure, name, dimension)
+                bound = problems.attempt(f"{where}.{name}", Bound.parse, text)
+                if definition and bound:
+                    thresholds.extend(Threshold(row, dimension, definition, of_group, bound, baseline) for row in rows)
+
     others = [name for name in systems if name != baseline] or list(systems)
-    for key, value in asserted.items():
+    for key, value in kind.thresholds.items():
         if key in systems and isinstance(value, Mapping):
-            thresholds += _of_system(f"assert.{key}", [key], value, baseline, names, problems)
-        elif isinstance(value, Mapping) and key not in names.labels:
-            known = [*systems, *names.labels]
-            problems.add(SettingsError, f"assert: {no_such('system and no dimension', key, known)}")
+            read(f"assert.{key}", [key], value)
+        elif isinstance(value, Mapping) and key not in labels:
+            message = no_such("system and no dimension", key, [*systems, *labels])
+            problems.add(SettingsError, f"assert: {message}")
         else:
-            thresholds += _of_system("assert", others, {key: value}, baseline, names, problems)
+            read("assert", others, {key: value})
     return tuple(thresholds)
-
-
-def _of_system(
-    place: str,
-    systems: Sequence[str],
-    values: Mapping[Any, Any],
-    baseline: str,
-    names: ThresholdNames,
-    problems: Problems,
-) -> Iterator[Threshold]:
-    """The thresholds of one system, or of several alike."""
-    for key, value in values.items():
-        dimension, where = "", place
-        bounds: Mapping[Any, Any] = {key: value}
-        if isinstance(value, Mapping):
-            dimension, bounds, where = str(key), value, f"{place}.{key}"
-            if dimension not in names.labels:
-                problems.add(SettingsError, f"{place}: {no_such('dimension', dimension, names.labels)}")
-                continue
-        for name, text in ((str(name), text) for name, text in bounds.items()):
-            of_group = name in names.labels.get(dimension, ())
-            definition = name if of_group else problems.attempt(where, names.measure, name, dimension)
-            bound = problems.attempt(f"{where}.{name}", Bound.parse, text)
-            if definition and bound:
-                yield from (Threshold(system, dimension, definition, of_group, bound, baseline) for system in systems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +174,12 @@ class ThresholdVerdict:
         return {**place, "value": self.value, "bound": str(of.bound), "limit": self.limit, "met": self.met}
 
 
-def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
+def verdicts(run: Results) -> tuple[ThresholdVerdict, ...]:
     """A verdict for each threshold of a finished run, by means over the topics that every system has answered."""
     if run.partial or not run.thresholds:
         return ()
     # System, dimension, whether it is a group's, and its name -> value.
-    numbers = {(system, dim, False, name): one for (system, dim, name), one in run.kind.values_together(run).items()}
+    numbers = {(system, dim, False, name): value for (system, dim, name), value in run.of_kind.together.items()}
     numbers |= {(row.system, row.dimension, False, row.measure): row.mean for row in run.comparisons}
     for dimension in {one.dimension for one in run.thresholds if one.of_group}:
         for mean in run.mean_exposures(dimension):
@@ -207,7 +196,7 @@ def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
     return tuple(results)
 
 
-def summary(run: Run) -> str:
+def summary(run: Results) -> str:
     """How many thresholds are met, or that the run is not finished, in one line; "" where there are none."""
     if not run.thresholds:
         return ""
@@ -217,17 +206,13 @@ def summary(run: Run) -> str:
     return f"{sum(one.met for one in verdicts(run))} of {all} {'is' if len(run.thresholds) == 1 else 'are'} met"
 
 
-def thresholds_table(run: Run, met: bool = True) -> Table:
+def thresholds_table(run: Results, met: bool = True) -> Table:
     """The thresholds with what they came to; without those that are `met`, those that were missed."""
-    labels = labels_of(run.measures)
-    lines = [
-        (
-            *(one.system, one.dimension or run.kind.overall, labels.get(one.name, one.name)),
-            *(verdict.value, str(one.bound), verdict.limit, "met" if verdict.met else "MISSED"),
-        )
-        for verdict in verdicts(run)
-        if met or not verdict.met
-        for one in [verdict.threshold]
-    ]
+    labels, lines = labels_of(run.measures), []
+    for verdict in verdicts(run):
+        of, result = verdict.threshold, "met" if verdict.met else "MISSED"
+        if met or not verdict.met:
+            place = of.system, of.dimension or run.kind.overall, labels.get(of.name, of.name)
+            lines.append((*place, verdict.value, str(of.bound), verdict.limit, result))
     numbers = Column("value", ".6f"), "bound", Column("limit", ".6f")
     return Table.of(["system", "dimension", "measure or group", *numbers, "result"], lines, summary(run), systems=True)

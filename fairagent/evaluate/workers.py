@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
@@ -18,8 +18,8 @@ from typing import TypeVar
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.storage.packages import installed
-from fairagent.storage.processes import Crew
 from fairagent.storage.signals import ENDING
+from fairagent.storage.threads import Crew
 
 T = TypeVar("T")
 
@@ -109,20 +109,21 @@ def interrupts_deferred() -> Iterator[None]:
         handlers[signal.Signals(came[0])](came[0], None)
 
 
-def threads(count: int) -> AbstractContextManager[Workers]:
+@contextmanager
+def threads(count: int) -> Iterator[Workers]:
     """So many threads of this process; UsageError for none."""
-    return _of_this_machine("threads", count, lambda: ThreadPoolExecutor(count, thread_name_prefix="topic"))
+    yield from _of_this_machine("threads", count, lambda: ThreadPoolExecutor(count, thread_name_prefix="topic"))
 
 
-def crew(count: int) -> AbstractContextManager[Workers]:
+@contextmanager
+def crew(count: int) -> Iterator[Workers]:
     """So many processes, of which this one is the first; the others start where they gain time.
 
     A script needs the guard `if __name__ == "__main__":`. UsageError for none.
     """
-    return _of_this_machine("processes", count, lambda: Crew(count))
+    yield from _of_this_machine("processes", count, lambda: Crew(count))
 
 
-@contextmanager
 def _of_this_machine(what: str, count: int, start: Callable[[], Executor]) -> Iterator[Workers]:
     if count < 1:
         raise UsageError(f"--workers is the number of {what} and must be at least 1, not {count}")

@@ -13,7 +13,7 @@ import numpy as np
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.measures import JudgedRanking, Measure
 from fairagent.measures.parse import MeasureFamily
-from fairagent.storage.packages import expect_installed
+from fairagent.storage.packages import installed, is_installed
 
 TOPIC = "1"
 """The id of the one topic; one of its providers takes numbers only."""
@@ -26,17 +26,13 @@ class IRMeasures(MeasureFamily):
 
     def names(self) -> tuple[str, ...]:
         """See `MeasureFamily.names`."""
-        try:
-            import ir_measures
-        except ImportError:
+        if not is_installed("ir-measures"):
             return USUAL
-        return tuple(ir_measures.measures.registry)
+        return tuple(installed("ir-measures", "its measures").measures.registry)
 
     def read(self, text: str) -> IRMeasure:
         """See `MeasureFamily.read`; BackendUnavailable also for a measure that needs a package more."""
-        expect_installed("ir-measures", f"the measure {text}")
-        import ir_measures
-
+        ir_measures = installed("ir-measures", f"the measure {text}")
         try:
             measure = IRMeasure(str(ir_measures.parse_measure(text)))
             if measure.n is not None and measure.n < 1:
@@ -66,9 +62,7 @@ class IRMeasure(Measure):
 
     @cached_property
     def _measure(self) -> Any:
-        import ir_measures
-
-        return ir_measures.parse_measure(self.text)
+        return installed("ir-measures", self.text).parse_measure(self.text)
 
     @property
     def n(self) -> int | None:  # type: ignore[override]
@@ -86,8 +80,6 @@ class IRMeasure(Measure):
 
     def __call__(self, judged: JudgedRanking) -> float:
         """Its value for this topic; DataError where the ranking has no grades, or it is not defined."""
-        import ir_measures
-
         if judged.grades is None or judged.judgments is None:
             raise DataError(f"{self} needs grades, and the judged ranking has none")
         ranked = {f"ranked-{place}": grade for place, grade in enumerate(judged.grades.tolist())}
@@ -97,5 +89,7 @@ class IRMeasure(Measure):
         run = {id: float(len(ranked) - place) for place, id in enumerate(ranked)}
         if not run:
             return float(self._measure.DEFAULT)
-        (metric,) = ir_measures.iter_calc([self._measure], {TOPIC: known | others}, {TOPIC: run})
+        (metric,) = installed("ir-measures", self.text).iter_calc(
+            [self._measure], {TOPIC: known | others}, {TOPIC: run}
+        )
         return float(metric.value)

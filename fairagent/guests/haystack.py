@@ -113,9 +113,9 @@ class FairHaystackRetriever:
         """What the search finds, and what it raises."""
         self.warm_up()
         assert self._open is not None
-        found = documents_found(self._open, query)
+        lines = documents_found(self._open, query)
         documents = [
-            Document(id=hit.id, content=one.text, meta=metadata_of(hit, one), score=score) for hit, one, score in found
+            Document(id=hit.id, content=one.text, meta=metadata_of(hit, one), score=score) for hit, one, score in lines
         ]
         return {"documents": documents}
 

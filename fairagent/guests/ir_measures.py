@@ -30,8 +30,7 @@ from typing import Any
 
 from fairagent.collection import Collection
 from fairagent.collection.groups import JoinedGroups
-from fairagent.collection.target_choice import judged_by
-from fairagent.collection.targets import TARGET
+from fairagent.collection.targets import TARGET, judged_by
 from fairagent.errors import UsageError
 from fairagent.evaluate.judging import JudgedBy, judged_value
 from fairagent.measures import AWRF as FairnessMeasure

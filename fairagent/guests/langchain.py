@@ -80,5 +80,5 @@ class FairLangChainRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         """What the pipeline's search finds, and what it raises."""
-        found = documents_found(self.agent, query, self.on_result)
-        return [Document(id=hit.id, page_content=one.text, metadata=metadata_of(hit, one)) for hit, one, _ in found]
+        lines = documents_found(self.agent, query, self.on_result)
+        return [Document(id=hit.id, page_content=one.text, metadata=metadata_of(hit, one)) for hit, one, _ in lines]

@@ -1,4 +1,4 @@
-"""What a search of an agent found, with texts, as hosts' own documents need it."""
+"""The result of an agent's search with its texts, as hosts need it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FoundLine(NamedTuple):
 def documents_found(agent: FairAgent, query: str, on_result: OnResult | None = None) -> list[FoundLine]:
     """The lines of a search in order, each with its text: of a collection in passages that which answers best."""
     # Texts are those of the index that was searched, whatever replaces it meanwhile.
-    agent = agent.latest()
+    agent = agent.live.agent() if agent.live else agent
     result = agent.search(query)
     if on_result:
         on_result(result)

@@ -8,43 +8,25 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm.exchange import exchanged
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.settings import BudgetSettings
-from fairagent.storage.cancellation import waiting
+from fairagent.storage.threads import waiting
 from fairagent.types import Usage
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-@dataclass(slots=True)
-class _Account:
-    """What of one limit is used, and what is reserved on top."""
-
-    unit: str
-    limit: float | None
-    used: float = 0.0
-    reserved: float = 0.0
-
-    def has_room(self, amount: float) -> bool:
-        """Whether `amount` fits now; raises BudgetExceeded where it would not even if nothing were reserved."""
-        if self.limit is None:
-            return True
-        if self.used + amount > self.limit:
-            raise _exceeded(self.unit, self.limit, f"{self.used:g} are used, the next call may take {amount:g}")
-        return self.used + self.reserved + amount <= self.limit
-
-
 class Budget:
     """Limits on calls, tokens, US dollars and seconds (from now), shared by all threads; None is no limit.
 
     A request reserves the most it can take. Where that would go over a limit only because of what other requests in
-    the air have reserved, it waits for them; so no limit is ever passed, and none is given up while it can be kept.
+    the air have reserved, it waits for them; so no limit is ever passed, and none is given up while it can be held.
     """
 
     def __init__(self, limits: BudgetSettings | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +36,8 @@ class Budget:
         self._changed = threading.Condition()
         self._calls = 0
         self._in_the_air = 0
-        self._accounts = (_Account("tokens", self.limits.tokens), _Account("dollars", self.limits.dollars))
+        self.used = {"tokens": 0.0, "dollars": 0.0}
+        self.reserved = {"tokens": 0.0, "dollars": 0.0}
 
     def reserve(self, tokens: int, dollars: float | None) -> Reservation:
         """Room for one request of at most `tokens` and `dollars` (None: not known); it counts as a call from now on.
@@ -62,59 +45,64 @@ class Budget:
         Raises BudgetExceeded, naming the limit, where there is none here, or in the `Limit` of this work.
         """
         limit = _limit.get()
-        share = limit.reserve(tokens, dollars) if limit else None
+        share = limit(tokens, dollars) if limit else None
+        most = {"tokens": float(tokens), "dollars": dollars or 0.0}
         try:
-            return self._reserve(tokens, dollars or 0.0, share)
+            with self._changed:
+                while not self._has_room(most):
+                    waiting(self._changed.wait, 1.0)
+                self._calls += 1
+                self._in_the_air += 1
+                for unit, amount in most.items():
+                    self.reserved[unit] += amount
         except BaseException:
             if share:
                 share.give_back()
             raise
 
-    def _reserve(self, tokens: int, dollars: float, share: Share | None) -> Reservation:
-        limits, amounts = self.limits, (tokens, dollars)
-        with self._changed:
-            while True:
-                elapsed = self._clock() - self._started
-                if limits.seconds is not None and elapsed >= limits.seconds:
-                    raise _exceeded("seconds", limits.seconds, f"{elapsed:.0f} have gone by")
-                if limits.calls is not None and self._calls >= limits.calls:
-                    raise _exceeded("calls", limits.calls, f"{self._calls} were made")
-                # Both accounts are checked: either may raise, since the request can never fit.
-                fits = [account.has_room(amount) for account, amount in zip(self._accounts, amounts, strict=True)]
-                if all(fits):
-                    break
-                waiting(self._changed.wait, 1.0)
-            self._calls += 1
-            self._in_the_air += 1
-            for account, amount in zip(self._accounts, amounts, strict=True):
-                account.reserved += amount
-        return Reservation(self, amounts, share)
+        def settle(tokens: int, dollars: float) -> None:
+            with self._changed:
+                self._in_the_air -= 1
+                for unit, amount in {"tokens": tokens, "dollars": dollars}.items():
+                    self.used[unit] += amount
+                    # What rounding leaves of the last one would be waited for, for ever.
+                    self.reserved[unit] = self.reserved[unit] - most[unit] if self._in_the_air else 0.0
+                self._changed.notify_all()
+            if share:
+                share.settle(tokens, dollars)
 
-    def _settle(self, reserved: tuple[float, float], used: tuple[float, float]) -> None:
-        with self._changed:
-            self._in_the_air -= 1
-            for account, held, amount in zip(self._accounts, reserved, used, strict=True):
-                account.used += amount
-                # What rounding leaves of the last one would be waited for, for ever.
-                account.reserved = account.reserved - held if self._in_the_air else 0.0
-            self._changed.notify_all()
+        return Reservation(settle)
+
+    def _has_room(self, most: dict[str, float]) -> bool:
+        """Whether so much fits now; raises BudgetExceeded where it would not even if nothing were reserved."""
+        limits, elapsed = self.limits, self._clock() - self._started
+        if limits.seconds is not None and elapsed >= limits.seconds:
+            raise _exceeded("seconds", limits.seconds, f"{elapsed:.0f} have gone by")
+        if limits.calls is not None and self._calls >= limits.calls:
+            raise _exceeded("calls", limits.calls, f"{self._calls} were made")
+        fits = True
+        for unit, limit in (("tokens", limits.tokens), ("dollars", limits.dollars)):
+            if limit is None:
+                continue
+            needed = self.used[unit] + most[unit]
+            if needed > limit:
+                state = f"{self.used[unit]:g} are used, the next call may take {most[unit]:g}"
+                raise _exceeded(unit, limit, state)
+            fits = fits and needed + self.reserved[unit] <= limit
+        return fits
 
 
 class Reservation:
     """What one request has reserved; a context manager that gives back what was not settled."""
 
-    def __init__(self, budget: Budget, reserved: tuple[float, float], share: Share | None = None) -> None:
-        self._reserved = reserved
-        self._budget: Budget | None = budget
-        self._share = share
+    def __init__(self, settle: Callable[[int, float], None]) -> None:
+        self._settle: Callable[[int, float], None] | None = settle
 
     def settle(self, tokens: int, dollars: float) -> None:
         """The request took this much."""
-        if self._budget:
-            self._budget._settle(self._reserved, (tokens, dollars))
-            self._budget = None
-            if self._share:
-                self._share.settle(tokens, dollars)
+        settle, self._settle = self._settle, None
+        if settle:
+            settle(tokens, dollars)
 
     def __enter__(self) -> Reservation:
         return self
@@ -130,22 +118,12 @@ def _exceeded(unit: str, limit: float, state: str) -> BudgetExceeded:
     )
 
 
-class Share(Protocol):
-    """What one request has reserved of a `Limit`."""
+Limit = Callable[[int, float | None], Any]
+"""A limit besides the budget on the calls of some work, such as that of the user whom it is done for.
 
-    def settle(self, tokens: int, dollars: float) -> None:
-        """The request took this much."""
-
-    def give_back(self) -> None:
-        """There was no request."""
-
-
-class Limit(Protocol):
-    """A limit besides the budget on the calls of some work, such as that of the user whom it is done for."""
-
-    def reserve(self, tokens: int, dollars: float | None) -> Share:
-        """Room for one request of at most `tokens` and `dollars` (None: not known); BudgetExceeded without."""
-
+It is called with the most tokens and dollars (None: not known) that a request may take, and raises BudgetExceeded where
+there is no room; else what it returns has `settle(tokens, dollars)`, and `give_back()` for a request that is not sent.
+"""
 
 _limit: ContextVar[Limit | None] = ContextVar("limit", default=None)
 

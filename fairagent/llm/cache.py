@@ -20,36 +20,21 @@ from pydantic import TypeAdapter
 
 from fairagent.errors import BackendUnavailable, NotRegular, SettingsError
 from fairagent.llm.request import ModelReply
-from fairagent.storage.cancellation import holding
-from fairagent.storage.digests import sealed, unsealed
-from fairagent.storage.files import one_at_a_time
-from fairagent.storage.regular import expect_regular
+from fairagent.storage.files import expect_regular, one_at_a_time, sealed, unsealed
+from fairagent.storage.threads import holding
 from fairagent.types.clean import logger
 
-ENVIRONMENT_ERRORS = {
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PROTOCOL,
-    sqlite3.SQLITE_AUTH,
-}
+ENVIRONMENT_ERRORS = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM}
+ENVIRONMENT_ERRORS |= {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
+ENVIRONMENT_ERRORS |= {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_AUTH}
 """SQLite's codes where the disk, the rights or another process is at fault; every other code is damage."""
 ODD = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError)
 """What diskcache raises where the tables hold what it never wrote there."""
-FORMAT = "1"
+FORMAT_KEY, FORMAT = "format", "1"
 """Of the rows; a database of another format is moved aside."""
-FORMAT_KEY = "format"
 DATABASE = "cache.db"
 ASKING = ".asking-"
 """How the names of the files begin that are there while a request is on its way."""
-OWN_FILES = (DATABASE, ".")
-"""How the names of files begin that may be in the folder."""
 LONGEST_WAIT = 10.0
 """Seconds that another process may keep the database locked."""
 
@@ -64,6 +49,52 @@ def key_of(identity: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of everything that a reply depends on, as plain values."""
     canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class TextDisk(diskcache.Disk):  # type: ignore[misc]
+    """A diskcache disk that stores texts only; what is none of ours is "".
+
+    diskcache's own disks unpickle what a row says is a pickle, so that whoever can write to the database can run code.
+    Here such a row is no value at all, and a row's file name is never opened nor removed.
+    """
+
+    def put(self, key: Any) -> tuple[str, bool]:
+        """The key as it is stored."""
+        return _text(key), True
+
+    def get(self, key: Any, raw: Any) -> str:
+        """A stored key."""
+        return key if raw and isinstance(key, str) else ""
+
+    def store(self, value: Any, read: Any, key: Any = None) -> tuple[int, int, None, str]:
+        """The value as it is stored: size (as diskcache counts: 0 in the database), mode, no file name, the text."""
+        return 0, diskcache.core.MODE_RAW, None, _text(value)
+
+    def fetch(self, mode: Any, filename: Any, value: Any, read: Any) -> str:
+        """A stored value."""
+        return value if mode == diskcache.core.MODE_RAW and filename is None and isinstance(value, str) else ""
+
+    def remove(self, file_path: Any) -> None:
+        """Nothing: no row of ours names a file."""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, not {type(value).__name__}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """How many replies there are, of which models, how many bytes they take, and what they took when they were paid."""
+
+    folder: str
+    replies: int
+    bytes: int
+    calls: int
+    tokens: int
+    dollars: float
+    models: dict[str, int]
 
 
 class ReplyCache:
@@ -82,7 +113,7 @@ class ReplyCache:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             there = sorted(self.folder.iterdir())
-            if foreign := [path.name for path in there if not path.name.startswith(OWN_FILES)]:
+            if foreign := [path.name for path in there if not path.name.startswith((DATABASE, "."))]:
                 raise SettingsError(
                     f"cache: {self.folder} holds other things ({foreign[0]}); name a folder that is the cache's alone"
                 )
@@ -95,7 +126,13 @@ class ReplyCache:
                     # A killed process has left it; where somebody is asking, it stays.
                     with one_at_a_time(path, 0.0):
                         pass
-            self._rows = self._open()
+            try:
+                self._rows = self._connect()
+            except (sqlite3.Error, *ODD) as error:
+                if not _damaged(error):
+                    raise
+                self._move_aside(error)
+                self._rows = self._connect()
         except NotRegular:
             raise
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
@@ -110,7 +147,7 @@ class ReplyCache:
         if text is None:
             return None
         try:
-            return replace(_reply_in(key, text), cached=True)
+            return replace(_ROW.validate_json(unsealed(text.encode(), key)), cached=True)
         except (ValueError, RecursionError):
             log.warning("a row of the cache in %s is damaged or not one of fairagent's; it is ignored", self.folder)
             return None
@@ -132,16 +169,17 @@ class ReplyCache:
 
         Of all who fetch the same, one asks; the others wait for it up to `seconds`.
         """
-        if (value := self._read(key, read)) is not None:
+
+        def cached() -> T | None:
+            return read(reply) if (reply := self.get(key)) else None
+
+        if (value := cached()) is not None:
             return value
         with self.alone(key, seconds):
-            if (value := self._read(key, read)) is None:
+            if (value := cached()) is None:
                 value, reply = ask()
                 self.put(key, reply)
         return value
-
-    def _read(self, key: str, read: Callable[[ModelReply], T | None]) -> T | None:
-        return read(cached) if (cached := self.get(key)) else None
 
     @contextmanager
     def alone(self, key: str, seconds: float) -> Iterator[None]:
@@ -153,32 +191,27 @@ class ReplyCache:
 
     def clear(self) -> int:
         """Delete every reply; how many there were."""
-        count = sum(1 for _ in self.newest())
+        count = self.stats().replies
         self._try(lambda rows: rows.clear() and rows.set(FORMAT_KEY, FORMAT))
         return count
 
     def stats(self) -> CacheStats:
-        """What the cache holds."""
+        """What the cache holds; what cannot be read is left out."""
         models: Counter[str] = Counter()
         calls = tokens = 0
-        cost = 0.0
-        for _, reply in self.newest():
-            models[reply.model] += 1
-            calls += reply.calls
-            tokens += reply.input_tokens + reply.output_tokens
-            cost += reply.cost or 0.0
-        size = sum(path.stat().st_size for path in self.folder.glob("cache.db*"))
-        return CacheStats(str(self.folder), models.total(), size, calls, tokens, cost, dict(models))
+        dollars = 0.0
+        for key in self._try(list) or ():
+            if key and key != FORMAT_KEY and (reply := self.get(key)):
+                models[reply.model] += 1
+                calls += reply.calls
+                tokens += reply.input_tokens + reply.output_tokens
+                dollars += reply.cost or 0.0
+        size = sum(path.stat().st_size for path in self.folder.glob(f"{DATABASE}*"))
+        return CacheStats(str(self.folder), models.total(), size, calls, tokens, dollars, dict(models))
 
     def close(self) -> None:
         """Close the database."""
         self._rows.close()
-
-    def newest(self) -> Iterator[tuple[str, ModelReply]]:
-        """Every key with its reply, the one that was stored last first; what cannot be read is left out."""
-        for key in self._try(lambda rows: list(reversed(rows))) or ():
-            if key and key != FORMAT_KEY and (reply := self.get(key)):
-                yield key, reply
 
     def _try(self, work: Callable[[Any], T]) -> T | None:
         """What `work` makes of the database, or of a new one if it is damaged; None where that cannot be."""
@@ -191,18 +224,9 @@ class ReplyCache:
                     if not self._warned:
                         self._warned = True
                         reason = _reason(error)
-                        log.warning("the cache in %s cannot be used (%s); replies are not kept", self.folder, reason)
+                        log.warning("the cache in %s cannot be used (%s); replies are not stored", self.folder, reason)
                     break
         return None
-
-    def _open(self) -> Any:
-        try:
-            return self._connect()
-        except (sqlite3.Error, *ODD) as error:
-            if not _damaged(error):
-                raise
-            self._move_aside(error)
-            return self._connect()
 
     def _connect(self) -> Any:
         rows = diskcache.Cache(
@@ -246,24 +270,6 @@ class ReplyCache:
         log.warning("the cache in %s is damaged (%s); it was moved to %s, a new one begun", self.folder, error, aside)
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStats:
-    """How many replies there are, of which models, how many bytes they take, and what they took when they were paid."""
-
-    folder: str
-    replies: int
-    bytes: int
-    calls: int
-    tokens: int
-    dollars: float
-    models: dict[str, int]
-
-
-def _reply_in(key: str, row: str) -> ModelReply:
-    """The reply in a row; ValueError where it is not what was stored under `key`."""
-    return _ROW.validate_json(unsealed(row.encode(), key))
-
-
 def _damaged(error: Exception) -> bool:
     """Whether the file is at fault, and not the disk, the rights or another process."""
     if not isinstance(error, sqlite3.Error):
@@ -276,36 +282,3 @@ def _damaged(error: Exception) -> bool:
 def _reason(error: Exception) -> str:
     """What went wrong, in words; diskcache has none where it cannot begin to write."""
     return str(error) or "it cannot be written: read-only, or locked by another process"
-
-
-class TextDisk(diskcache.Disk):  # type: ignore[misc]
-    """A diskcache disk that stores texts only.
-
-    diskcache's own disks unpickle what a row says is a pickle, so that whoever can write to the database can run code.
-    Here such a row is no value at all, and a row's file name is never opened nor removed.
-    """
-
-    def put(self, key: Any) -> tuple[str, bool]:
-        """The key as it is stored."""
-        return _text(key), True
-
-    def get(self, key: Any, raw: Any) -> str:
-        """A stored key; "" where it is none of ours."""
-        return key if raw and isinstance(key, str) else ""
-
-    def store(self, value: Any, read: Any, key: Any = None) -> tuple[int, int, None, str]:
-        """The value as it is stored: size (as diskcache counts: 0 in the database), mode, no file name, the text."""
-        return 0, diskcache.core.MODE_RAW, None, _text(value)
-
-    def fetch(self, mode: Any, filename: Any, value: Any, read: Any) -> str:
-        """A stored value; "" where it is none of ours."""
-        return value if mode == diskcache.core.MODE_RAW and filename is None and isinstance(value, str) else ""
-
-    def remove(self, file_path: Any) -> None:
-        """Nothing: no row of ours names a file."""
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, not {type(value).__name__}")
-    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +16,10 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
 from fairagent.llm.cache import ReplyCache, key_of
-from fairagent.llm.endpoint import Endpoint
-from fairagent.llm.faults import Body, TokenCount, read_body
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.server import Call, ServerModel
-from fairagent.llm.transport import within
+from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
 from fairagent.settings import ModelSettings, Price
-from fairagent.storage.cancellation import sleep as pause
-from fairagent.storage.spans import call_span, tell_usage
+from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
 
@@ -58,49 +54,17 @@ class _EmbeddingAnswer(Body):
 _EMBEDDINGS = TypeAdapter(list[_Embedding])
 
 
-def read_embeddings(
-    body: str, content_type: str, texts: Sequence[str], endpoint: Endpoint, model: str
-) -> tuple[Vectors, Usage]:
-    """The vectors (n, d) in `body`, which `model` sent as the answer to `texts`, in their order; and the usage.
-
-    Raises FatalModelError (not an embeddings API, an error in the body), TransientModelError (broken off on the way, an
-    overload in the body), ModelError (too many values), and ReplyInvalid with `usage`: no vectors, one of another
-    length than the others, too few or too many, numbered wrongly, or with numbers that are not finite.
-    """
-    answer = read_body(_EmbeddingAnswer, body, content_type, endpoint, "an embeddings", model)
-    if not answer.data:
-        raise FatalModelError(f"{endpoint.host} answered without vectors (no data); is it an embeddings API?")
-    try:
-        usage = Usage(1, _EmbeddingTokens.model_validate(answer.usage).prompt_tokens)
-    except ValidationError:
-        usage = Usage(1, estimate_tokens(*texts), estimated=True)
-    vectors = _vectors(answer.data, len(texts))
-    if isinstance(vectors, str):
-        error = ReplyInvalid(f"{endpoint.host} answered {model!r} with {vectors}", raw=endpoint.hide(body))
-        error.usage = usage
-        raise error
-    return vectors, usage
-
-
 def _vectors(entries: object, count: int) -> Vectors | str:
     """The vectors in the order of their texts, or what is wrong with them."""
     try:
         items = sorted(_EMBEDDINGS.validate_python(entries), key=lambda item: item.index)
-    except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        return f"vectors of another form; a list of numbers with its index was expected (data.{where})"
-    if len(items) != count:
-        return f"{len(items):,} vectors; {count:,} were expected, one a text"
+        with np.errstate(over="ignore"):
+            vectors = np.array([item.embedding for item in items], dtype=np.float32)
+    except ValueError:
+        return "vectors of another form, or of several lengths; lists of as many numbers, each with its index, expected"
     if [item.index for item in items] != list(range(count)):
-        return f"vectors that are not numbered from 0 to {count - 1}, as was expected"
-    lengths = sorted({len(item.embedding) for item in items})
-    if len(lengths) > 1:
-        return f"vectors of {lengths[0]:,} and of {lengths[-1]:,} numbers; one length was expected"
-    with np.errstate(over="ignore"):
-        vectors = np.array([item.embedding for item in items], dtype=np.float32)
-    if not np.isfinite(vectors).all():
-        return "numbers that are not finite; vectors of finite ones were expected"
-    return vectors
+        return f"{len(items):,} vectors; {count:,} were expected, one a text, numbered from 0"
+    return vectors if np.isfinite(vectors).all() else "numbers that are not finite"
 
 
 class EmbeddingModel(ServerModel):
@@ -114,9 +78,9 @@ class EmbeddingModel(ServerModel):
         price: Price | None = None,
         cache: ReplyCache | None = None,
         tally: Ledger | None = None,
-        sleep: Callable[[float], None] = pause,
+        **more: Any,
     ) -> None:
-        super().__init__(settings, environ, budget, price, sleep)
+        super().__init__(settings, environ, budget, price, **more)
         self._cache = cache
         self._ledger = tally or Ledger()
         self._lock = threading.Lock()
@@ -134,26 +98,19 @@ class EmbeddingModel(ServerModel):
         `usage`; ReplyInvalid for vectors of another number or length than expected, or of numbers that are not finite.
         What came before that is in the cache.
         """
-        cut = [self._cut(text) for text in texts]
+        context = self.settings.context
+        most = CUT_AT if context is None else max(1, min(CUT_AT, context * SHORTEST_TOKEN))
+        cut = [text[:most].encode("utf-8", "replace")[:most].decode("utf-8", "ignore") for text in texts]
         identity = {"format": FORMAT, "kind": "embedding", "server": self.endpoint.base_url, "model": self.name}
         keys = [key_of({**identity, "text": text}) for text in cut]
         vectors = {key: self._cached(key) for key in keys}
         missing = [(key, text) for key, text in dict(zip(keys, cut, strict=True)).items() if vectors[key] is None]
         batches = [dict(missing[start : start + BATCH]) for start in range(0, len(missing), BATCH)]
         with progress("asking for embeddings"):
-            if len(batches) > 1:
-                parts = in_threads(self._fetch, batches, REQUESTS, "embeddings")
-            else:
-                parts = [self._fetch(batch) for batch in batches]
-        for part in parts:
-            vectors.update(part)
+            for part in in_threads(self._fetch, batches, REQUESTS, "embeddings"):
+                vectors.update(part)
         rows = [vector for key in keys if (vector := vectors[key]) is not None]
         return np.stack(rows) if rows else np.zeros((0, self._dimension), dtype=np.float32)
-
-    def _cut(self, text: str) -> str:
-        context = self.settings.context
-        most = CUT_AT if context is None else max(1, min(CUT_AT, context * SHORTEST_TOKEN))
-        return text[:most].encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
     def _cached(self, key: str) -> Vectors | None:
         """The vector that the cache has under `key`, if it is one of this model as it is now; it counts as saved."""
@@ -172,55 +129,79 @@ class EmbeddingModel(ServerModel):
     def _fetch(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
         """The vectors of a batch of texts by their keys, requested from the server, and cached."""
         if self._cache is None:
-            return self._request(batch)
+            return self._ask(batch)
         together = hashlib.sha256("".join(batch).encode()).hexdigest()
         with self._cache.alone(together, self.settings.deadline):
             # Another thread or process may have cached some meanwhile.
             cached = {key: vector for key in batch if (vector := self._cached(key)) is not None}
             missing = {key: text for key, text in batch.items() if key not in cached}
-            return cached | (self._request(missing) if missing else {})
+            return cached | (self._ask(missing) if missing else {})
 
-    def _request(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
+    def _ask(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
         call, texts = Call(*self._times()), list(batch.values())
+        # Without a format the client requests base64, which not every server knows.
+        payload = {"model": self.name, "input": texts, "encoding_format": "float"}
+        create = self._client.embeddings.with_raw_response.create
+
+        def attempt() -> tuple[Vectors, Usage]:
+            try:
+                return self._request(
+                    create, payload, call, (estimate_tokens(*texts), 0), lambda response: self._read(response, texts)
+                )
+            except ModelError as error:
+                call.spent += error.usage
+                error.usage = Usage()
+                raise
+
         try:
             with call_span("embeddings", self.name) as span:
-                vectors, last = self._repeat(lambda: self._post(texts, call), "embeddings", call)
-                tell_usage(span, self._total(call, last))
+                vectors, last = self._repeat(attempt, "embeddings", call)
+                usage = self._total(call, last)
+                tell_usage(span, usage)
         except (ModelError, BudgetExceeded) as error:
             error.usage = replace(self._total(call, error.usage), unusable=call.sent)
             self._count(error.usage)
             raise
-        usage = self._total(call, last)
         self._count(usage)
         if self._cache:
+            # Each text's part of the tokens, by their lengths; together they are all of them.
+            ends = np.cumsum([len(text) for text in texts], dtype=np.float64)
+            shares = np.diff(np.rint(usage.input_tokens * ends / max(1.0, ends[-1])).astype(int), prepend=0).tolist()
             calls = [call.sent, *[0] * len(texts)]
-            shares = shared(usage.input_tokens, texts)
             for key, vector, tokens, sent in zip(batch, vectors, shares, calls, strict=False):
                 text = base64.b64encode(vector.astype(STORED).tobytes()).decode()
                 cost = self.cost(tokens)
-                reply = ModelReply(text, tokens, 0, self.name, estimated=usage.estimated, calls=sent, cost=cost)
-                self._cache.put(key, reply)
+                self._cache.put(
+                    key, ModelReply(text, tokens, 0, self.name, estimated=usage.estimated, calls=sent, cost=cost)
+                )
         return dict(zip(batch, vectors, strict=True))
 
-    def _post(self, texts: list[str], call: Call) -> tuple[Vectors, Usage]:
-        """One request, if the budget has room for it."""
-        with self._reserved(estimate_tokens(*texts), 0, call) as reservation:
-            create = self._client.embeddings.with_raw_response.create
-            try:
-                with within(min(call.end - self._clock(), self.settings.timeout)):
-                    # Without a format the client requests base64, which not every server knows.
-                    payload = {"model": self.name, "input": texts, "encoding_format": "float"}
-                    response = self._send(create, payload)
-                    content_type = response.headers.get("content-type", "")
-                    vectors, usage = read_embeddings(response.text, content_type, texts, self.endpoint, self.name)
-                    self._expect_dimension(vectors.shape[1], usage)
-            except ModelError as error:
-                self._settle(reservation, error.usage.input_tokens)
-                call.spent += error.usage
-                error.usage = Usage()
-                raise
-            self._settle(reservation, usage.input_tokens)
-            return vectors, usage
+    def _read(self, response: Any, texts: Sequence[str]) -> tuple[tuple[Vectors, Usage], Usage]:
+        """The vectors (n, d) in the `response` to `texts`, in their order, with the usage.
+
+        Raises ReplyInvalid with `usage`: no vectors, one of another length than the others or than before, too few or
+        too many, numbered wrongly, or with numbers that are not finite.
+        """
+        answer = read_body(_EmbeddingAnswer, response, self.endpoint, "an embeddings", self.name)
+        if not answer.data:
+            raise FatalModelError(f"{self.endpoint.host} answered without vectors (no data); is it an embeddings API?")
+        try:
+            usage = Usage(1, _EmbeddingTokens.model_validate(answer.usage).prompt_tokens)
+        except ValidationError:
+            usage = Usage(1, estimate_tokens(*texts), estimated=True)
+        vectors = _vectors(answer.data, len(texts))
+        if not isinstance(vectors, str) and not self._has_dimension(vectors.shape[1]):
+            vectors = (
+                f"vectors of {vectors.shape[1]} numbers; {self._dimension} were expected, as before. Has the model "
+                "been replaced there? Then build what it made again, and clear the cache (`fairagent cache clear`)"
+            )
+        if isinstance(vectors, str):
+            error = ReplyInvalid(
+                f"{self.endpoint.host} answered {self.name!r} with {vectors}", raw=self.endpoint.hide(response.text)
+            )
+            error.usage = usage
+            raise error
+        return (vectors, usage), usage
 
     def _has_dimension(self, length: int) -> bool:
         """Whether vectors have this length; the first one decides which they have."""
@@ -228,27 +209,6 @@ class EmbeddingModel(ServerModel):
             self._dimension = self._dimension or length
             return self._dimension == length
 
-    def _expect_dimension(self, length: int, usage: Usage) -> None:
-        if not self._has_dimension(length):
-            error = ReplyInvalid(
-                f"{self.endpoint.host} answered with vectors of {length} numbers for {self.name!r}; "
-                f"{self._dimension} were expected, as before. Has the model been replaced there? Then build what it "
-                "made again, and clear the cache (`fairagent cache clear`)"
-            )
-            error.usage = usage
-            raise error
-
     def _count(self, usage: Usage) -> None:
         self._ledger.add(usage)
         spent(usage)
-
-
-def shared(tokens: int, texts: Sequence[str]) -> list[int]:
-    """Each text's part of the `tokens` of all, by their lengths; together they are all of them.
-
-    >>> shared(10, ["a" * 30, "b" * 10, ""])
-    [8, 2, 0]
-    """
-    ends = np.cumsum([len(text) for text in texts], dtype=np.float64)
-    parts = np.rint(tokens * ends / max(1.0, ends[-1])).astype(int)
-    return [int(part) for part in np.diff(parts, prepend=0)]

@@ -1,6 +1,7 @@
-"""`Exchange`: what a model was sent and what it replied, for listeners; transcripts: exchanges as JSON lines in a file.
+"""`ask`, which returns a validated reply; and `Exchange`: what a model was sent and replied, for transcripts.
 
-A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`).
+A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`). A
+transcript has exchanges as JSON lines.
 """
 
 from __future__ import annotations
@@ -13,18 +14,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
-from fairagent.errors import ReplyTruncated, UsageError
-from fairagent.llm.request import Message, ModelReply, ModelRequest
-from fairagent.storage.digests import unsealed
-from fairagent.storage.files import explained
-from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyTruncated, UsageError
+from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, Reply, read_reply
+from fairagent.storage.files import LineFile, explained, open_to_read, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_to_read
 from fairagent.types import Usage
 
 
@@ -112,7 +111,7 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
     try:
         reply = attempt(ask)
     except BaseException as raised:
-        error, usage = _message(raised), getattr(raised, "usage", Usage())
+        error, usage = str(raised) or type(raised).__name__, getattr(raised, "usage", Usage())
         reply = ModelReply(attempts[-1].text, 0, 0, model, attempts[-1].finish)
         reply = reply.with_usage(replace(usage, seconds=time.perf_counter() - started))
         raise
@@ -139,26 +138,21 @@ def attempt(ask: Callable[[], ModelReply], streamed: Callable[[], str] = str) ->
     if attempts is None:
         return ask()
     before, started = len(attempts), time.perf_counter()
-    error = text = finish = ""
-    read = written = 0
+    done = Attempt("")
     try:
         reply = ask()
-        text, finish, read, written = reply.text, reply.finish, reply.input_tokens, reply.output_tokens
+        done = Attempt("", reply.text, reply.finish, reply.input_tokens, reply.output_tokens)
         return reply
     except BaseException as raised:
         usage = getattr(raised, "usage", Usage())
-        error, read, written = _message(raised), usage.input_tokens, usage.output_tokens
         raw = raised.text if isinstance(raised, ReplyTruncated) else getattr(raised, "raw", "")
-        text = raw or streamed()
+        # Ctrl-C has no words.
+        error = str(raised) or type(raised).__name__
+        done = Attempt(error, raw or streamed(), "", usage.input_tokens, usage.output_tokens)
         raise
     finally:
         if len(attempts) == before:
-            attempts.append(Attempt(error, text, finish, read, written, time.perf_counter() - started))
-
-
-def _message(error: BaseException) -> str:
-    """Ctrl-C has no words."""
-    return str(error) or type(error).__name__
+            attempts.append(replace(done, seconds=time.perf_counter() - started))
 
 
 def mark_unusable(error: str, correction: str = "") -> None:
@@ -167,10 +161,8 @@ def mark_unusable(error: str, correction: str = "") -> None:
         attempts[-1] = replace(attempts[-1], error=attempts[-1].error or error, correction=correction)
 
 
-FORMAT = 1
-"""Of the lines."""
-BEGINNING = f'{{"exchange":{FORMAT},'.encode()
-"""Every line's: what begins otherwise is no transcript, and nothing is added to it."""
+BEGINNING = b'{"exchange":1,'
+"""Every line's: what begins otherwise is no transcript of this format, and nothing is added to it."""
 
 _EXCHANGE = TypeAdapter(Exchange)
 
@@ -204,7 +196,7 @@ class Transcript(LineFile):
 
     def add(self, exchange: Exchange) -> None:
         """Write an exchange as one line; BackendUnavailable where that cannot be."""
-        line = json.dumps({"exchange": FORMAT, **asdict(exchange)}, separators=(",", ":"))
+        line = json.dumps({"exchange": 1, **asdict(exchange)}, separators=(",", ":"))
         with self._lock:
             self.write(line)
 
@@ -221,13 +213,90 @@ def transcript(path: Path | str | None) -> Iterator[None]:
 
 def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
     """Every whole line as an exchange, in their order, None for a damaged one; none where there is no file."""
-    return map(exchange_in, whole_lines(Path(path), within=Path(path).parent))
+    for line in whole_lines(Path(path), within=Path(path).parent):
+        try:
+            entry = parse_json(unsealed(line).decode())
+            yield _EXCHANGE.validate_python(entry) if entry.pop("exchange") == 1 else None
+        except (ValueError, AttributeError, KeyError):
+            yield None
 
 
-def exchange_in(line: bytes) -> Exchange | None:
-    """The exchange in a line; None where that is damaged, or another version's."""
+CORRECTIONS = 2
+"""How often a model may correct an invalid reply. A correction is a new request, not a retry."""
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Reply)
+
+OnError = Literal["keep", "drop", "fallback", "fail"]
+"""What a stage may do; each allows those that make sense for it.
+
+keep: what was there before stays as it is, or what has come of the reply. drop: what has no verdict is left out.
+fallback: what works without a model takes its place. fail: the error is raised, and ends the query, topic or item.
+Whichever it is, it is in the trace.
+"""
+
+
+def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
+    """The model's answer as a `reply`, and its usage.
+
+    The answer is always validated here, whatever the server promises. An invalid one may be corrected twice: the
+    same request with the last error named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
+    text where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
+    """
+    value, answer = valid_reply(model, replace(request, reply=reply))
+    return value, answer.usage
+
+
+def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
+    """The reply that `request` describes, and the answer that holds it, with the usage of all calls; see `ask`."""
+    total, current, corrections = Usage(), request, CORRECTIONS
+    while True:
+        try:
+            answer = attempt(partial(model.complete, current))
+            total = total + answer.usage
+            value = read_reply(request, answer.text)
+            return value, answer if current is request else answer.with_usage(total.whole)
+        except (ModelError, BudgetExceeded) as error:
+            total = error.usage = total + error.usage
+            if not isinstance(error, ReplyInvalid) or error.final or not corrections:
+                error.usage = replace(total, unusable=total.calls)
+                if isinstance(error, ReplyInvalid):
+                    error.final = True
+                    mark_unusable(str(error))
+                raise
+            corrections -= 1
+            note = f"Your previous reply could not be used: {error}.\nReply again, with the JSON object alone."
+            mark_unusable(str(error), note)
+            current = with_note(request, note)
+
+
+def with_note(request: ModelRequest, note: str) -> ModelRequest:
+    """The request with a note at its end."""
+    # In the last message: two user messages in a row would upset some chat templates.
+    *before, (role, text) = request.messages
+    return replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
+
+
+def unless_failing(
+    ask: Callable[[], T],
+    on_error: OnError,
+    otherwise: Callable[[ModelError | BudgetExceeded], T],
+    unpaid: bool = False,
+) -> T:
+    """What `ask` returns, or where its model gave no usable reply what `otherwise` makes of the error.
+
+    FatalModelError (key, quota, unknown model) is always raised, and all else with "fail"; BudgetExceeded too, unless
+    the stage works `unpaid`, without a model.
+
+    >>> def ask() -> str:
+    ...     raise ModelError("not now")
+    >>> unless_failing(ask, "keep", lambda error: f"as it was ({error})")
+    'as it was (not now)'
+    """
     try:
-        entry = parse_json(unsealed(line).decode())
-        return _EXCHANGE.validate_python(entry) if entry.pop("exchange") == FORMAT else None
-    except (ValueError, AttributeError, KeyError):
-        return None
+        return ask()
+    except (ModelError, BudgetExceeded) as error:
+        fatal = isinstance(error, FatalModelError) or (isinstance(error, BudgetExceeded) and not unpaid)
+        if fatal or on_error == "fail":
+            raise
+        return otherwise(error)

@@ -11,18 +11,14 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from fairagent.errors import DataError, FatalModelError, ModelError
+from fairagent.errors import BackendUnavailable, DataError, FatalModelError, ModelError
 from fairagent.llm.budget import Budget, in_threads
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.completion import LogProbability
-from fairagent.llm.faults import Body, TokenCount, read_body
-from fairagent.llm.models import add_on
+from fairagent.llm.openai import LogProbability
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.server import Call, ServerModel
-from fairagent.llm.transport import within
-from fairagent.settings import ModelSettings
-from fairagent.storage.cancellation import sleep as pause
-from fairagent.types import FloatArray
+from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
+from fairagent.settings import ModelSettings, plugins
+from fairagent.types import FloatArray, Usage
 
 GROUP = "fairagent.likelihoods"
 """Entry points of add-ons: the kind of likelihood -> its class."""
@@ -76,7 +72,13 @@ def open_local(kind: Literal["causal", "masked", "self-debiased"], *arguments: A
     `dtype` and `batch`, the causal one `chat` too. A self-debiased one is a `Likelihood` by a causal one and a rule.
     Raises BackendUnavailable where the add-on, its package or the model is missing.
     """
-    return add_on("likelihood", kind, GROUP)(*arguments, **options)
+    try:
+        loaded: Any = plugins.load("likelihood", kind, {}, GROUP, object, "object")
+    except ValueError as error:
+        raise BackendUnavailable(str(error)) from error
+    if loaded is None:
+        raise BackendUnavailable(f"no add-on has a likelihood {kind!r}; install fairagent again")
+    return loaded(*arguments, **options)
 
 
 def perplexity(log_probabilities: FloatArray) -> float:
@@ -194,9 +196,9 @@ class EndpointModel(ServerModel):
         chat: bool = False,
         workers: int = 8,
         environ: Mapping[str, str] | None = None,
-        sleep: Callable[[float], None] = pause,
+        **more: Any,
     ) -> None:
-        super().__init__(settings, environ, budget, sleep=sleep)
+        super().__init__(settings, environ, budget, **more)
         self._cache = cache
         self._chat = chat
         self._workers = workers
@@ -243,19 +245,16 @@ class EndpointModel(ServerModel):
             create = self._client.completions.with_raw_response.create
             payload |= {"prompt": context + text, "echo": True, "logprobs": 1}
         estimated = estimate_tokens(*pair)
-        with self._reserved(estimated, 0, call) as reservation:
-            with within(min(self.settings.timeout, call.end - self._clock())):
-                response = self._send(create, payload)
-            content_type = response.headers.get("content-type", "")
-            completion = read_body(
-                _ScoredCompletion, response.text, content_type, self.endpoint, "a completion", self.name
-            )
+
+        def read(response: Any) -> tuple[tuple[TokenScores | None, int], Usage]:
+            completion = read_body(_ScoredCompletion, response, self.endpoint, "a completion", self.name)
             try:
                 tokens = _ScoredTokens.model_validate(completion.usage).total_tokens
             except ValidationError:
                 tokens = estimated
-            self._settle(reservation, tokens)
-        token_scores = completion.token_scores()
+            return (completion.token_scores(), tokens), Usage(1, tokens)
+
+        token_scores, tokens = self._request(create, payload, call, (estimated, 0), read)
         if token_scores is None:
             raise FatalModelError(
                 f"{self.endpoint.host} tells no log-probabilities of a prompt of {self.name!r}; serve the model with "

@@ -1,24 +1,105 @@
-"""The models of a run, which share connections, one budget and one cache."""
+"""The models of a run, which share connections, one budget and one cache; every call goes through a `CachingModel`."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairagent.errors import BackendUnavailable, SettingsError
-from fairagent.llm.budget import Budget, Ledger
-from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings, plugins
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError
+from fairagent.llm.budget import Budget, Ledger, charged
+from fairagent.llm.exchange import valid_reply
+from fairagent.llm.request import ModelReply, ModelRequest, read_reply, stream
+from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
+from fairagent.storage.telemetry import call_span, tell_usage
+from fairagent.storage.threads import progress
 from fairagent.types import Usage
 
 if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
-    from fairagent.llm.calls import CachingModel
     from fairagent.llm.embeddings import EmbeddingModel
-    from fairagent.llm.server import ServerModel, ServerState
+    from fairagent.llm.server import ServerModel
 
 S = TypeVar("S", bound="ServerModel")
+
+PATIENCE = 300.0
+"""Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
+FORMAT = 1
+"""Of the keys: entries under another format never match."""
+
+
+class CachingModel:
+    """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.
+
+    Beside those of a `Model`, `model` has the methods `identity`, `hide`, `cost` and `close` of an `OpenAIModel`.
+
+    Only complete replies of the requested form are cached: no error, refusal, truncated or invalid one. Of several
+    threads that ask the same at once, one asks the model; of several processes with the same cache as well, but that
+    the others wait for it no longer than `patience` (seconds). `name` is the model's in transcripts.
+    """
+
+    def __init__(
+        self, model: Any, cache: ReplyCache | None, tally: Ledger, patience: float = PATIENCE, name: str = ""
+    ) -> None:
+        self.model = model
+        self._name = name
+        self._patience = patience
+        self._cache = cache
+        self._ledger = tally
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """The model's answer; see `Model.complete`."""
+        # Corrected on this side of the cache: what took corrections is cached under the first request.
+        if request.reply is None:
+            return self._counted(request, lambda: self.model.complete(request))
+        return self._counted(request, lambda: valid_reply(self.model, request)[1])
+
+    def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        """The model's answer in free text, streamed, one from the cache at once; see `StreamingModel`."""
+        reply = self._counted(request, lambda: stream(self.model, request, on_text))
+        if reply.cached:
+            on_text(reply.text)
+        return reply
+
+    def key(self, request: ModelRequest) -> str:
+        """SHA-256 (hex) of everything that the reply depends on."""
+        from fairagent.llm.cache import key_of
+
+        return key_of({"format": FORMAT, **self.model.identity(request)})
+
+    def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
+        cache, started = self._cache, time.perf_counter()
+
+        def usable(cached: ModelReply) -> ModelReply | None:
+            """A cached reply at today's price, if it still is one: rows can be changed, and `accept` may have been."""
+            if request.reply is not None:
+                try:
+                    read_reply(request, cached.text)
+                except ReplyInvalid:
+                    return None
+            elif not cached.text.strip():
+                return None
+            cost = self.model.cost(cached.input_tokens, cached.output_tokens)
+            return replace(cached, cost=cost, seconds=time.perf_counter() - started)
+
+        def answer() -> ModelReply:
+            if cache is None:
+                return ask()
+            return cache.fetch(self.key(request), self._patience, usable, lambda: (reply := ask(), reply))
+
+        shown = tuple((role, self.model.hide(text)) for role, text in request.messages)
+        try:
+            with progress("asking the model"), call_span("chat", self._name) as span:
+                reply = charged(replace(request, messages=shown), answer, self._name)
+                tell_usage(span, reply.usage.whole, reply.cached)
+        except (ModelError, BudgetExceeded) as error:
+            self._ledger.add(error.usage)
+            raise
+        self._ledger.add(reply.usage)
+        return reply
 
 
 class Models:
@@ -43,7 +124,7 @@ class Models:
         self._cache: ReplyCache | None = None
         self._opened: dict[ModelSettings, CachingModel] = {}
         self._embedding: dict[ModelSettings, EmbeddingModel] = {}
-        self._servers: dict[tuple[str, str, str], ServerState] = {}
+        self._firsts: dict[tuple[str, str, str], Any] = {}
         self._ledger = Ledger()
 
     @classmethod
@@ -57,7 +138,6 @@ class Models:
         Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
         a key, or where the cache's folder cannot be used.
         """
-        from fairagent.llm.calls import CachingModel
         from fairagent.llm.openai import OpenAIModel
 
         with self._lock:
@@ -83,10 +163,9 @@ class Models:
             return self._embedding[settings]
 
     def _sharing(self, model: S) -> S:
-        """The model, with the state of its server that others of its sort and name there have."""
+        """The model, with what others of its sort and name know of its server."""
         # Health and refusals of one API say nothing about another at the same address.
-        key = (type(model).__name__, model.endpoint.base_url, model.name)
-        model.server = self._servers.setdefault(key, model.server)
+        model.share(self._firsts.setdefault((type(model).__name__, model.endpoint.base_url, model.name), model))
         return model
 
     @property
@@ -103,7 +182,7 @@ class Models:
                 model.close()
             if self._cache:
                 self._cache.close()
-            self._opened, self._embedding, self._provider, self._cache = {}, {}, None, None
+            self._opened, self._embedding, self._cache = {}, {}, None
 
     def _price_of(self, name: str) -> Price | None:
         price = self._prices.get(name)
@@ -120,14 +199,3 @@ class Models:
 
             self._cache = ReplyCache(self._folder)
         return self._cache
-
-
-def add_on(what: str, name: str, group: str, base: type = object) -> Any:
-    """The class of this name that an add-on brings; BackendUnavailable where there is none, or it cannot be loaded."""
-    try:
-        loaded = plugins.load(what, name, {}, group, base, base.__name__)
-    except ValueError as error:
-        raise BackendUnavailable(str(error)) from error
-    if loaded is None:
-        raise BackendUnavailable(f"no add-on has a {what} {name!r}; install fairagent again")
-    return loaded

@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, TransientModelError
-from fairagent.llm.capabilities import OVERRUN, form_identity
-from fairagent.llm.completion import STREAM, read_completion, read_stream
+from pydantic import BaseModel, Field, ValidationError
+
+from fairagent.errors import (
+    BudgetExceeded,
+    FatalModelError,
+    ModelError,
+    ReplyError,
+    ReplyInvalid,
+    ReplyRefused,
+    ReplyTruncated,
+    TransientModelError,
+)
 from fairagent.llm.exchange import attempt
-from fairagent.llm.request import ModelReply, ModelRequest, check_room, estimate_tokens
-from fairagent.llm.server import Call, Refused, ServerModel
-from fairagent.llm.transport import lines, within
+from fairagent.llm.request import (
+    ModelReply,
+    ModelRequest,
+    check_room,
+    estimate_tokens,
+    schema_of,
+    with_bounds,
+    without_bounds,
+)
+from fairagent.llm.server import (
+    Body,
+    Call,
+    Endpoint,
+    Refused,
+    ServerModel,
+    TokenCount,
+    body_error,
+    broken_off,
+    read_body,
+)
+from fairagent.llm.transport import lines
 from fairagent.types import Usage
-from fairagent.types.clean import logger
+from fairagent.types.clean import THOUGHTS, logger
 
 log = logger(__name__)
 
@@ -25,6 +55,251 @@ TOP = 20
 LONGER = 2
 """By this factor a reply that was cut off may be longer at its second and last try."""
 CUT_OFF = f"cut off, asked again for up to {LONGER} times the tokens"
+STREAM = "text/event-stream"
+"""The content type of a stream; a server that cannot stream sends a whole completion instead."""
+
+FORMS = ("bounded json_schema", "json_schema", "json_object", "text")
+"""The forms of a request for a JSON reply, the strictest first; with the last one the prompt alone asks for it.
+
+The first limits how long texts and lists may be, so that a reply cannot run away; OpenAI's strict mode takes no such
+bounds, and some servers know a few keywords of JSON Schema only.
+"""
+_OPTIONAL = {
+    "temperature": {"temperature"},
+    "seed": {"seed"},
+    "stream_options": {"stream_options"},
+    "stream": {"stream", "stream_options"},
+    "logprobs": {"logprobs", "top_logprobs"},
+}
+"""Parameters that can be done without, with those that are refused as well then."""
+RENAMED = "max_completion_tokens in place of max_tokens"
+# A parameter is given up where the server does not know it. A value out of range is the user's to mend, and must not be
+# dropped in silence; a form of replies has no values to mend.
+_UNKNOWN = (
+    r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted|not allowed|"
+    r"extra (?:inputs|fields|parameters)"
+)
+_PARAMETER = re.compile(_UNKNOWN, re.IGNORECASE)
+_REFUSED = re.compile(
+    _UNKNOWN + r"|invalid|must be|should be|(?:un|not )available|not implemented|cannot", re.IGNORECASE
+)
+_FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?output|grammar|guided", re.IGNORECASE)
+
+
+class Capabilities:
+    """What one server supports: everything at first; what it refuses is not sent again.
+
+    Threads share it: of several requests that are refused for the same reason, one teaches it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._form = 0
+        self._dropped: set[str] = set()
+        self._renamed = False
+
+    def shape(self, payload: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
+        """`payload` as this server takes it, with the request's reply in the strictest form that it knows."""
+        shaped = {name: value for name, value in payload.items() if name not in self._dropped}
+        if self._renamed:
+            shaped["max_completion_tokens"] = shaped.pop("max_tokens")
+        form = FORMS[self._form]
+        if request.reply is not None and form != "text":
+            shaped["response_format"] = {"type": form.removeprefix("bounded ")}
+            if form != "json_object":
+                shaped["response_format"]["json_schema"] = json_schema(request, bounds=form == FORMS[0])
+        return shaped
+
+    def learn(self, payload: Mapping[str, Any], refusal: str) -> str | None:
+        """What is given up because the server refused `payload` with these words; None where they name nothing."""
+        with self._lock:
+            if "response_format" in payload and _FORM.search(refusal) and _REFUSED.search(refusal):
+                form = str(payload["response_format"]["type"])
+                if form == "json_schema":
+                    schema = payload["response_format"]["json_schema"]["schema"]
+                    form = FORMS[0] if without_bounds(schema) != schema else form
+                # Another thread may have learned it in the meantime.
+                self._form = max(self._form, FORMS.index(form) + 1)
+                return f"no response_format {form}"
+            if not _PARAMETER.search(refusal):
+                return None
+            if "max_tokens" in payload and "max_tokens" in refusal:
+                self._renamed = True
+                return RENAMED
+            for name, together in _OPTIONAL.items():
+                if name in payload and name in refusal:
+                    self._dropped |= together
+                    return f"no {name}"
+            return None
+
+    def lacks(self, request: ModelRequest) -> tuple[str, ...]:
+        """What of `request` was given up so far, in words."""
+        # A server without schemas has none with bounds either.
+        refused = FORMS[min(self._form - 1, 1) : self._form] if self._form and request.reply is not None else ()
+        optional = {"temperature": True, "seed": request.seed is not None, "logprobs": bool(request.choices)}
+        return (
+            *(f"no response_format {form}" for form in refused),
+            *([RENAMED] if self._renamed else ()),
+            *(f"no {name}" for name in sorted(self._dropped) if optional.get(name)),
+        )
+
+
+def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
+    """The `json_schema` of a response format for the request's reply: strict, every key required.
+
+    >>> from fairagent.llm.request import Reply
+    >>> class Keywords(Reply):
+    ...     keywords: list[str]
+    >>> json_schema(ModelRequest((), Keywords))["schema"]["required"]
+    ['keywords']
+    """
+    assert request.reply is not None
+    schema, shaped = schema_of(request.reply, request.narrowed), with_bounds if bounds else without_bounds
+    return {"name": request.reply.__name__, "strict": True, "schema": shaped(schema)}
+
+
+LARGEST_SUM = 1.01
+"""The sum of chances up to which they are rounded, and not made up."""
+_MARKS = re.compile(r"[\s\W_]+")
+
+LogProbability = Annotated[float, Field(le=1e-3, allow_inf_nan=False)]
+"""At most 0, but for rounding: beyond it, nothing that a server reports of chances can be believed."""
+
+
+class _TokenChance(BaseModel):
+    token: str
+    logprob: LogProbability
+
+
+class _TokenPlace(_TokenChance):
+    top_logprobs: list[_TokenChance] = Field([], fail_fast=True)
+
+
+class _Logprobs(BaseModel):
+    content: list[_TokenPlace] = Field(fail_fast=True)
+
+
+def chances_of(logprobs: object, letters: str) -> tuple[tuple[str, float], ...]:
+    """The chance of each of the `letters`, in (0, 1] and together at most 1; () where not all of them are reported.
+
+    `logprobs` is that of a chat completion's choice, whatever it is. The answer begins with the first token of letters
+    alone, marks aside; in a JSON object, with the first one of its value. A token that begins with a letter counts for
+    it: "BA" is a vote for B.
+
+    >>> top = [{"token": "A", "logprob": math.log(0.6)}, {"token": " B", "logprob": math.log(0.3)}]
+    >>> [(letter, round(p, 3)) for letter, p in chances_of({"content": [{**top[0], "top_logprobs": top}]}, "AB")]
+    [('A', 0.6), ('B', 0.3)]
+    """
+    try:
+        place = _beginning(_Logprobs.model_validate(logprobs).content, letters)
+    except ValidationError:
+        return ()
+    chances = dict.fromkeys(letters, 0.0)
+    for token in place.top_logprobs if place else ():
+        bare = _MARKS.sub("", token.token)
+        if bare and set(bare) <= set(letters):
+            chances[bare[0]] += math.exp(token.logprob)
+    return tuple(chances.items()) if all(chances.values()) and sum(chances.values()) <= LARGEST_SUM else ()
+
+
+def _beginning(places: list[_TokenPlace], letters: str) -> _TokenPlace | None:
+    """The place at which the answer begins; None where it begins with something else."""
+    before, end_of_thoughts, _ = "".join(place.token for place in places).rpartition(THOUGHTS[1])
+    thought = len(before) + len(end_of_thoughts)
+    length, first, colon, value = 0, "", False, True
+    for place in places:
+        length += len(place.token)
+        if length <= thought:
+            continue
+        bare = _MARKS.sub("", place.token)
+        if value and bare and set(bare) <= set(letters):
+            return place
+        first = first or place.token.lstrip()[:1]
+        if first == "{":
+            # An object's value comes after its key.
+            colon = colon or ":" in place.token
+            value = colon
+        elif bare:
+            # Prose is no answer.
+            return None
+    return None
+
+
+NO_COUNT = "the server's count of tokens cannot be right: estimated"
+
+
+class _ChatMessage(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _ChatChoice(BaseModel):
+    message: _ChatMessage
+    finish_reason: str | None = None
+    logprobs: Any = None
+
+
+class _ChunkChoice(BaseModel):
+    delta: _ChatMessage = _ChatMessage()
+    finish_reason: str | None = None
+
+
+class _ChatTokens(BaseModel):
+    prompt_tokens: TokenCount
+    completion_tokens: TokenCount
+
+
+class _ChatCompletion(Body):
+    # Of a million wrong choices the first one says enough.
+    choices: list[_ChatChoice] | None = Field(None, fail_fast=True)
+    model: str | None = None
+
+
+class _Chunk(Body):
+    choices: list[_ChunkChoice] = Field([], fail_fast=True)
+    model: str | None = None
+
+
+def _reply_of(completion: _ChatCompletion, request: ModelRequest, endpoint: Endpoint, model: str) -> ModelReply:
+    """The reply in a completion; raises ModelError (no choice), ReplyTruncated, ReplyRefused, ReplyInvalid (no text).
+
+    The last three have a `usage`.
+    """
+    if not completion.choices:
+        # An empty list is this reply's fault, perhaps a content filter; none at all is another sort of server.
+        kind = FatalModelError if completion.choices is None else ModelError
+        raise kind(f"{endpoint.host} answered without a reply (no choices); is it a chat completion API?")
+    choice = completion.choices[0]
+    # Again: in the body the key may have been written in JSON's escapes.
+    text, refusal = endpoint.hide(choice.message.content or ""), choice.message.refusal or ""
+    name, finish = endpoint.quote(completion.model or model), endpoint.quote(choice.finish_reason or "stop")
+    try:
+        tokens = _ChatTokens.model_validate(completion.usage)
+        reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish)
+    except ValidationError:
+        read, usage = estimate_tokens(*(message for _, message in request.messages)), completion.usage
+        # A server may have counted, be it wrongly, or not at all.
+        counted = isinstance(usage, dict) and None not in map(usage.get, _ChatTokens.model_fields)
+        notes = (NO_COUNT,) if counted else ()
+        reply = ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
+    if request.choices:
+        reply = replace(reply, chances=chances_of(choice.logprobs, request.choices))
+    error: ReplyError
+    if choice.finish_reason == "length" and request.whole:
+        error = ReplyTruncated(
+            f"{name} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, and "
+            "max_tokens in the prompt template where it is lower",
+            raw=text,
+        )
+    elif refusal or choice.finish_reason == "content_filter":
+        reason = f": {endpoint.quote(refusal)}" if refusal else " (content filter)"
+        error = ReplyRefused(f"{name} declined to answer{reason}", raw=refusal or text)
+    elif not text.strip():
+        error = ReplyInvalid(f"{name} sent an empty reply")
+    else:
+        return reply
+    error.usage = reply.usage
+    raise error
 
 
 @dataclass(slots=True)
@@ -57,14 +332,25 @@ class OpenAIModel(ServerModel):
     A JSON reply is requested in the strictest form that the server takes (`Capabilities`).
     """
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.capabilities = Capabilities()
+
+    def share(self, other: Any) -> None:
+        """Use what the `other` model of the same server and name knows of its server."""
+        self.breaker, self.capabilities = other.breaker, other.capabilities
+
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         """Everything that may change the reply, but for what the server refuses, as plain values without a secret."""
-        return {"server": self.endpoint.base_url, **self._full_payload(request), **form_identity(request)}
+        identity = {"server": self.endpoint.base_url, **self._full_payload(request)}
+        if request.reply is not None:
+            identity["reply"] = json_schema(request)
+        return identity if request.whole else {**identity, "whole": False}
 
     def payload(self, request: ModelRequest, longer: int = 1, streamed: bool = False) -> dict[str, Any]:
         """The body of the request as this server takes it; `longer` multiplies the longest reply."""
         options = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
-        return self.server.capabilities.shape(self._full_payload(request, longer) | options, request)
+        return self.capabilities.shape(self._full_payload(request, longer) | options, request)
 
     def hide(self, text: str) -> str:
         """`text` without the key."""
@@ -83,11 +369,10 @@ class OpenAIModel(ServerModel):
 
     def _full_payload(self, request: ModelRequest, longer: int = 1) -> dict[str, Any]:
         settings = self.settings
-        temperature = settings.temperature if request.temperature is None else request.temperature
         payload: dict[str, Any] = {
             "model": settings.name,
             "messages": [{"role": role, "content": text} for role, text in request.messages],
-            "temperature": temperature,
+            "temperature": settings.temperature if request.temperature is None else request.temperature,
             "max_tokens": min(settings.max_tokens, request.max_tokens or settings.max_tokens) * longer,
         }
         if request.seed is not None:
@@ -99,49 +384,45 @@ class OpenAIModel(ServerModel):
     def _run(self, request: ModelRequest, on_text: Callable[[str], None] | None) -> ModelReply:
         check_room(self.settings, request)
         call = _ChatCall(*self._times(), request=request, on_text=on_text)
+
+        def notes() -> tuple[str, ...]:
+            retries = max(0, call.tries - 1)
+            return (
+                *([f"{retries} retr{'y' if retries == 1 else 'ies'}"] if retries else []),
+                *([CUT_OFF] if call.cut_off and call.longer == LONGER else []),
+                *self.capabilities.lacks(request),
+            )
+
         # All attempts at a form are one turn of the breaker, so that of many threads one learns what the server takes.
         sort = (request.reply is not None, request.seed is not None, on_text is not None, bool(request.choices))
         try:
             reply = self._repeat(lambda: self._attempt(call), sort, call)
         except (ModelError, BudgetExceeded) as error:
-            error.usage = self._total(call, error.usage, self._notes(call))
+            error.usage = self._total(call, error.usage, notes())
             raise
-        return reply.with_usage(self._total(call, reply.usage, self._notes(call)))
-
-    def _notes(self, call: _ChatCall) -> tuple[str, ...]:
-        """What was not as it should be: of this call, and of every call to this server."""
-        retries = max(0, call.tries - 1)
-        return (
-            *([f"{retries} retr{'y' if retries == 1 else 'ies'}"] if retries else []),
-            *([CUT_OFF] if call.cut_off and call.longer == LONGER else []),
-            *self.server.capabilities.lacks(call.request),
-        )
+        return reply.with_usage(self._total(call, reply.usage, notes()))
 
     def _attempt(self, call: _ChatCall) -> ModelReply:
         """One try: a request, and again where the server could not take its form or cut the reply off."""
         call.tries += 1
-        capabilities = self.server.capabilities
         while True:
             payload = self.payload(call.request, call.longer, call.on_text is not None)
             error: ModelError
-            note: str | None
+            note: str | None = None
             try:
                 return attempt(partial(self._post, payload, call), lambda: call.text)
             except Refused as refused:
-                error, note = refused.error, capabilities.learn(payload, refused.body)
+                error, note = refused.error, self.capabilities.learn(payload, refused.body)
             except ReplyTruncated as truncated:
-                error, note = truncated, None
-                if not call.streamed and capabilities.overrun(payload, call.request):
-                    note = OVERRUN
-                elif not call.streamed and call.longer == 1:
+                error = truncated
+                if not call.streamed and call.longer == 1:
                     call.longer, note = LONGER, CUT_OFF
-                if note:
                     call.cut_off, call.before, call.spent = truncated, call.spent, call.spent + truncated.usage
             except BudgetExceeded:
                 if call.cut_off is None:
                     raise
                 # No room for the longer try: the first one is what there is.
-                error, note, call.cut_off, call.spent = call.cut_off, None, None, call.before
+                error, call.cut_off, call.spent = call.cut_off, None, call.before
             if note is None:
                 # Out of the handlers: what the server wrote in full must not be its context.
                 raise error
@@ -149,52 +430,36 @@ class OpenAIModel(ServerModel):
 
     def _post(self, payload: dict[str, Any], call: _ChatCall) -> ModelReply:
         """One request, if the budget has room for it."""
-        longest = payload.get("max_tokens") or payload["max_completion_tokens"]
         # An estimate may be too low by half where the text is no English prose; usage then settles it.
-        read = estimate_tokens(*(message["content"] for message in payload["messages"]))
-        with self._reserved(read, longest, call) as reservation:
-            # Before the time begins: the first use loads modules for a second.
-            create = self._client.chat.completions.with_raw_response.create
-            left = call.end - self._clock()
-            try:
-                # A stream may go on while something comes; what comes as a whole is one wait.
-                with within(left if "stream" in payload else min(left, self.settings.timeout)):
-                    response = self._send(create, payload, refusable=True)
-                    reply = (self._read_stream if "stream" in payload else self._read)(response, call)
-            except ModelError:
-                raise
-            except BaseException:
-                # A listener that has gone; what was written for it is paid for.
-                if call.streamed:
-                    self._settle(reservation, read, estimate_tokens(call.text))
-                raise
-            self._settle(reservation, reply.input_tokens, reply.output_tokens)
-            return reply
+        tokens = (
+            estimate_tokens(*(message["content"] for message in payload["messages"])),
+            payload.get("max_tokens") or payload["max_completion_tokens"],
+        )
+
+        def read(response: Any) -> tuple[ModelReply, Usage]:
+            reply = self._read_stream(response, call) if "stream" in payload else self._read(response, call)
+            return reply, reply.usage
+
+        create = self._client.chat.completions.with_raw_response.create
+        return self._request(create, payload, call, tokens, read, lambda: estimate_tokens(call.text), refusable=True)
 
     def _read(self, response: Any, call: _ChatCall) -> ModelReply:
         """The reply that came as a whole."""
-        content_type = response.headers.get("content-type", "")
-        reply = read_completion(response.text, content_type, call.request, self.endpoint, self.name)
+        completion = read_body(_ChatCompletion, response, self.endpoint, "a chat completion", self.name)
+        reply = _reply_of(completion, call.request, self.endpoint, self.name)
         call.pass_on(reply.text)
         return reply
 
     def _read_stream(self, response: Any, call: _ChatCall) -> ModelReply:
         """The reply that comes as a stream, or as a whole all the same, passed on as it comes."""
-
-        def in_time() -> Iterator[str]:
-            for line in lines(response.iter_bytes(), self.endpoint.host):
-                # Whoever listens takes time as well.
-                if self._clock() > call.end:
-                    raise TransientModelError(f"{self.endpoint.host} did not finish in time (model.deadline)")
-                yield line
-
         error: ModelError
         try:
             with closing(response):
-                if STREAM not in response.headers.get("content-type", ""):
-                    response.read()
-                    return self._read(response, call)
-                return read_stream(in_time(), call.request, self.endpoint, self.name, call.pass_on)
+                if STREAM in response.headers.get("content-type", ""):
+                    chunks = self._chunks(lines(response.iter_bytes(), self.endpoint.host), call)
+                    return _reply_of(self._joined(chunks, call), call.request, self.endpoint, self.name)
+                response.read()
+                return self._read(response, call)
         except ModelError as raised:
             error = raised
         if call.streamed and not error.usage.calls:
@@ -203,3 +468,43 @@ class OpenAIModel(ServerModel):
             read = estimate_tokens(*(text for _, text in call.request.messages))
             error.usage = Usage(1, read, estimate_tokens(call.text), estimated=True)
         raise error
+
+    def _chunks(self, stream: Iterator[str], call: _ChatCall) -> Iterator[_Chunk | None]:
+        """The chunks of a stream, None at its end."""
+        for line in stream:
+            # Whoever listens takes time as well.
+            if self._clock() > call.end:
+                raise TransientModelError(f"{self.endpoint.host} did not finish in time (model.deadline)")
+            # Comments, which keep a connection open, and the other fields mean nothing here.
+            name, _, content = line.partition(":")
+            if name != "data" or not (content := content.strip()):
+                continue
+            if content == "[DONE]":
+                yield None
+                return
+            try:
+                chunk = _Chunk.model_validate_json(content)
+            except ValidationError:
+                raise broken_off(self.endpoint.host) from None
+            if chunk.error:
+                raise body_error(chunk.error, self.endpoint, self.name)
+            yield chunk
+
+    def _joined(self, chunks: Iterator[_Chunk | None], call: _ChatCall) -> _ChatCompletion:
+        """The completion whose pieces are passed on as they come; TransientModelError where it ends too early."""
+        whole, refusal, finish, complete = _ChatCompletion(), "", "", False
+        for chunk in chunks:
+            if chunk is None:
+                complete = True
+                break
+            whole.model, whole.usage = chunk.model or whole.model, chunk.usage or whole.usage
+            # The last chunk with the usage has no choice.
+            for choice in chunk.choices[:1]:
+                finish, refusal = choice.finish_reason or finish, refusal + (choice.delta.refusal or "")
+                if piece := self.endpoint.hide(choice.delta.content or ""):
+                    call.pass_on(piece)
+        if not complete and not finish:
+            raise broken_off(self.endpoint.host)
+        message = _ChatMessage(content=call.text, refusal=refusal)
+        whole.choices = [_ChatChoice(message=message, finish_reason=finish or "stop")]
+        return whole

@@ -1,68 +1,294 @@
-"""A model at a server, as chat, embeddings and likelihoods share it: health (breaker), retries, budget and price."""
+"""A model at a server: address, key and errors, health (breaker), retries, budget and price, for every API of it."""
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from fairagent.errors import FatalModelError, ModelError, TransientModelError
-from fairagent.llm.budget import Budget, Reservation
-from fairagent.llm.capabilities import Capabilities
-from fairagent.llm.endpoint import Endpoint, check_named, open_client
-from fairagent.llm.faults import BadStatus, from_client
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic_core import from_json
+
+from fairagent.errors import (
+    BackendUnavailable,
+    FatalModelError,
+    ModelError,
+    ReplyRefused,
+    SettingsError,
+    TransientModelError,
+)
+from fairagent.llm.budget import Budget
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
-from fairagent.storage.cancellation import sleep as pause
-from fairagent.storage.cancellation import waiting
+from fairagent.storage.threads import sleep as pause
+from fairagent.storage.threads import waiting
 from fairagent.types import Usage
-from fairagent.types.clean import logger
+from fairagent.types.clean import logger, visible
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+OPENAI = "https://api.openai.com/v1"
+SHORTEST_SECRET = 8
+"""Shorter keys ("none", "ollama") are placeholders; to black them out would spoil replies that hold the word."""
+QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+KEY_CODES = frozenset({"invalid_api_key", "account_deactivated"})
+MODEL_CODES = frozenset({"model_not_found"})
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
+OVERLOAD_CODES = frozenset({"server_error", "internal_server_error", "rate_limit_exceeded", "overloaded_error"})
+KNOWN_CODES = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CODES
+LONGEST_QUOTE = 300
+MOST_VALUES = 500_000
+"""Brackets and commas of an answer, each of which may take 150 bytes when its JSON is read; lines of a stream."""
+MOST_TOKENS = 100_000_000
+"""More than any model reads or writes at once: a larger count is none."""
+
+# Strict: neither 3.5 nor true is a count.
+TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An OpenAI-compatible server: its address, its host with port (for people), and its key ("" for none)."""
+
+    host: str
+    base_url: str = field(repr=False)
+    key: SecretStr = field(repr=False)
+
+    @classmethod
+    def find(cls, base_url: str, environ: Mapping[str, str] | None = None) -> Endpoint:
+        """The server at `base_url`, else at OPENAI_BASE_URL, else OpenAI itself; the key is OPENAI_API_KEY.
+
+        A user name and password in the address are dropped. Raises SettingsError for an address or key that cannot
+        be one, BackendUnavailable where a server that is not local would be called without a key.
+        """
+        environ = os.environ if environ is None else environ
+        try:
+            parts = urlsplit(base_url or environ.get(URL_VARIABLE, "").strip() or OPENAI)
+            name, _ = parts.hostname, parts.port
+        except ValueError:
+            name = None
+        if not name or parts.scheme not in ("http", "https"):
+            raise SettingsError(
+                f"model.base_url (or {URL_VARIABLE}) is no address of a server; expected e.g. http://localhost:11434/v1"
+            )
+        host = parts.netloc.rpartition("@")[2]
+        key = environ.get(KEY_VARIABLE, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise SettingsError(f"{KEY_VARIABLE} holds characters that no key has; copy the key again")
+        if not key and not is_local(name):
+            raise BackendUnavailable(
+                f"no key for the language model at {host}: set {KEY_VARIABLE}; for a model on your own machine set "
+                f"{URL_VARIABLE} (or model.base_url in the settings) to its address, e.g. http://localhost:11434/v1. "
+                "`profile: offline` works without a model"
+            )
+        return cls(host, urlunsplit(parts._replace(netloc=host, fragment="")), SecretStr(key))
+
+    def hide(self, text: str) -> str:
+        """`text` without the key, wherever a server may have echoed it."""
+        key = self.key.get_secret_value()
+        return text.replace(key, "***") if len(key) >= SHORTEST_SECRET else text
+
+    def quote(self, words: str) -> str:
+        """A server's words in one short line without the key; of a web page only that it is one."""
+        # Hidden characters first: without them what stands there may be the key.
+        text = " ".join(self.hide(visible(words)).split())
+        if text[:1] == "<":
+            return "(a web page)"
+        return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]} ..."
+
+
+def is_local(host: str) -> bool:
+    """Whether `host` is this machine or one of the local network, where servers usually need no key.
+
+    >>> is_local("localhost"), is_local("192.168.1.7"), is_local("gpu-box"), is_local("api.openai.com")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+
+
+def check_named(settings: ModelSettings) -> None:
+    """Raise SettingsError where the settings name no model."""
+    if not settings.name:
+        raise SettingsError(
+            "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in the "
+            'environment, or model={"name": ...} in the call'
+        )
+
+
+def client_error(error: Exception, endpoint: Endpoint, model: str) -> ModelError:
+    """The error that the `openai` package raised, as one of ours; no key is in it."""
+    response = getattr(error, "response", None)
+    if response is None:
+        # What the transport raised is its cause; any other error is the client's own, which no other attempt mends.
+        cause = error.__cause__
+        return (
+            cause
+            if isinstance(cause, ModelError)
+            else FatalModelError(f"{endpoint.host}: {endpoint.quote(str(cause or error))}")
+        )
+    status, headers = response.status_code, response.headers
+    if 300 <= status < 400:
+        where = endpoint.quote(_redirected_to(str(response.request.url), headers.get("location", "")))
+        return FatalModelError(
+            f"{endpoint.host} answered {status}: it sends requests on to {where}, where nothing was sent. If your "
+            "server is there, set model.base_url in the settings to its address"
+        )
+    body: object = response.text
+    # No JSON, or nested too deeply to be read: then it is the words.
+    with suppress(ValueError):
+        body = from_json(response.text)
+    return status_error(status, *read_error(body), endpoint, model, retry_after(headers))
+
+
+def _redirected_to(url: str, location: str) -> str:
+    """Scheme, host and port that a redirect names; no path, in which a key may stand."""
+    try:
+        parts = urlsplit(urljoin(url, location))
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "an invalid address"
+    named = location and parts.hostname
+    return f"{parts.scheme}://{parts.hostname}{port}" if named else "an address that it does not name"
+
+
+def status_error(
+    status: int, code: str, words: str, endpoint: Endpoint, model: str, wait: float | None = None
+) -> ModelError:
+    """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
+    named = "" if code.isdecimal() else endpoint.quote(code)
+    answered = f"{status or 'with an error'} {named}".strip()
+    what = f"{endpoint.host} answered {answered}: {endpoint.quote(words) or 'no explanation'}"
+    if status == 402 or code in QUOTA_CODES:
+        return FatalModelError(
+            f"{what}. The quota or credit of the account is used up; add to it or use another server"
+        )
+    if status in (401, 403, 407) or code in KEY_CODES:
+        return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {model!r} there")
+    if status == 404 or code in MODEL_CODES:
+        return FatalModelError(f"{what}. Check model.name ({model!r}) and model.base_url in the settings")
+    if code in FILTER_CODES:
+        return ReplyRefused(what, raw=endpoint.hide(words))
+    if status in (408, 409, 425, 429) or status >= 500:
+        return TransientModelError(what, retry_after=wait)
+    if not status:
+        return FatalModelError(what)
+    if status == 405:
+        return FatalModelError(f"{what}. Check model.base_url in the settings")
+    return ModelError(what)
+
+
+def body_error(error: object, endpoint: Endpoint, model: str) -> ModelError:
+    """The error for an error body that came with HTTP 200: transient if its code means overload, else fatal."""
+    code, words = read_error(error)
+    status = int(code) if code.isdecimal() and len(code) == 3 else 503 if code in OVERLOAD_CODES else 0
+    return status_error(status if status == 429 or status >= 500 else 0, code, words, endpoint, model)
+
+
+def read_error(body: object) -> tuple[str, str]:
+    """The code and the words of an error body, whatever its shape; "" where there is none.
+
+    >>> read_error({"message": "no such model", "code": "model_not_found", "type": "invalid_request_error"})
+    ('model_not_found', 'no such model')
+    >>> read_error({"error": "model 'x' not found"})
+    ('', "model 'x' not found")
+    """
+    if isinstance(body, list) and body:
+        return read_error(body[0])
+    if not isinstance(body, Mapping):
+        return "", str(body or "")
+    if body.get("error"):
+        return read_error(body["error"])
+    # Some providers name the error in `type` alone; FastAPI's servers describe it in `detail`.
+    code, category = str(body.get("code") or ""), str(body.get("type") or "")
+    words = str(body.get("message") or body.get("detail") or "")
+    return category if category in KNOWN_CODES and code not in KNOWN_CODES else code, words
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """The wait (seconds >= 0) that the server demands by retry-after-ms or Retry-After; None without a usable value.
+
+    >>> retry_after({"retry-after": "2"}), retry_after({"retry-after": "nan"}), retry_after({"retry-after": "-1"})
+    (2.0, None, None)
+    """
+    given = headers.get("retry-after", "").strip()
+    for text, scale in ((headers.get("retry-after-ms", ""), 1000), (given, 1)):
+        try:
+            seconds = float(text) / scale
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        date = parsedate_to_datetime(given)
+    except (ValueError, OverflowError):
+        return None
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+
+
+class Body(BaseModel):
+    """What all answers of a server have in common."""
+
+    error: Any = None
+    usage: Any = None
+
+
+B = TypeVar("B", bound=Body)
+
+
+def read_body(form: type[B], response: Any, endpoint: Endpoint, api: str, model: str) -> B:
+    """The JSON in the `response` of `model`, without the key.
+
+    Raises ModelError for too many values, TransientModelError where it broke off, FatalModelError where the server is
+    no such `api`, and the error that it holds.
+    """
+    body, content_type = endpoint.hide(response.text), response.headers.get("content-type", "")
+    if sum(map(body.count, "[{,")) > MOST_VALUES:
+        raise ModelError(f"{endpoint.host} sent an answer of more than {MOST_VALUES:,} values; it was not read")
+    try:
+        answer = form.model_validate_json(body)
+    except ValidationError as error:
+        cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
+    else:
+        if answer.error:
+            raise body_error(answer.error, endpoint, model)
+        return answer
+    # Out of the handler: what the server wrote must not be the error's context.
+    if cut_off:
+        raise broken_off(endpoint.host)
+    got = endpoint.quote(content_type.partition(";")[0]) or "no content type"
+    raise FatalModelError(f"{endpoint.host} is not {api} API (got {got}); check model.base_url")
+
+
+def broken_off(host: str, why: str = "") -> TransientModelError:
+    """The error for an answer that ends too early."""
+    return TransientModelError(f"the answer of {host} broke off on the way{why}")
+
 
 LONGEST_WAIT = 30.0
 """Seconds. A server that demands more is not waited for: the call is given up at once."""
-
-log = logger(__name__)
-
-T = TypeVar("T")
-
-
-class Allowance:
-    """A limit on retries: a fifth of all first attempts, plus 10.
-
-    Without it, every thread would answer an overload with five times the load.
-    """
-
-    SHARE = 0.2
-    MOST = 10.0
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._left = self.MOST
-
-    def earn(self) -> None:
-        """A first attempt was made."""
-        with self._lock:
-            self._left = min(self.MOST, self._left + self.SHARE)
-
-    def spend(self) -> bool:
-        """Whether one more retry may be made; it then counts."""
-        with self._lock:
-            if self._left < 1:
-                return False
-            self._left -= 1
-            return True
-
-
 MOST_FAILURES = 5
-"""Transient failures in a row after which the endpoint is left alone."""
+"""Transient failures in a row after which the endpoint is left alone; one where there has never been a connection."""
 PAUSE = 30.0
 """Seconds that it is left alone."""
 LONGEST_LOOK = 60.0
 """Seconds after which whoever waits looks at the clock again."""
+
+log = logger(__name__)
+
+T = TypeVar("T")
 
 
 class Breaker:
@@ -71,16 +297,19 @@ class Breaker:
     * Until the server has answered a sort of request once, one request of it at a time: a wrong key costs one request,
       not one a thread, and what a server cannot take is learned once. A turn ends with the request's own time.
     * A FatalModelError stays: every later call raises it without a request.
-    * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server.
+    * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server. One
+      that was never reached is not waited for.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._changed = threading.Condition()
         self._answered: set[Hashable] = set()
+        self._reached = False
         self._turn: object | None = None
         self._turn_ends = math.inf
         self._failures = 0
+        self._failure = ""
         self._open_until = 0.0
         self._fatal: str | None = None
 
@@ -98,9 +327,9 @@ class Breaker:
             error = raised
             raise
         finally:
-            pause = self._leave(turn, sort, error)
-            if pause and isinstance(error, TransientModelError):
-                error.retry_after = max(error.retry_after or 0.0, pause)
+            wait = self._leave(turn, sort, error)
+            if wait and isinstance(error, TransientModelError):
+                error.retry_after = max(error.retry_after or 0.0, wait)
 
     def _enter(self, sort: Hashable, end: float) -> object | None:
         """The turn of a request that has to be the only one of those that try the server, waited for; else None."""
@@ -108,9 +337,10 @@ class Breaker:
             while True:
                 if self._fatal is not None:
                     raise FatalModelError(self._fatal)
-                if pause := self._pause():
-                    message = f"the server failed {self._failures} times in a row and is left alone for {pause:.0f} s"
-                    raise TransientModelError(message, retry_after=pause)
+                if wait := self._wait():
+                    why = f"the server failed {self._failures} times in a row and" if self._reached else self._failure
+                    left = f"is left alone for {self._open_until - self._clock():.0f} s"
+                    raise TransientModelError(f"{why} {left}", retry_after=wait)
                 if sort in self._answered:
                     return None
                 now = self._clock()
@@ -123,16 +353,23 @@ class Breaker:
 
     def _leave(self, turn: object | None, sort: Hashable, error: BaseException | None) -> float:
         """Take note of what became of a request; the seconds for which the server is to be left alone."""
+        # Here and not above: it loads httpx, which who asks no model need not wait for.
+        from fairagent.llm.transport import NotConnected
+
         with self._changed:
             mine = turn is not None and turn is self._turn
             if mine:
                 self._turn = None
+            self._reached = self._reached or (
+                error is None or (isinstance(error, ModelError) and not isinstance(error, NotConnected))
+            )
             if isinstance(error, FatalModelError):
                 self._fatal = str(error)
             elif isinstance(error, TransientModelError):
-                self._failures += 1
+                self._failures, self._failure = self._failures + 1, f"{error} It"
                 # Requests that were on their way when it opened do not lengthen the pause.
-                if self._failures == MOST_FAILURES or (mine and self._failures > MOST_FAILURES):
+                again = mine and self._failures > MOST_FAILURES
+                if self._failures == MOST_FAILURES or again or not self._reached:
                     log.info("%d failures in a row: no request for %.0f s", self._failures, PAUSE)
                     self._open_until = self._clock() + PAUSE
                     self._answered.clear()
@@ -141,23 +378,13 @@ class Breaker:
                 self._failures, self._open_until = 0, 0.0
                 self._answered.add(sort)
             self._changed.notify_all()
-            return self._pause()
+            return self._wait()
 
-    def _pause(self) -> float:
+    def _wait(self) -> float:
+        """The seconds until the server may be called again, which nobody waits for where it was never reached."""
         # Not a rounding error more than PAUSE, which a caller may just be willing to wait.
-        return min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0
-
-
-class ServerState:
-    """What is known of one server and model: its health, its capabilities, and the retries left.
-
-    All that calls the two shares it, whatever its other settings.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.breaker = Breaker(clock)
-        self.capabilities = Capabilities()
-        self.allowance = Allowance()
+        left = min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0
+        return math.inf if left and not self._reached else left
 
 
 @dataclass(slots=True)
@@ -198,10 +425,12 @@ class ServerModel:
         sleep: Callable[[float], None] = pause,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        from fairagent.llm.transport import open_client
+
         self.settings = settings
         self.endpoint = Endpoint.find(settings.base_url, environ)
         check_named(settings)
-        self.server = ServerState(clock)
+        self.breaker = Breaker(clock)
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
@@ -215,6 +444,10 @@ class ServerModel:
     def name(self) -> str:
         """The model's name at its server."""
         return self.settings.name
+
+    def share(self, other: Any) -> None:
+        """Use what the `other` model of the same sort, server and name knows of its server."""
+        self.breaker = other.breaker
 
     def close(self) -> None:
         """Close the connections."""
@@ -233,13 +466,11 @@ class ServerModel:
         """What `attempt`, a request of this `sort`, comes to; the only layer that retries.
 
         Only TransientModelError is worth another try, after the wait that the server or the breaker demands by
-        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one. The server's allowance bounds the retries of
-        all callers together; those that a `retry_after` schedules are free.
+        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one.
         """
         # Here and not above: who asks no model need not wait for it.
         import tenacity
 
-        breaker, allowance = self.server.breaker, self.server.allowance
         # AWS's "full jitter", so that threads that fail together return apart.
         jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
@@ -249,22 +480,17 @@ class ServerModel:
 
         def over(state: tenacity.RetryCallState) -> bool:
             last = state.attempt_number >= self.settings.attempts or self._clock() + state.upcoming_sleep > call.end
-            wait = demanded(state)
-            return last or (wait or 0.0) > LONGEST_WAIT or (wait is None and not allowance.spend())
+            return last or (demanded(state) or 0.0) > LONGEST_WAIT
 
-        def note(state: tenacity.RetryCallState) -> None:
-            log.info("attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep)
-
-        allowance.earn()
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientModelError),
             wait=lambda state: max(demanded(state) or 0.0, jitter(state)),
             stop=over,
             sleep=self._sleep,
-            before_sleep=note,
+            before_sleep=lambda state: log.info("attempt %d failed", state.attempt_number),
             reraise=True,
         )
-        return retrying(lambda: breaker.run(attempt, sort, call.end - self._clock()))
+        return retrying(lambda: self.breaker.run(attempt, sort, call.end - self._clock()))
 
     def _total(self, call: Call, last: Usage, notes: tuple[str, ...] = ()) -> Usage:
         """The usage of the whole call, `last` being that of its last attempt."""
@@ -279,28 +505,47 @@ class ServerModel:
             notes=tuple(dict.fromkeys((*notes, *call.spent.notes, *last.notes))),
         )
 
-    @contextmanager
-    def _reserved(self, read: int, written: int, call: Call) -> Iterator[Reservation]:
-        """The budget's room for one request of the call, which a ModelError settles."""
-        if self._clock() >= call.end:
+    def _request(
+        self,
+        create: Callable[..., Any],
+        payload: dict[str, Any],
+        call: Call,
+        tokens: tuple[int, int],
+        read: Callable[[Any], tuple[T, Usage]],
+        given_up: Callable[[], int] = int,
+        refusable: bool = False,
+    ) -> T:
+        """What `read` makes of the response to one request, if the budget has room for so many `tokens` in and out.
+
+        `given_up` are the tokens that have come where the caller has left. `refusable`: it raises `Refused` where
+        another form of the request may do.
+        """
+        from fairagent.llm.transport import within
+
+        left, (most_in, most_out) = call.end - self._clock(), tokens
+        if left <= 0:
             raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
-        with self._budget.reserve(read + written, self.cost(read, written)) as reservation:
+        with self._budget.reserve(sum(tokens), self.cost(*tokens)) as reservation:
             call.sent += 1
+            # Unless there is an answer, what was sent is paid for all the same.
+            used = most_in, most_out
             try:
-                yield reservation
+                # A stream may go on while something comes; what comes as a whole is one wait.
+                with within(left if "stream" in payload else min(left, self.settings.timeout)):
+                    value, usage = read(self._send(create, payload, refusable))
+                used = usage.input_tokens, usage.output_tokens
+                return value
             except ModelError as error:
-                self._settle(reservation, error.usage.input_tokens, error.usage.output_tokens)
+                used = error.usage.input_tokens, error.usage.output_tokens
                 raise
             except BaseException:
-                # Whoever asked has left: what was sent is paid for all the same.
-                self._settle(reservation, read)
+                used = most_in, given_up()
                 raise
+            finally:
+                reservation.settle(sum(used), self.cost(*used) or 0.0)
 
-    def _settle(self, reservation: Reservation, read: int, written: int = 0) -> None:
-        reservation.settle(read + written, self.cost(read, written) or 0.0)
-
-    def _send(self, create: Callable[..., Any], payload: dict[str, Any], refusable: bool = False) -> Any:
-        """The response to a request by the `openai` client; `refusable`: `Refused` where another form of it may do."""
+    def _send(self, create: Callable[..., Any], payload: dict[str, Any], refusable: bool) -> Any:
+        """The response to a request by the `openai` client."""
         import openai
 
         error: ModelError
@@ -308,8 +553,8 @@ class ServerModel:
             return create(**payload).http_response
         except openai.OpenAIError as raised:
             log.info("%s: %s", self, type(raised.__cause__ or raised).__name__)
-            error, answer = from_client(raised, self.endpoint, self.name), raised.__cause__
-            if refusable and isinstance(answer, BadStatus) and answer.status in (400, 422, 500, 501):
-                error = Refused(error, self.endpoint.hide(answer.body))
+            error = client_error(raised, self.endpoint, self.name)
+            if refusable and isinstance(raised, openai.APIStatusError) and raised.status_code in (400, 422, 500, 501):
+                error = Refused(error, self.endpoint.hide(raised.response.text))
         # Out of the handler, so that the client's error, which knows the key, is not its context.
         raise error

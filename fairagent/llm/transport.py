@@ -8,6 +8,7 @@ and its text is UTF-8, as JSON is: no charset, cookie or coding of a server's ch
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import socket
@@ -19,22 +20,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 import httpx
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
-from fairagent.llm.endpoint import Endpoint
-from fairagent.llm.faults import MOST_VALUES, BadStatus, broken_off, quote, retry_after
-from fairagent.storage.cancellation import abandonable, ended_by
+from fairagent.llm.server import MOST_VALUES, Endpoint, broken_off
+from fairagent.settings import ModelSettings
+from fairagent.storage.threads import abandonable, ended_by
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 MOST_CONNECTIONS = 1000
 """Open at a time, to one server; 100 of them stay open while idle."""
 LONGEST_WAIT = 86_400.0
 """Seconds: the operating system takes no wait without an end."""
+LONGEST_CONNECT = 5.0
+"""Seconds that connecting may take."""
 MOST_BYTES = 16 << 20
 """The longest answer that is read, packed or unpacked: 16 MB, thousands of times what a page of text takes."""
 LONGEST_LINE = 1 << 20
@@ -43,7 +48,6 @@ MOST_OF_AN_ERROR = 1 << 16
 """Bytes that are read of the body of an error: a sentence stands in it."""
 _PIECE = 1 << 16
 """Bytes sent at a time, since each has a wait of its own; bytes unpacked at a time, since few may hold gigabytes."""
-_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 _NETWORK_ERRORS = (
     httpcore.TimeoutException,
     httpcore.NetworkError,
@@ -54,6 +58,10 @@ _NETWORK_ERRORS = (
 )
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+class NotConnected(TransientModelError):
+    """There is no connection to the server: refused, unresolved, or not in time."""
 
 
 @contextmanager
@@ -85,24 +93,23 @@ class _TimedBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        # Neither the search for a name's addresses nor connecting can be broken off.
-        connect = partial(self._connect, host, port, timeout, local_address, socket_options)
-        return abandonable(connect, lambda stream: stream.close())
+        opened = super().connect_tcp
 
-    def _connect(
-        self, host: str, port: int, timeout: float | None, local_address: str | None, options: Iterable[Any] | None
-    ) -> httpcore.NetworkStream:
-        try:
-            entries = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(str(error)) from error
-        failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in dict.fromkeys(str(entry[4][0]) for entry in entries):
+        def connect() -> httpcore.NetworkStream:
             try:
-                return _TimedStream(super().connect_tcp(address, port, _left(timeout), local_address, options))
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-        raise failure
+                entries = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
+            except (OSError, UnicodeError) as error:
+                raise httpcore.ConnectError(str(error)) from error
+            failure: Exception = httpcore.ConnectError(f"{host} has no address")
+            for address in dict.fromkeys(str(entry[4][0]) for entry in entries):
+                try:
+                    return _TimedStream(opened(address, port, _left(timeout), local_address, socket_options))
+                except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                    failure = error
+            raise failure
+
+        # Neither the search for a name's addresses nor connecting can be broken off.
+        return abandonable(connect, lambda stream: stream.close())
 
 
 class _TimedStream(httpcore.NetworkStream):
@@ -110,6 +117,8 @@ class _TimedStream(httpcore.NetworkStream):
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
+        self.get_extra_info = stream.get_extra_info  # type: ignore[method-assign]
+        self.close = stream.close  # type: ignore[method-assign]
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         with ended_by(self._break_off):
@@ -129,14 +138,8 @@ class _TimedStream(httpcore.NetworkStream):
         with closing(socket.socket(fileno=os.dup(number))) as second, ended_by(partial(_break_off, second)):
             return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
 
-    def close(self) -> None:
-        self._stream.close()
-
     def _break_off(self) -> None:
         _break_off(self._stream.get_extra_info("socket"))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
 
 
 def _break_off(connected: socket.socket) -> None:
@@ -180,8 +183,8 @@ def open_pool(base_url: str, tls: ssl.SSLContext | None = None) -> httpcore.Conn
 class Transport(httpx.BaseTransport):
     """Sends requests to one endpoint.
 
-    It raises TransientModelError (no connection, not in time, broken off), FatalModelError (a redirect, packed in an
-    unknown way), ModelError (too large), and BadStatus for what is neither success nor redirect.
+    It raises NotConnected, TransientModelError (not in time, broken off), FatalModelError (packed in an unknown way)
+    and ModelError (too large). Of an answer that is no success the body's beginning is passed on.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -191,7 +194,7 @@ class Transport(httpx.BaseTransport):
         weakref.finalize(self, self._pool.close)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer to `request`, a success; its body is still to be read."""
+        """The answer to `request`, the body of a success still to be read."""
         assert isinstance(request.stream, httpx.SyncByteStream)
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
@@ -204,7 +207,15 @@ class Transport(httpx.BaseTransport):
         except _NETWORK_ERRORS as error:
             failure = _network_error(error, self._endpoint.host, begun=False)
         else:
-            return self._checked(answer, str(url))
+            head: dict[str, str] = {}
+            for name, value in answer.headers:
+                head.setdefault(name.decode("ascii", "ignore").lower(), value.decode("ascii", "ignore"))
+            body = _Body(answer, head.get("content-encoding", ""), self._endpoint.host)
+            headers = {"content-type": head.get("content-type", "").partition(";")[0]}
+            if 200 <= answer.status < 300:
+                return httpx.Response(answer.status, headers=headers, stream=body)
+            headers |= {name: head[name] for name in ("location", "retry-after", "retry-after-ms") if name in head}
+            return httpx.Response(answer.status, headers=headers, content=body.beginning())
         # Out of the handler, so that the client's error, which knows the request, is not its context.
         raise failure
 
@@ -212,120 +223,70 @@ class Transport(httpx.BaseTransport):
         """Close the connections."""
         self._pool.close()
 
-    def _checked(self, answer: httpcore.Response, url: str) -> httpx.Response:
-        head: dict[str, str] = {}
-        for name, value in answer.headers:
-            head.setdefault(name.decode("ascii", "ignore").lower(), value.decode("ascii", "ignore"))
-        host = self._endpoint.host
-        body = _Body(answer, head.get("content-encoding", ""), host)
-        if 200 <= answer.status < 300:
-            content_type = head.get("content-type", "").partition(";")[0]
-            return httpx.Response(answer.status, headers={"content-type": content_type}, stream=body)
-        try:
-            if 300 <= answer.status < 400:
-                where = quote(_place(url, head.get("location", "")), self._endpoint)
-                raise FatalModelError(
-                    f"{host} answered {answer.status}: it sends requests on to {where}, where nothing was sent. If "
-                    "your server is there, set model.base_url in the settings to its address"
-                )
-            raise BadStatus(answer.status, body.beginning(), retry_after(head))
-        finally:
-            body.close()
-
 
 class _Body(httpx.SyncByteStream):
-    """The body of an answer, in the errors of fairagent."""
+    """The body of an answer, unpacked, in the errors of fairagent."""
 
     def __init__(self, answer: httpcore.Response, coding: str, host: str) -> None:
         self._answer = answer
-        self._coding = coding
+        self._coding = coding.strip().lower()
         self._host = host
 
     def __iter__(self) -> Iterator[bytes]:
+        if self._coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise FatalModelError(
+                f"{self._host} packed its answer in a way that was not requested and is not read here "
+                f"(content-encoding: {self._coding[:40]!r}); set the server, or the proxy before it, to send it plain"
+            )
         assert isinstance(self._answer.stream, Iterable)
+        unpack = None if self._coding in ("", "identity") else zlib.decompressobj(zlib.MAX_WBITS | 32)
+        packed = plain = 0
         failure: ModelError
         try:
-            yield from read(self._answer.stream, self._coding, self._host)
+            for chunk in self._answer.stream:
+                packed += len(chunk)
+                while chunk:
+                    piece = unpack.decompress(chunk, _PIECE) if unpack else chunk
+                    chunk = unpack.unconsumed_tail if unpack and not unpack.eof else b""
+                    plain += len(piece)
+                    if max(packed, plain) > MOST_BYTES:
+                        most = MOST_BYTES >> 20
+                        raise ModelError(f"{self._host} sent more than {most} MB as one answer; the rest was not read")
+                    yield piece
+            if unpack:
+                yield unpack.flush()
+            return
+        except zlib.error:
+            failure = broken_off(self._host, " (its gzip is damaged)")
         except _NETWORK_ERRORS as error:
             failure = _network_error(error, self._host, begun=True)
-        else:
-            return
         raise failure
 
     def close(self) -> None:
         self._answer.close()
 
-    def beginning(self) -> str:
+    def beginning(self) -> bytes:
         """The first words of an error; what cannot be read of them is left out, since the status says enough."""
         begun = b""
-        try:
+        with closing(self), suppress(ModelError):
             for chunk in self:
                 begun += chunk
                 if len(begun) >= MOST_OF_AN_ERROR:
                     break
-        except ModelError:
-            pass
-        return begun[:MOST_OF_AN_ERROR].decode("utf-8", "replace")
-
-
-def _place(url: str, location: str) -> str:
-    """Scheme, host and port that a redirect names; no path, in which a key may stand."""
-    try:
-        parts = urlsplit(urljoin(url, location))
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "an invalid address"
-    named = location and parts.hostname
-    return f"{parts.scheme}://{parts.hostname}{port}" if named else "an address that it does not name"
+        return begun[:MOST_OF_AN_ERROR]
 
 
 def _network_error(error: Exception, host: str, begun: bool) -> TransientModelError:
     """What a failure of the network is, before or after the answer has `begun`."""
-    if isinstance(error, httpcore.TimeoutException):
+    reason = type(error).__name__
+    not_connected = isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout)
+    if isinstance(error, httpcore.TimeoutException) and not not_connected:
         late = "finish in time (model.timeout and model.deadline" if begun else "answer in time (model.timeout"
         return TransientModelError(f"{host} did not {late} in the settings)")
-    reason = type(error).__name__
     if begun:
         return TransientModelError(f"the answer of {host} broke off, no connection any more ({reason})")
-    return TransientModelError(f"no connection to {host} ({reason}); is a server running at that address?")
-
-
-def read(chunks: Iterable[bytes], coding: str, host: str) -> Iterator[bytes]:
-    """The body in `chunks` of an answer of `host`, which packed it as the header content-encoding says.
-
-    Raises ModelError beyond 16 MB, FatalModelError for a coding that was not requested and is not known here,
-    TransientModelError for packed bytes that are damaged.
-    """
-    coding = coding.strip().lower()
-    if coding in ("", "identity"):
-        return _limited(chunks, host)
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        raise FatalModelError(
-            f"{host} packed its answer in a way that was not asked for and is not read here (content-encoding: "
-            f"{coding[:40]!r}); set the server, or the proxy before it, to send it plain or as gzip"
-        )
-    return _limited(_unpacked(_limited(chunks, host), host), host)
-
-
-def _limited(chunks: Iterable[bytes], host: str) -> Iterator[bytes]:
-    left = MOST_BYTES
-    for chunk in chunks:
-        left -= len(chunk)
-        if left < 0:
-            raise ModelError(f"{host} sent more than {MOST_BYTES >> 20} MB as one answer; the rest was not read")
-        yield chunk
-
-
-def _unpacked(chunks: Iterable[bytes], host: str) -> Iterator[bytes]:
-    unpack = zlib.decompressobj(_GZIP_OR_ZLIB)
-    try:
-        for chunk in chunks:
-            while chunk and not unpack.eof:
-                yield unpack.decompress(chunk, _PIECE)
-                chunk = unpack.unconsumed_tail
-        yield unpack.flush()
-    except zlib.error:
-        raise broken_off(host, " (its gzip is damaged)") from None
+    kind = NotConnected if not_connected else TransientModelError
+    return kind(f"no connection to {host} ({reason}); is a server running at that address?")
 
 
 def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:
@@ -336,23 +297,76 @@ def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:
     >>> list(lines([b"da", b"ta: a\r\ndata: b\n", b"\ndata", b": \xe2\x80", b"\xa8"], "host"))
     ['data: a', 'data: b', '', 'data: \u2028']
     """
-    begun: list[bytes] = []
-    length = count = 0
+    rest, count = bytearray(), 0
     for chunk in chunks:
-        *ended, rest = chunk.split(b"\n")
-        count += len(ended)
-        if count > MOST_VALUES:
-            raise ModelError(f"{host} sent more than {MOST_VALUES:,} lines as one answer; the rest was not read")
-        for line in ended:
-            yield _decoded(*begun, line)
-            begun, length = [], 0
-        begun.append(rest)
-        length += len(rest)
-        if length > LONGEST_LINE:
+        rest += chunk
+        if b"\n" in chunk:
+            *ended, rest = rest.split(b"\n")
+            count += len(ended)
+            if count > MOST_VALUES:
+                raise ModelError(f"{host} sent more than {MOST_VALUES:,} lines as one answer; the rest was not read")
+            yield from (line.removesuffix(b"\r").decode("utf-8", "replace") for line in ended)
+        if len(rest) > LONGEST_LINE:
             raise ModelError(f"{host} sent a line of more than {LONGEST_LINE >> 20} MB; the rest was not read")
-    if length:
-        yield _decoded(*begun)
+    if rest:
+        yield rest.removesuffix(b"\r").decode("utf-8", "replace")
 
 
-def _decoded(*pieces: bytes) -> str:
-    return b"".join(pieces).removesuffix(b"\r").decode("utf-8", "replace")
+LOGGERS = ("openai", "openai._base_client", "httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
+"""Those that see a request. A filter holds for the records of its own logger only, so each needs it."""
+PROMPTS = "Request options"
+"""How openai's record of a whole request begins."""
+
+
+class _Secrecy(logging.Filter):
+    """Blackens the keys of all endpoints in every record and, unless `prompts`, drops those that hold prompts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.endpoints: set[Endpoint] = set()
+        self.prompts = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not self.prompts and isinstance(record.msg, str) and record.msg.startswith(PROMPTS):
+            return False
+        message = record.getMessage()
+        if (hidden := self._hide(message)) != message:
+            record.msg, record.args = hidden, ()
+        if record.exc_info:
+            # A traceback is text only when it is written; here it becomes text that can be blackened.
+            record.exc_text = self._hide(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
+        return True
+
+    def _hide(self, text: str) -> str:
+        # A copy: another thread may open a model meanwhile.
+        for endpoint in tuple(self.endpoints):
+            text = endpoint.hide(text)
+        return text
+
+
+_secrecy = _Secrecy()
+
+
+def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
+    """The client for a server; it repeats nothing by itself, and from now on no logger shows the key.
+
+    The errors of the `Transport` are the causes of those that it raises. `settings.log_prompts` holds for the whole
+    process until the next call.
+    """
+    # Here and not above: openai takes a third of a second to load, and most runs need no model.
+    from openai import OpenAI
+
+    _secrecy.endpoints.add(endpoint)
+    _secrecy.prompts = settings.log_prompts
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_secrecy)
+    http = httpx.Client(
+        transport=Transport(endpoint),
+        headers={"accept-encoding": "identity"},
+        timeout=httpx.Timeout(settings.timeout, connect=min(LONGEST_CONNECT, settings.timeout)),
+        follow_redirects=False,
+        trust_env=False,
+    )
+    key = endpoint.key.get_secret_value() or "no-key"
+    return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=http.timeout, max_retries=0, http_client=http)

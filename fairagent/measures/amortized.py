@@ -1,11 +1,8 @@
 """Attention over many rankings: what documents and groups are owed, and the ranking that pays within a tolerance.
 
-One ranking cannot give two documents of equal worth the same attention; many can (Biega, Gummadi, Weikum: Equity of
-Attention, SIGIR 2018). In each ranking the attention a adds up to 1, and so does the relevance r of the candidates; a
-debt is the sum of r - a over the rankings so far. `pay_documents` lowers the debts of documents as the paper's online
-program does (its section 4: the least sum of |debts| with a bound on DCG). A group is due the share of its documents'
-relevance (Singh and Joachims: Fairness of Exposure in Rankings, KDD 2018, the constraint of disparate treatment), here
-over the rankings, where theirs is in expectation; the re-ranker pays it.
+In each ranking the attention a adds up to 1, and so does the relevance r of the candidates; a debt is the sum of r - a
+over the rankings so far (Biega, Gummadi, Weikum: Equity of Attention, SIGIR 2018). A group is due the share of its
+documents' relevance (Singh and Joachims, KDD 2018), here over the rankings, where theirs is in expectation.
 """
 
 import numpy as np
@@ -31,9 +28,7 @@ def attention(weights: FloatArray) -> FloatArray:
 
 
 def deserved(relevance: FloatArray) -> FloatArray:
-    """The share of the attention that each candidate deserves, (m,): its share of the relevance (0 or more).
-
-    Where nothing is relevant all are alike.
+    """The share of the attention that each candidate deserves, (m,): its share of the relevance; alike where that is 0.
 
     >>> deserved(np.array([1.0, 0.5, 0.5])).tolist(), deserved(np.zeros(2)).tolist()
     ([0.5, 0.25, 0.25], [0.5, 0.5])
@@ -50,9 +45,9 @@ def as_shares_of_one(values: FloatArray, name: str) -> FloatArray:
 
 
 def quality(order: NDArray[np.intp] | list[int], relevance: FloatArray, weights: FloatArray) -> float:
-    """DCG of the order over that of the best one, in [0, 1] (Biega et al. 2018, DCG-quality; the gain is linear).
+    """DCG of the order over that of the best one, in [0, 1] (Biega et al. 2018); 1 where nothing is relevant.
 
-    `order` (n,) are places in `relevance` (m,), `weights` (n,) those of the ranks. 1 where nothing is relevant.
+    `order` (n,) are places in `relevance` (m,), `weights` (n,) those of the ranks.
 
     >>> round(quality([1, 0], np.array([1.0, 0.5]), np.array([1.0, 0.5])), 6)
     0.8
@@ -66,10 +61,9 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
 
     `debts` (m,) are those before this request, in shares of one ranking's attention; `relevance` (m,) is 0 or more,
     `weights` (n,), n <= m, are those of the ranks. It minimizes sum_i |debts_i + r_i - a_i| among the rankings whose
-    `quality` is 1 - `tolerance` or more: a linear assignment, with a price on relevance that is found by halving
-    (Lagrange). EXACT where the bound does not bind; otherwise the bound holds, and the sum may exceed the least one,
-    which an integer program (the paper's) would find, by the gap of the duality: tests hold how much that is.
-    Ties go to the earlier candidate. Raises UsageError for a tolerance outside of 0 to 1.
+    `quality` is 1 - `tolerance` or more: a linear assignment, with a price on relevance that is found by halving. EXACT
+    where the bound does not bind; otherwise the bound holds, and the sum may exceed the least one, which the paper's
+    integer program would find. Ties go to the earlier candidate. Raises UsageError for a tolerance outside of 0 to 1.
 
     The second document was shown too little before:
 
@@ -81,7 +75,10 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
     # Imported here, since it takes longer than all of a search that pays nothing.
     from scipy.optimize import linear_sum_assignment
 
-    _check(debts, relevance, weights, tolerance)
+    if not 0 <= tolerance <= 1:
+        raise UsageError(f"the tolerance of relevance is from 0 to 1, not {tolerance}")
+    if len(debts) != len(relevance) or len(weights) > len(relevance):
+        raise DataError(f"{len(debts)} debts, {len(relevance)} candidates and {len(weights)} ranks do not fit")
     best, least = _by_relevance(relevance, weights), (1 - tolerance) * _best(relevance, weights)
     if not len(weights) or tolerance == 0:
         return best
@@ -131,10 +128,3 @@ def _by_relevance(relevance: FloatArray, weights: FloatArray) -> list[int]:
 def _best(relevance: FloatArray, weights: FloatArray) -> float:
     """The most that a ranking can gain."""
     return float(np.sort(weights)[::-1] @ np.sort(relevance)[::-1][: len(weights)])
-
-
-def _check(debts: FloatArray, relevance: FloatArray, weights: FloatArray, tolerance: float) -> None:
-    if not 0 <= tolerance <= 1:
-        raise UsageError(f"the tolerance of relevance is from 0 to 1, not {tolerance}")
-    if len(debts) != len(relevance) or len(weights) > len(relevance):
-        raise DataError(f"{len(debts)} debts, {len(relevance)} candidates and {len(weights)} ranks do not fit")

@@ -1,9 +1,8 @@
 """String utilities, which compare an answer with the expected ones, and attribution measures.
 
-The latter say how much of the context an answer rests on, and what exposure this gives. `rankings` (N, k) holds N
-sampled contexts of a query, k item indices (0 .. n - 1) each, in rank order; `entailed` (N, k) says with 1 or 0 (or a
-share in between) whether the answer to context i rests on its item j. A single context is N = 1. Source of all: Kim &
-Diaz, Towards Fair RAG, ICTIR 2025, which released no code for these measures.
+The latter say how much of the context an answer rests on: `rankings` (N, k) holds N sampled contexts of a query, k item
+indices each, in rank order; `entailed` (N, k) says with 0 to 1 whether the answer to context i rests on its item j.
+Source of all: Kim & Diaz, Towards Fair RAG, ICTIR 2025.
 """
 
 import math
@@ -48,11 +47,7 @@ def normalized(text: str) -> str:
 
 
 def exact_match(prediction: str, gold: str) -> float:
-    """1.0 where both are the same after SQuAD's normalization, else 0.0.
-
-    >>> exact_match("a cat, a dog", "cat dog")
-    1.0
-    """
+    """1.0 where both are the same after SQuAD's normalization, else 0.0."""
     return float(normalized(prediction) == normalized(gold))
 
 
@@ -75,10 +70,8 @@ def token_f1(prediction: str, gold: str) -> float:
 def rouge_l(prediction: str, gold: str) -> float:
     """ROUGE-L's F as the package `rouge` 1.0.1 has it, in [0, 1): on sets of words, and sentences end at dots.
 
-    It adds 1e-8 to the denominator, so equal texts do not quite reach 1. A prediction of dots and white space alone is
-    read as "<empty>". Other packages of the name give other values.
-
-    Raises DataError where `gold` has no words, BackendUnavailable where the package is missing.
+    A prediction of dots and white space alone is read as "<empty>". Raises DataError where `gold` has no words,
+    BackendUnavailable where the package is missing.
     """
     if not _has_words(gold):
         raise DataError(f"the expected answer {gold!r} has no words, so ROUGE-L is not defined; leave the question out")
@@ -92,8 +85,7 @@ def rouge_l(prediction: str, gold: str) -> float:
 def accuracy(prediction: str, gold: str, labels: Sequence[str]) -> float:
     """1.0 where both are the same one of `labels`, white space around them aside, else 0.0. Case counts.
 
-    Two texts that are both no label count as the same, as in Fair RAG's code; expected answers are labels wherever this
-    project reads them, so that this helps no wrong answer.
+    Two texts that are both no label count as the same, as in Fair RAG's code.
 
     >>> accuracy(" [2] ", "[2]", ("[1]", "[2]")), accuracy("[2].", "[2]", ("[1]", "[2]"))
     (1.0, 0.0)
@@ -106,8 +98,7 @@ def absolute_error(prediction: str, gold: str) -> float:
     """How far the number in `prediction` is from that in `gold`, in [0, 4] on the scale 1 to 5; lower is better.
 
     A prediction that is no number of the scale counts as that end of it which is farther from `gold`. (Fair RAG's code
-    does so only with what is no number: "7" would be 6 from "1", more than its normalization allows.)
-    Raises DataError where `gold` is no number of the scale.
+    does so only with what is no number.) Raises DataError where `gold` is no number of the scale.
 
     >>> absolute_error("4.5", "4"), absolute_error("very good", "2")
     (0.5, 3.0)
@@ -153,8 +144,7 @@ ACCURACY = "accuracy"
 def parse_utility(name: str, labels: Sequence[str] = ()) -> StringUtility:
     """The string utility of this name; `labels` are those that answers are mapped to, for accuracy.
 
-    Raises UsageError, naming all that there are, for another name, and where accuracy has no labels; BackendUnavailable
-    where ROUGE-L's package is missing.
+    Raises UsageError for another name, and where accuracy has no labels; BackendUnavailable without ROUGE-L's package.
 
     >>> parse_utility("accuracy", labels=("[1]", "[2]"))("[1]", ["[1]"])
     1.0
@@ -183,15 +173,11 @@ def _on_scale(text: str) -> float | None:
 
 
 _RECURSION = threading.Lock()
-_SHALLOW = 500
 
 
 @contextmanager
 def _deep_enough(words: int) -> Iterator[None]:
     """The package walks back through two sentences by recursion, a level a word; a long one would end in an error."""
-    if words <= _SHALLOW:
-        yield
-        return
     with _RECURSION:
         before = sys.getrecursionlimit()
         sys.setrecursionlimit(before + words)
@@ -206,9 +192,7 @@ Normalization = Literal["conditional", "unconditional", "rescaled"]
 
 
 def expected_attribution_rate(entailed: ArrayLike) -> float:
-    """EAR: the mean share of the context that an answer rests on, in [0, 1].
-
-    EAR = (1/N) sum_i (1/k) sum_j entailed_ij. Raises DataError for another shape and for values outside [0, 1].
+    """EAR: the mean share of the context that an answer rests on, in [0, 1]: (1/N) sum_i (1/k) sum_j entailed_ij.
 
     >>> expected_attribution_rate([[1, 0, 0], [0, 0, 1]]).__round__(4)
     0.3333
@@ -219,9 +203,8 @@ def expected_attribution_rate(entailed: ArrayLike) -> float:
 def attributed_exposure(rankings: ArrayLike, entailed: ArrayLike, n: int) -> FloatArray:
     """The expected attributed exposure of each of `n` items, shape (n,), in [0, 1]; the sum is k * EAR.
 
-    e_d = (1/N) sum_i 1[d in ranking i] entailed_id: the share of the answers that rest on item d. All k places weigh
-    the same, since a machine reads the whole context. Raises DataError as `expected_attribution_rate` does, and where
-    the shapes differ, an index is not an item's, or a ranking names an item twice.
+    e_d = (1/N) sum_i 1[d in ranking i] entailed_id. Raises DataError where shapes differ, an index is not an item's, or
+    a ranking names an item twice.
 
     >>> attributed_exposure([[0, 1], [0, 2]], [[1, 0], [1, 1]], n=3).tolist()
     [1.0, 0.0, 0.5]
@@ -235,8 +218,6 @@ def attributed_exposure(rankings: ArrayLike, entailed: ArrayLike, n: int) -> Flo
 def attributed_disparity(exposure: ArrayLike) -> float:
     """EAE-D: how unevenly answers rest on the items, ||e||^2 of the attributed exposure e (n,).
 
-    Where everything that is shown is attributed, this is the expected exposure's disparity (EE-D).
-
     >>> attributed_disparity([1.0, 0.0, 0.5])
     1.25
     """
@@ -244,13 +225,10 @@ def attributed_disparity(exposure: ArrayLike) -> float:
 
 
 def disparity_bounds(exposure: ArrayLike, k: int, given: Normalization = "conditional") -> tuple[float, float]:
-    """The least and the most EAE-D that there can be for contexts of `k` of the n items.
+    """The least and the most EAE-D that there can be for contexts of `k` of the n items; k' = min(k, n).
 
-    With A the sum of `exposure` (n,) and k' = min(k, n):
-    - conditional: given A. Least A^2/n (all items alike), most floor(A) + (A - floor(A))^2 (as many items as possible
-      in every answer, the rest on one).
-    - unconditional: whatever is attributed, [0, k'].
-    - rescaled: those of EE-D, for an exposure scaled to the sum k': [k'^2/n, k'].
+    With A the sum of `exposure` (n,): conditional on A, A^2/n and floor(A) + (A - floor(A))^2; unconditional, [0, k'];
+    rescaled, those of EE-D for an exposure scaled to the sum k': [k'^2/n, k'].
 
     >>> disparity_bounds([1.0, 0.0, 0.5], k=2)
     (0.75, 1.25)
@@ -269,9 +247,8 @@ def disparity_bounds(exposure: ArrayLike, k: int, given: Normalization = "condit
 def normalized_attributed_disparity(exposure: ArrayLike, k: int, given: Normalization = "conditional") -> float:
     """EAE-D between its bounds: (EAE-D - least) / (most - least); 0 where nothing is attributed or the bounds meet.
 
-    The paper says "theoretical bounds" alone. Conditional ones (the default) span [0, 1] whatever the attribution rate
-    is, as its figures do. Unconditional ones leave a low rate near 0. Rescaling the exposure to the sum k', as for
-    EE-D, makes the two comparable, but can exceed 1: a scaled item may be above 1.
+    The paper says "theoretical bounds" alone; conditional ones span [0, 1] whatever the attribution rate is, as its
+    figures do. Rescaled it can exceed 1.
 
     >>> normalized_attributed_disparity([1.0, 0.0, 0.5], k=2)
     1.0
@@ -288,11 +265,9 @@ def normalized_attributed_disparity(exposure: ArrayLike, k: int, given: Normaliz
 def citation_support(
     claims: Sequence[tuple[Sequence[str], Sequence[int]]], documents: Sequence[Collection[str]]
 ) -> float:
-    """How far cited documents hold an answer up: the share of a claim's words that they hold, its mean over the claims.
+    """The share of a claim's words that the documents cited for it hold, its mean over the claims; no claims give 0.
 
-    A claim is its words and the numbers (from 1) of the documents that it cites; `documents` are their words. What
-    cites nothing is held up by nothing; no claims give 0. Words say little of a paraphrase, and nothing of a negation:
-    `attribute: nli` and `judge` look at what is said.
+    A claim is its words and the numbers (from 1) of the documents that it cites; `documents` are their words.
 
     >>> citation_support([(["a", "judge"], [1]), (["a", "law"], [2]), (["so"], [])], [{"a", "judge"}, {"a"}])
     0.5

@@ -1,15 +1,17 @@
-"""`Measure`: a function of a judged ranking whose `str` is its full definition; products; and checks of arguments.
+"""What measures are made of: judged rankings, `Measure`, products, rank discounts, and checks of arguments.
 
-Checks raise a DataError that names the place, so that no result is ever nan. What the loop calls at every step
-(`group_exposure`, `known_part`, the divergences) looks at minima and sums, a microsecond each, and comes here for the
-place only when one of them is off; all else is checked number by number at once.
+Checks raise a DataError that names the place, so that no result is ever nan.
 """
 
 import hashlib
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import Field, dataclass, fields
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,14 +23,13 @@ from fairagent.types import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedRanking:
-    """One topic's ranking with its judgments and one target: all that a measure looks at, as arrays.
+    """One topic's ranking with its judgments and one target, as arrays; a row is a document, rank 1 first.
 
-    Rows are documents in rank order, rank 1 first. `relevant` (n,) says which are relevant, and `n_relevant` how many
-    relevant documents the topic has in all. `memberships` (n, g) and `target` (g,) are over the same groups, column 0
-    `UNKNOWN`; None where only relevance is measured. `known` (n,) is False for documents without a group record (None:
-    all have one). `of_type` (n,) says which are of the dimension's type (people, for gender); None: not known. `grades`
-    (n,) are the judgments, nan for an unjudged document, and `judgments` (j,) the grades of all documents that are
-    judged for the topic; None where no measure needs them.
+    `relevant` (n,) says which are relevant, `n_relevant` how many relevant documents the topic has. `memberships` (n,
+    g) and `target` (g,) have column 0 `UNKNOWN`; `known` (n,) is False for documents without a group record, `of_type`
+    (n,) says which are of the dimension's type. `grades` (n,) are the judgments, nan for an unjudged document,
+    `judgments` (j,) the grades of all judged documents of the topic. None: not needed, of `known` that all have a
+    record.
     """
 
     relevant: NDArray[np.bool_]
@@ -56,8 +57,7 @@ class JudgedRanking:
 class Measure(ABC):
     """A number for a judged ranking; `str(measure)` defines it, and `parse_measure` reads that back.
 
-    A measure is a frozen dataclass: its cut-off `n`, and options, each of which takes its value as a text. Those of
-    fairagent are named in `parse.OWN`, those of other packages by the entry points `fairagent.measures`.
+    A measure is a frozen dataclass: its cut-off `n`, and options, each of which takes its value as a text.
     """
 
     name: ClassVar[str]
@@ -106,9 +106,9 @@ class Measure(ABC):
 
 @dataclass(frozen=True)
 class Product(Measure):
-    """left * right of one judged ranking, such as nDCG * AWRF, the score of TREC Fair Ranking's Task 1.
+    """left * right of one judged ranking, such as nDCG * AWRF; the factors are no products.
 
-    A run's score is the mean of the topics' products, not the product of the means. The factors are no products.
+    A run's score is the mean of the topics' products, not the product of the means.
 
     >>> from fairagent.measures import AWRF, NDCG
     >>> print(Product(NDCG(20), AWRF(20)))
@@ -204,12 +204,6 @@ def _check(fit: NDArray[np.bool_], values: FloatArray, name: str, expected: str)
         raise DataError(f"{name}{list(place)} is {values[place]:g}, expected {expected}")
 
 
-def check_same_length(values: FloatArray, others: FloatArray, names: str) -> None:
-    """Two vectors have to have one number a group each."""
-    if values.shape != others.shape:
-        raise DataError(f"{names} have shapes {values.shape} and {others.shape}, expected the same groups in both")
-
-
 def check_cutoff(n: int) -> None:
     """The cut-off has to be a rank."""
     if n < 1:
@@ -255,6 +249,172 @@ def as_shown(k: int, n: int) -> int:
 
 
 def seeded(seed: int, *names: str) -> np.random.Generator:
-    """Random numbers that depend on `seed` and `names` alone: not on what else is drawn, or in which order."""
+    """Random numbers that depend on `seed` and `names` alone."""
     digest = hashlib.sha256("\n".join(names).encode("utf-8", "surrogatepass")).digest()
     return np.random.default_rng([seed, int.from_bytes(digest[:16])])
+
+
+FORMS = (
+    "log2-max2, log2-plus1, uniform, geometric(patience) with 0 < patience <= 1, step(k) with k >= 1, "
+    "given(1, w, ...) with a weight of 0 or more for each rank"
+)
+
+
+class Discount(ABC):
+    """The share of a reader's attention that each rank gets; `str(discount)` is its definition.
+
+    Ranks start at 1; the weight of rank 1 is 1 and none is negative. Equal definitions are equal values.
+    """
+
+    rises: ClassVar[bool] = False
+    """Whether a rank may weigh more than one before it."""
+
+    @abstractmethod
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        """The weights of the given ranks (n,), which start at 1."""
+
+    def __call__(self, n: int) -> FloatArray:
+        """The weights of ranks 1..n, shape (n,), read-only; DataError where `n` is negative.
+
+        >>> Log2Plus1()(3).round(6).tolist()
+        [1.0, 0.63093, 0.5]
+        """
+        return _weights(self, n)
+
+
+@dataclass(frozen=True)
+class Log2Max2(Discount):
+    """1 / log2(max(rank, 2)): ranks 1 and 2 weigh the same (the TREC Fair Ranking track's, 2021 and 2022)."""
+
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        return 1.0 / np.log2(np.maximum(ranks, 2.0))
+
+    def __str__(self) -> str:
+        return "log2-max2"
+
+
+@dataclass(frozen=True)
+class Log2Plus1(Discount):
+    """1 / log2(rank + 1): the usual discount of nDCG (trec_eval)."""
+
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        return 1.0 / np.log2(ranks + 1.0)
+
+    def __str__(self) -> str:
+        return "log2-plus1"
+
+
+@dataclass(frozen=True)
+class Uniform(Discount):
+    """1 at every rank: the order within the cut-off does not matter."""
+
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        return np.ones_like(ranks)
+
+    def __str__(self) -> str:
+        return "uniform"
+
+
+@dataclass(frozen=True)
+class Geometric(Discount):
+    """patience^(rank - 1): a reader goes on with probability `patience` in (0, 1] after each (RBP)."""
+
+    patience: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.patience <= 1.0:
+            raise UsageError(f"geometric discount: patience {self.patience!r} is not in (0, 1]")
+
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        return np.power(self.patience, ranks - 1.0)
+
+    def __str__(self) -> str:
+        return f"geometric({float(self.patience)!r})"
+
+
+@dataclass(frozen=True)
+class StepDiscount(Discount):
+    """1 at ranks up to `k` (>= 1), 0 below: a machine user, who reads the first k and nothing else."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise UsageError(f"step discount: k {self.k!r} is below 1")
+
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        return (ranks <= self.k).astype(np.float64)
+
+    def __str__(self) -> str:
+        return f"step({self.k})"
+
+
+@dataclass(frozen=True)
+class Given(Discount):
+    """The `weights` of the first ranks, that of rank 1 being 1; 0 below: attention that was measured."""
+
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.weights or self.weights[0] != 1.0:
+            raise UsageError(f"given discount: the weights {self.weights!r} do not begin with 1")
+        if not all(0.0 <= weight < float("inf") for weight in self.weights):
+            raise UsageError(f"given discount: {self.weights!r} holds a weight that is not a number of 0 or more")
+
+    @property
+    def rises(self) -> bool:  # type: ignore[override]
+        """Whether a rank weighs more than one before it."""
+        return any(one < after for one, after in pairwise(self.weights))
+
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        places = ranks.astype(np.intp) - 1
+        weights = np.array([*self.weights, 0.0])
+        return weights[np.minimum(places, len(self.weights))]
+
+    def __str__(self) -> str:
+        return f"given({', '.join(repr(float(weight)) for weight in self.weights)})"
+
+
+def given_by(attention: Sequence[float]) -> Given:
+    """The discount of the attention (k,) that was measured at each rank; the first is not 0. Three digits.
+
+    >>> str(given_by([0.4, 0.2, 0.1]))
+    'given(1.0, 0.5, 0.25)'
+    """
+    if not len(attention) or not attention[0] > 0:
+        raise DataError("there is no attention at rank 1, by which the others are measured")
+    return Given(tuple(round(float(one / attention[0]), 3) for one in attention))
+
+
+LOG2_MAX2 = Log2Max2()
+"""The discount that measures use by default."""
+
+_PLAIN: dict[str, Discount] = {str(discount): discount for discount in (LOG2_MAX2, Log2Plus1(), Uniform())}
+
+
+def parse_discount(text: str) -> Discount:
+    """The discount that `text` defines; UsageError, with the accepted forms, where it defines none.
+
+    >>> parse_discount("geometric(0.8)")
+    Geometric(patience=0.8)
+    """
+    definition = text.strip()
+    if definition in _PLAIN:
+        return _PLAIN[definition]
+    match = re.fullmatch(r"(geometric|step)\(([^(),]+)\)", definition)
+    several = re.fullmatch(r"given\(([^()]+)\)", definition)
+    with suppress(ValueError):  # not a number: the same advice as for an unknown name
+        if several:
+            return Given(tuple(map(float, several[1].split(","))))
+        if match:
+            return Geometric(float(match[2])) if match[1] == "geometric" else StepDiscount(int(match[2]))
+    raise UsageError(f"{text!r} is no rank discount; the accepted forms are: {FORMS}")
+
+
+@lru_cache(maxsize=64)
+def _weights(discount: Discount, n: int) -> FloatArray:
+    if n < 0:
+        raise DataError(f"a discount of {n} ranks, expected 0 or more")
+    weights = discount._at(np.arange(1, n + 1, dtype=np.float64))
+    weights.flags.writeable = False
+    return weights

@@ -1,28 +1,23 @@
-"""Group exposure: each group's share of a ranking's attention, what it lacks of the target, and scores on one scale.
+"""Group exposure and what it lacks of the target; scores on one scale; divergences between distributions of groups.
 
-A membership row says how a document's weight is spread over the groups; column 0 is `UNKNOWN`.
+A membership row says how a document's weight is spread over the groups; column 0 is `UNKNOWN`. Divergences take shares
+p (what is shown) and q (the target), (g,), that add up to 1 within 1e-6. `smoothing` is added to every share first,
+p'_g = (p_g + s) / (1 + g s); then an all-zero p counts as uniform. Results are in nats unless a base is given.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from fairagent.errors import DataError
 from fairagent.measures.base import (
-    JudgedRanking,
-    Measure,
+    TOLERANCE,
     as_distribution,
     as_memberships,
     as_vector,
-    check_choice,
-    check_cutoff,
     check_nonnegative,
-    check_same_length,
 )
-from fairagent.measures.discounts import LOG2_MAX2, Discount
 from fairagent.types import FloatArray
 
 DECIMALS = 12
@@ -30,13 +25,11 @@ DECIMALS = 12
 
 
 def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
-    """The share of exposure that each group gets, shape (g,); the shares add up to 1.
+    """The share of exposure that each group gets, shape (g,); they add up to 1, or are 0 where there is no mass.
 
-    `memberships` (n, g) holds a row a document in rank order, `weights` (n,) the weight of each rank, such as
-    `LOG2_MAX2(n)`; both are 0 or more. Share g is sum_k w_k a_kg divided by its sum over g, so rows that do not add up
-    to 1 count by their mass. No mass (an empty ranking, no weight) gives zeros. Raises DataError for shapes that do not
-    fit and for negative, nan or infinite numbers.
-    Source: TREC Fair Ranking 2022, Task 1, the exposure inside AWRF.
+    `memberships` (n, g) has a row a document in rank order, `weights` (n,) the weight of each rank; both are 0 or more.
+    Share g is sum_k w_k a_kg divided by its sum over g. Raises DataError for shapes that do not fit and for negative,
+    nan or infinite numbers. Source: TREC Fair Ranking 2022, Task 1.
 
     >>> import numpy as np
     >>> from fairagent.measures import LOG2_MAX2
@@ -47,10 +40,7 @@ def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
     memberships = as_memberships(memberships)
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != memberships.shape[:1]:
-        raise DataError(
-            f"{memberships.shape[0]} documents (rows of memberships) but weights of shape {weights.shape}; "
-            "take discount(n) with n the number of rows"
-        )
+        raise DataError(f"{len(memberships)} documents but weights of shape {weights.shape}, expected one each")
     if not weights.size:
         return np.zeros(memberships.shape[1])
     with np.errstate(invalid="ignore", over="ignore"):  # judged by the total below
@@ -82,11 +72,8 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     """The places (dimension, group) of the known group that lacks most exposure, of all dimensions; None where none.
 
     `shares` and `targets` hold an array (g,) a dimension, as `known_part` gives them. It is the group with the largest
-    target - share, both rounded to the 12th decimal. Ties go to the larger target, then to the first dimension and
-    group; a group with target 0 is never chosen.
-
-    Where nothing in a dimension is labeled, its shares are all zero and its groups lack their whole target: a loop has
-    to look for some group then. FAIR-QR's reference values name no group there, since the exposure is not known.
+    target - share, rounded to the 12th decimal; ties go to the larger target, then to the first dimension and group.
+    Where nothing in a dimension is labeled, its groups lack their whole target.
 
     >>> import numpy as np
     >>> gender, region = np.array([0.6, 0.4]), np.array([0.7, 0.1, 0.2])
@@ -95,7 +82,8 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     """
     lacking = []
     for dimension, (of_groups, target) in enumerate(zip(shares, targets, strict=True)):
-        check_same_length(of_groups, target, "shares and target")
+        if of_groups.shape != target.shape:
+            raise DataError(f"shares and target have shapes {of_groups.shape} and {target.shape}, expected the same")
         gaps = zip((target - of_groups).round(DECIMALS).tolist(), target.tolist(), strict=True)
         lacking += [(gap, due, -dimension, -group) for group, (gap, due) in enumerate(gaps)]
     most, _, dimension, group = max(lacking, default=(0.0, 0.0, 0, 0))
@@ -105,12 +93,10 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
 def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatArray:
     """The target shares (g,) of a topic, its relevant documents' averaged with the world's; they add up to 1.
 
-    `alignment` (g,) is the sum or the mean of the relevant documents' membership rows (only proportions count), column
-    0 `UNKNOWN`. `background` (g - 1,) are the world's shares of the known groups, which add up to 1 (within 1e-6). With
-    K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0: the unknown share stays, so a topic whose
-    relevant documents are all unknown gets no background. Without one, t = r. Raises DataError for an `alignment`
-    without mass, for shapes that do not fit, and for negative, nan or infinite numbers.
-    Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension), divided by their sum.
+    `alignment` (g,) is the sum of the relevant documents' membership rows, column 0 `UNKNOWN`, `background` (g - 1,)
+    the world's shares of the known groups. With K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0.
+    Without a background, t = r. Raises DataError for an `alignment` without mass, shapes that do not fit, and negative,
+    nan or infinite numbers. Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension).
 
     >>> import numpy as np
     >>> relevant = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # unknown first
@@ -121,79 +107,19 @@ def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatA
     check_nonnegative(alignment, "alignment")
     total = float(alignment.sum())
     if not 0.0 < total < math.inf:
-        raise DataError(
-            f"the relevant documents' alignment adds up to {total:g}: none of them has a group record, so "
-            "there is no target; leave the topic out or use another target"
-        )
+        raise DataError("no relevant document has a group record: leave the topic out or use another target")
     target = alignment / total
     if background is None:
         return target
     background = as_distribution(background, "background")
     if background.size != target.size - 1:
-        raise DataError(
-            f"{background.size} background shares for {target.size - 1} known groups; expected one each, "
-            "without UNKNOWN"
-        )
+        raise DataError(f"{background.size} background shares for {target.size - 1} known groups")
     known = target[1:]
     return np.concatenate((target[:1], 0.5 * known + 0.5 * known.sum() * background))
 
 
-Of = Literal["all", "type"]
-
-
-@dataclass(frozen=True)
-class Unlabeled(Measure):
-    """The share of the first `n` ranks' exposure that goes to documents without a label of the dimension, in [0, 1].
-
-    AWRF(unknown=ignore) leaves these documents out, so that a system which drops them can seem fair. With `of` = "type"
-    only those count that are of the dimension's type: a person of unknown gender, and not a page about a river. The
-    share is of all documents in both cases. It describes a ranking: neither more nor less of it is better. Nothing
-    shown gives 0.
-
-    >>> import numpy as np
-    >>> rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])  # no label, a label, no label
-    >>> nobody = np.zeros(3, dtype=bool)
-    >>> shown = JudgedRanking(nobody, 0, rows, np.array([0, 1.0]), of_type=np.array([True, True, False]))
-    >>> round(Unlabeled(3)(shown), 4), round(Unlabeled(3, of="type")(shown), 4)
-    (0.6199, 0.3801)
-    """
-
-    name: ClassVar[str] = "unlabeled"
-    of_groups: ClassVar[bool] = True
-    neutral: ClassVar[bool] = True
-    about: ClassVar[str] = (
-        "the share of exposure that goes to documents without a label; of=type: of those of the dimension's type"
-    )
-    n: int
-    discount: Discount = LOG2_MAX2
-    of: Of = "all"
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.n)
-        check_choice("unlabeled: of", self.of, get_args(Of))
-
-    @property
-    def needs_types(self) -> bool:  # type: ignore[override]
-        """Whether only documents of the type count."""
-        return self.of == "type"
-
-    def __call__(self, judged: JudgedRanking) -> float:
-        """The share; raises DataError where the ranking has no memberships, or nobody says what is of the type."""
-        if judged.memberships is None or (self.of == "type" and judged.of_type is None):
-            raise DataError(f"{self} needs memberships{' and which documents are of the type' * (self.of == 'type')}")
-        rows = judged.memberships[: self.n]
-        counted = np.ones(len(rows), dtype=np.bool_) if self.of == "all" else judged.of_type[: self.n]  # type: ignore[index]
-        # One more column for what counts, so that all documents stay in the sum.
-        split = np.column_stack([rows[:, 0] * counted, rows[:, 0] * ~counted, rows[:, 1:].sum(axis=1)])
-        return float(group_exposure(split, self.discount(len(rows)))[0])
-
-
 def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> FloatArray:
-    """Scores (n,) on [0, 1]: (score - lowest) / (highest - lowest); no scores give none.
-
-    `flat` is what all of them get where they differ by no more than `within`, so that they say nothing about any
-    document: 1 where they still stand for relevance, as the scores of a ranking; 0 where a signal that does not
-    vary should count for nothing.
+    """Scores (n,) on [0, 1]; all `flat` where they differ by no more than `within`, so that they say nothing.
 
     >>> import numpy as np
     >>> min_max(np.array([5.0, 3.0, 1.0])).tolist(), min_max(np.array([2.0, 2.0])).tolist()
@@ -205,3 +131,105 @@ def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> Float
     if low == high or high - low <= within:
         return np.full_like(scores, flat)
     return np.asarray((scores - low) / (high - low))
+
+
+SMOOTHING = 1e-6
+"""Added to every share before a divergence is taken (FAIR-QR leaves its smoothing unsaid)."""
+Divergence = Callable[[FloatArray, FloatArray, float], float]
+"""divergence(exposure, target, smoothing) -> number of 0 or more; 0 where both are equal."""
+
+
+def kl(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
+    """Kullback-Leibler divergence KL(p || q) in nats, in [0, inf]; infinite without smoothing where q misses a group.
+
+    >>> import numpy as np
+    >>> round(kl(np.array([0.25, 0.75]), np.array([0.5, 0.5]), smoothing=0), 6)
+    0.130812
+    """
+    pair = _smoothed(p, q, smoothing)
+    if smoothing == 0.0:
+        pair = pair[:, pair[0] > 0.0]
+        if not pair[1].all():
+            return math.inf
+    log_p, log_q = np.log(pair)
+    return max(0.0, float(pair[0].dot(log_p - log_q)))
+
+
+def kl_reverse(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
+    """KL(q || p): infinite, without smoothing, as soon as a group of the target gets no exposure.
+
+    >>> import numpy as np
+    >>> kl_reverse(np.array([1.0, 0.0]), np.array([0.5, 0.5]), smoothing=0)
+    inf
+    """
+    return kl(q, p, smoothing)
+
+
+def jensen_shannon(p: FloatArray, q: FloatArray, smoothing: float = 0.0, *, base: float = math.e) -> float:
+    """Jensen-Shannon divergence KL(p || m) / 2 + KL(q || m) / 2 with m = (p + q) / 2, in [0, ln 2 / ln base].
+
+    >>> import numpy as np
+    >>> jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]), base=2)
+    1.0
+    """
+    if not 1.0 < base < math.inf:
+        raise DataError(f"the logarithm's base is {base}, expected more than 1")
+    nats = float(jensen_shannon_terms(*_smoothed(p, q, smoothing)).sum())
+    return min(max(0.0, nats), math.log(2.0)) / math.log(base)
+
+
+def jensen_shannon_terms(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Each group's term (g,) of the Jensen-Shannon divergence in nats; of many pairs with a column a pair, (g, k).
+
+    The sides are not checked and need not add up to 1.
+    """
+    pair = np.array((p, q))
+    # x / m as 2 x / (p + q), which lies in (0, 2]: half of the smallest float would be zero. 0 ln 0 is 0.
+    ratio = np.divide(2.0 * pair, pair[0] + pair[1], out=np.ones_like(pair), where=pair > 0.0)
+    terms: FloatArray = 0.5 * (pair * np.log(ratio)).sum(axis=0)
+    return terms
+
+
+def total_variation(p: FloatArray, q: FloatArray, smoothing: float = 0.0) -> float:
+    """Half the summed absolute differences, in [0, 1]: the exposure that would have to change hands.
+
+    >>> import numpy as np
+    >>> total_variation(np.array([0.25, 0.75]), np.array([0.5, 0.5]))
+    0.25
+    """
+    p, q = _smoothed(p, q, smoothing)
+    return min(1.0, 0.5 * float(np.abs(p - q).sum()))
+
+
+DIVERGENCES: dict[str, Divergence] = {"kl": kl, "kl-reverse": kl_reverse, "js": jensen_shannon, "tv": total_variation}
+"""The divergences by the names that settings use, all called as (exposure, target, smoothing)."""
+
+
+TERMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "kl": lambda p, q: p * np.log(p / q),
+    "kl-reverse": lambda p, q: q * np.log(q / p),
+    "js": lambda p, q: 0.5 * (p * np.log(p) + q * np.log(q)) - 0.5 * (p + q) * np.log(0.5 * (p + q)),
+    "tv": lambda p, q: 0.5 * np.abs(p - q),
+}
+"""The same as terms that add up to the divergence, of shares p and q that are smoothed, so above 0, of any shape."""
+LARGEST = {"kl": -math.log(SMOOTHING), "kl-reverse": -math.log(SMOOTHING), "js": math.log(2.0), "tv": 1.0}
+"""What a list counts as that shows no labeled document: as far from any target as can be."""
+
+
+def _smoothed(p: FloatArray, q: FloatArray, smoothing: float) -> FloatArray:
+    """Both, smoothed and normalized, as the rows of a (2, g) array."""
+    p, q = as_vector(p, "p"), as_vector(q, "q")
+    if p.shape != q.shape:
+        raise DataError(f"p and q have shapes {p.shape} and {q.shape}, expected the same groups in both")
+    if not 0.0 <= smoothing < math.inf:
+        raise DataError(f"smoothing is {smoothing}, expected a finite number of 0 or more")
+    pair = np.array((p, q))
+    if not pair.min() >= 0.0:
+        check_nonnegative(p, "p")
+        check_nonnegative(q, "q")
+    totals = pair.sum(axis=1, keepdims=True)
+    for name, shares, total in zip("pq", (p, q), totals.ravel().tolist(), strict=True):
+        if abs(total - 1.0) > TOLERANCE and not (total == 0.0 and smoothing > 0.0):
+            as_distribution(shares, name)  # says what is wrong and where
+    smoothed: FloatArray = (pair + smoothing) / (totals + smoothing * p.size)
+    return smoothed

@@ -1,12 +1,9 @@
 """The objective of a list: J = R - fairness * G, its relevance less the price of its gap.
 
 R is the discounted mean of the documents' estimated relevance: 1 for the best document of the engine's own list, 0 for
-its last, so that nothing depends on the zero or the unit of an engine's scores. G, the gap, is a sum over dimensions,
-each by its importance, of two divergences of exposure from its target: how the known groups share what they have, and
-how much of all exposure is left to documents without a label. The first counts in full however few documents have a
-label; the second is left out where documents without a label are ignored.
-
-This is the one place that says so: the re-ranker, the loop, the dial, the trace and the reports all use these numbers.
+its last. G, the gap, is a sum over dimensions, each by its importance, of two divergences of exposure from its target:
+how the known groups share what they have, and how much of all exposure is left to documents without a label, which is
+left out where these are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.measures.divergence import LARGEST, SMOOTHING, TERMS
+from fairagent.measures.exposure import LARGEST, SMOOTHING, TERMS
 from fairagent.types import FloatArray
 
 
@@ -51,7 +48,7 @@ class GapTarget:
     """What one dimension should get: the known groups `target` (g,), documents without a label `unlabeled` (u,).
 
     The first adds up to 1, the second is of all exposure: one share for all of them, or two, for documents that cannot
-    have a label and those that can. Where they do not count (`counts`), they have no part in the gap.
+    have a label and those that can. Unless they count (`counts`), they have no part in the gap.
     """
 
     target: FloatArray
@@ -82,9 +79,9 @@ class GapColumns:
         self.bare = self._importance * self._terms(np.asarray(SMOOTHING / self._scale), self._target)
         self._missing = np.array(importance) * LARGEST[divergence] - self.bare @ self.member
 
-    def terms(self, exposure: FloatArray, mass: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
+    def terms(self, exposure: FloatArray, mass: FloatArray, columns: NDArray[np.intp] | slice) -> FloatArray:
         """What `exposure` in these `columns` adds to `bare`; `mass` is that of the part of each, all (..., k)."""
-        share = np.divide(exposure, mass, out=np.zeros(np.broadcast(exposure, mass).shape), where=mass > 0)
+        share = exposure / np.where(mass > 0, mass, np.inf)
         smoothed = (share + SMOOTHING) / self._scale[columns]
         terms = self._importance[columns] * self._terms(smoothed, self._target[columns]) - self.bare[columns]
         return np.asarray(terms)

@@ -7,8 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.measures.base import Measure, Product
-from fairagent.measures.discounts import parse_discount
+from fairagent.measures.base import Measure, Product, parse_discount
 from fairagent.settings import plugins
 from fairagent.settings.faults import no_such
 from fairagent.settings.gone import gone
@@ -18,10 +17,10 @@ GROUP = "fairagent.measures"
 FAMILIES = "fairagent.measure_families"
 """The entry points of whole libraries of measures."""
 OWN = {
-    "nDCG": "fairagent.measures.ndcg:NDCG",
-    "AWRF": "fairagent.measures.awrf:AWRF",
-    "NDKL": "fairagent.measures.skew:NDKL",
-    "unlabeled": "fairagent.measures.exposure:Unlabeled",
+    "nDCG": "fairagent.measures.ranking:NDCG",
+    "AWRF": "fairagent.measures.ranking:AWRF",
+    "NDKL": "fairagent.measures.ranking:NDKL",
+    "unlabeled": "fairagent.measures.ranking:Unlabeled",
 }
 """Name of a measure -> `module:Class`."""
 FORMS = (

@@ -1,18 +1,21 @@
-"""Fairness under unawareness: what AWRF and exposure can be, and are likely to be, where labels are missing.
+"""Missing, predicted and wrong labels: what AWRF and exposure can be, and are likely to be.
 
-Bounds assume nothing: the unlabeled documents' exposure is given to the groups in any way. An estimate takes a
-classifier's probabilities for these documents. Counting its labels would be biased
-wherever the groups' shares are not those that it was trained with: PCC adds up probabilities, PACC corrects them by how
-they are for documents of a known group. Everything is over the known groups, as AWRF(unknown=ignore). References:
-Jaenich et al., JAIR 2026 (arXiv 2506.04140), who estimate rankings' fairness by quantification; Manski 2003 for bounds
-under missing data.
+Bounds give the unlabeled documents' exposure to the groups in any way (Manski 2003). An estimate takes a classifier's
+probabilities for these documents: PCC adds them up, PACC corrects them by how they are for documents of a known group
+(Jaenich et al., JAIR 2026, arXiv 2506.04140). A labeler is wrong about documents of one topic together, so labels are
+not drawn from its chances alone: in each draw the groups' odds are those of the chances times exp(z_g), z_g normal, one
+for all documents of the topic. Everything is over the known groups, as AWRF(unknown=ignore).
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.errors import DataError
 from fairagent.measures.base import (
@@ -22,7 +25,7 @@ from fairagent.measures.base import (
     as_vector,
     check_nonnegative,
 )
-from fairagent.measures.divergence import jensen_shannon, jensen_shannon_terms
+from fairagent.measures.exposure import jensen_shannon, jensen_shannon_terms
 from fairagent.types import FloatArray
 
 ROUNDED = 5e-4
@@ -46,9 +49,8 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
     """The mean probabilities of validation documents by their true group, (g, g): column j is of group j.
 
     `posteriors` (n, g) are a classifier's probabilities for documents that it has not been trained on, `groups` (n,)
-    their true groups, 0 .. g - 1. Columns add up to 1; a perfect classifier's matrix is the identity.
-    Raises DataError for rows that do not add up to 1, and where a group has no document.
-    Source: Bella et al., ICDM 2010 (scaled probability average), for several groups.
+    their true groups, 0 .. g - 1. Columns add up to 1. Raises DataError for rows that do not add up to 1, and where a
+    group has no document. Source: Bella et al., ICDM 2010.
 
     >>> import numpy as np
     >>> confusion_matrix(np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]), [0, 0, 1]).round(6).tolist()
@@ -68,13 +70,10 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
 def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevalence:
     """The groups' shares in documents whose (weighted) mean probabilities are `mean` (g,), which add up to 1.
 
-    Without `confusion` they are `mean` itself (PCC). With it (g, g), as `confusion_matrix` makes it, they are the
-    distribution p that minimizes ||confusion p - mean||^2 (PACC). It is exact where documents of a group get the same
-    probabilities here as in the validation set, whatever the shares of the groups are (prior probability shift). A
-    singular matrix (a classifier that tells two groups no way apart) is not solved: `adjusted` is False then.
-
-    Raises DataError for shapes that do not fit, and where `mean` or a column does not add up to 1.
-    Sources: Forman, DMKD 2008 (adjusted count); Bella et al., ICDM 2010 (PACC).
+    Without `confusion` they are `mean` itself (PCC). With it (g, g) they are the distribution p that minimizes
+    ||confusion p - mean||^2 (PACC), exact where documents of a group get the same probabilities here as in the
+    validation set. A singular matrix is not solved: `adjusted` is False then. Raises DataError for shapes that do not
+    fit, and where `mean` or a column does not add up to 1. Sources: Forman, DMKD 2008; Bella et al., ICDM 2010.
 
     >>> import numpy as np
     >>> corrected = prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.4], [0.2, 0.6]]))
@@ -100,10 +99,7 @@ def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevale
 
 
 def as_posteriors(values: FloatArray, name: str, each: str = "row") -> FloatArray:
-    """`values` as probabilities (n, g) whose rows add up to 1; DataError, naming the row, where one does not.
-
-    Numbers of three decimals will do (`ROUNDED`): each row is divided by its sum.
-    """
+    """`values` as probabilities (n, g), each row divided by its sum, which is 1 but for rounding to three decimals."""
     rows = as_memberships(values)
     check_nonnegative(rows, name)
     totals = rows.sum(axis=1)
@@ -131,9 +127,7 @@ class Interval:
 def exposure_bounds(exposure: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The least and the largest share of all exposure that each known group can have, (g,) each; both are reached.
 
-    `exposure` (1 + g,) adds up to 1, with column 0 `UNKNOWN`, as `group_exposure` gives it: the least is a group's
-    share as it is, where no unlabeled document is of the group, the largest is with all of them.
-    Raises DataError for shares that are no distribution.
+    `exposure` (1 + g,) adds up to 1, with column 0 `UNKNOWN`.
 
     >>> import numpy as np
     >>> [ends.round(6).tolist() for ends in exposure_bounds(np.array([0.3, 0.1, 0.6]))]
@@ -149,16 +143,11 @@ def awrf_bounds(
     """The least and the largest AWRF over the known groups that the unlabeled documents' exposure allows.
 
     `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups. It is taken as given, unless
-    `target_known` (g,) says which part of it is known whatever the missing labels are: with m for what that lacks to 1,
-    the target is then target_known + m s' for some distribution s'. With u the unknown share, the exposure is
-    known + u s for some distribution s. AWRF is concave in (s, s'), so that it is least where all unknowns of each are
-    of one group. It is largest where the unlabeled exposure fills up the groups that have least for their target:
-    e_g = max(known_g, r t_g), with r such that the sum is 1, and likewise t_g for its exposure.
-
-    Both ends are exact for exposure that can be shared out freely, and for documents shown that are others than those
-    that the target was counted from. No labels of the documents lead outside; some lead to the lower end, while the
-    upper one takes documents whose weights can be shared out so. AWRF(unknown=ignore) lies in between (s as the known
-    exposure). The mean over topics lies between the means of both ends. `base` is the logarithm's.
+    `target_known` (g,) says which part of it is known whatever the missing labels are. With u and m the unknown share
+    of exposure and target, these are known + u s and target_known + m s' for some distributions s and s'. AWRF is
+    concave in (s, s'), so that it is least where all unknowns of each are of one group. It is largest where each side
+    fills up the groups that have least for the other. Both ends are exact for exposure that can be shared out freely,
+    and for documents shown that are others than those that the target was counted from. `base` is the logarithm's.
 
     Raises DataError for shares that are no distribution, a known part that is more than the target, and shapes that
     differ.
@@ -174,23 +163,14 @@ def awrf_bounds(
     shares, due = _exposure(exposure), as_distribution(target, "target")
     if due.size != shares.size - 1:
         raise DataError(f"exposure has {shares.size - 1} known groups and target {due.size}, expected the same")
-    known = due if target_known is None else _part_of(due, target_known)
+    known = due if target_known is None else as_vector(target_known, "target_known")
+    check_nonnegative(known, "target_known")
+    if known.size != due.size or (known > due + TOLERANCE).any():
+        raise DataError(f"target_known is {known.tolist()}, expected a part of the target {due.tolist()}")
     missing = 0.0 if target_known is None else max(0.0, 1.0 - float(known.sum()))
     high = 1.0 - jensen_shannon(*_nearest(shares[0], shares[1:], missing, known), base=base)
     low = 1.0 - jensen_shannon(*_farthest(shares[0], shares[1:], missing, known), base=base)
     return min(low, high), high  # where nothing is unknown, both are one value, but for rounding
-
-
-def _part_of(target: FloatArray, known: FloatArray) -> FloatArray:
-    """The known part (g,) of a target, checked."""
-    part = as_vector(known, "target_known")
-    check_nonnegative(part, "target_known")
-    if part.size != target.size:
-        raise DataError(f"target has {target.size} groups and target_known {part.size}, expected the same")
-    if (above := np.flatnonzero(part > target + TOLERANCE)).size:
-        place = int(above[0])
-        raise DataError(f"target_known[{place}] is {part[place]:g} of {target[place]:g}, expected a part of the target")
-    return part
 
 
 def _farthest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -210,11 +190,9 @@ def _farthest(unknown: float, known: FloatArray, missing: float, due: FloatArray
 def _nearest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Of the exposures at or above `known` and the targets at or above `due`, each adding up to 1, the nearest two.
 
-    The divergence's derivative in e_g is ln(2 e_g / (e_g + t_g)) / 2, which rises with e_g / t_g: where the unlabeled
-    exposure goes, that ratio is the same r, and elsewhere it is r or more. In t_g it falls with e_g / t_g: where the
-    target's missing part goes, the ratio is the same R, and elsewhere it is R or less. If known exposure and target
-    both fit below one distribution, that is exposure and target; if not, r < 1 < R, so that no group gets of both, and
-    each side is filled up beside what is known of the other.
+    Where the unlabeled exposure goes, e_g / t_g is the same r, and elsewhere r or more; where the target's missing part
+    goes, it is the same R, and elsewhere R or less. If known exposure and target both fit below one distribution, that
+    is exposure and target; if not, r < 1 < R, and each side is filled up beside what is known of the other.
     """
     both = np.maximum(known, due)
     if missing > 0.0 and both.sum() <= 1.0 + ROUNDING:
@@ -240,3 +218,175 @@ def _exposure(values: FloatArray) -> FloatArray:
     if shares.size < 2:
         raise DataError("exposure has no known group")
     return shares
+
+
+DRAWS = 400
+BINS = 10
+TOPIC_SPREAD = 0.75
+"""The standard deviation of z from topic to topic, in natural logarithms of odds, that the mean is drawn with."""
+SAFE_SPREAD = 1.5
+"""The one that intervals are drawn with. Both are chosen over public collections (evaluations/labels)."""
+SHARED_SPREAD = 0.75
+"""The part of SAFE_SPREAD that is one labeler's in all topics alike, chosen there as well."""
+
+
+def odds_spread(examples: FloatArray, of_topic: float = TOPIC_SPREAD) -> FloatArray:
+    """The deviation (g,) of the error in the log of each group's odds, by the labeled `examples` (g,) of each.
+
+    >>> import numpy as np
+    >>> odds_spread(np.array([4.0, 100.0]), of_topic=0.0).tolist()
+    [0.5, 0.1]
+    """
+    counts = np.maximum(as_vector(examples, "examples"), 1.0)
+    spread: FloatArray = np.sqrt(of_topic**2 + 1.0 / counts)
+    return spread
+
+
+def shared_part(examples: FloatArray) -> float:
+    """The share of the variance of a topic's error that all topics have in common, where one labeler made all labels.
+
+    >>> import numpy as np
+    >>> shared_part(np.array([1e9, 1e9]))
+    0.25
+    """
+    unlearned = float((odds_spread(examples, 0.0) ** 2).mean())
+    return round((SHARED_SPREAD**2 + unlearned) / (SAFE_SPREAD**2 + unlearned), 6)
+
+
+def mean_under_error(values: FloatArray) -> Interval:
+    """The mean of values (t, 4) of topics, each with the ends of its interval and its `shared_part`, and its ends.
+
+    The topics' errors are independent of each other but for the shared part: on either side the squares of what they
+    have alone add up, and so do the amounts themselves of what they share.
+
+    Two topics off by .1 each: .1 / sqrt(2) where they err by themselves, .1 where together.
+
+    >>> import numpy as np
+    >>> alone, together = ([[0.8, 0.7, 0.9, part]] * 2 for part in (0.0, 1.0))
+    >>> [round(end, 6) for end in (mean_under_error(np.array(alone)).low, mean_under_error(np.array(together)).low)]
+    [0.729289, 0.7]
+    """
+    value, low, high, shared = np.asarray(values, dtype=np.float64).T
+    mean = float(value.mean())
+
+    def half(own: FloatArray) -> float:
+        alone = float(((1.0 - shared) * own**2).sum()) / len(own) ** 2
+        return math.sqrt(alone + float((np.sqrt(shared) * own).mean()) ** 2)
+
+    return Interval(mean, mean - half(value - low), mean + half(high - value))
+
+
+def drawn_labels(
+    chances: FloatArray, spread: FloatArray, rng: np.random.Generator, draws: int = DRAWS
+) -> NDArray[np.intp]:
+    """The groups (draws, n), 0 .. g - 1, that documents with these `chances` (n, g) may have.
+
+    >>> import numpy as np
+    >>> drawn_labels(np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2), np.random.default_rng(0), 2).tolist()
+    [[0, 1], [0, 1]]
+    """
+    rows = as_posteriors(chances, "chances")
+    if spread.shape != rows.shape[1:]:
+        raise DataError(f"chances have {rows.shape[1]} groups and spread has {spread.size}, expected the same")
+    with np.errstate(divide="ignore"):
+        odds = np.log(rows)
+    drawn = np.empty((draws, len(rows)), np.intp)
+    for draw in range(draws):
+        # The largest of log odds with Gumbel noise is a draw from the odds (Gumbel 1954).
+        noise = rng.normal(0.0, 1.0, len(spread)) * spread + rng.gumbel(size=rows.shape)
+        drawn[draw] = (odds + noise).argmax(axis=1)
+    return drawn
+
+
+def awrf_under_error(
+    chances: FloatArray,
+    attention: FloatArray,
+    relevant: FloatArray,
+    target: FloatArray,
+    share: float,
+    spread: FloatArray,
+    rng: np.random.Generator,
+    base: float = math.e,
+    draws: int = DRAWS,
+) -> Interval:
+    """AWRF over the known groups as labels drawn from `chances` have it: the mean of the draws, and where 95 % lie.
+
+    `chances` (n, g) are of all documents that count; one whose label is given has a row with a single 1. `attention`
+    (n,) is what each gets in the ranking, `relevant` (n,) what it counts for in the target: `share` times the shares of
+    the relevant documents, plus 1 - `share` times the fixed `target` (g,). A draw in which nothing relevant is drawn
+    takes the target alone. As many draws lie below the interval as above it, but where they crowd at 1: it then ends as
+    the shortest one does. Raises DataError for shapes that differ, and where nothing gets attention.
+
+    >>> import numpy as np
+    >>> sure, half = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
+    >>> awrf_under_error(sure, np.ones(2), np.zeros(2), half, 0.0, np.ones(2), np.random.default_rng(0))
+    Interval(value=1.0, low=1.0, high=1.0)
+    """
+    rows = as_memberships(chances)
+    weights, counts, fixed = as_vector(attention, "attention"), as_vector(relevant, "relevant"), np.asarray(target)
+    if not weights.shape == counts.shape == rows.shape[:1] or fixed.shape != rows.shape[1:]:
+        raise DataError(f"chances have shape {rows.shape}, attention {weights.shape}, relevant {counts.shape}")
+    check_nonnegative(weights, "attention")
+    check_nonnegative(counts, "relevant")
+    if not weights.any():
+        raise DataError("no document with a label gets attention, so AWRF is not defined")
+    labels = drawn_labels(rows, spread, rng, draws)
+    own = [labels == group for group in range(rows.shape[1])]
+    shown = np.stack([mask @ weights for mask in own], axis=1) / weights.sum()
+    due = np.tile(fixed, (draws, 1))
+    if share and counts.any():
+        due = share * np.stack([mask @ counts for mask in own], axis=1) / counts.sum() + (1.0 - share) * due
+    # Of all draws at once; the sides are shares by their making.
+    values = 1.0 - jensen_shannon_terms(shown.T, due.T).sum(axis=0).clip(0.0, math.log(2.0)) / math.log(base)
+    low, high = np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
+    return Interval(float(values.mean()), low, max(high, shortest_interval(values)[1]))
+
+
+def shortest_interval(values: FloatArray, level: float = LEVEL) -> tuple[float, float]:
+    """The ends of the shortest interval that holds the share `level` of the values (n,), n >= 1 (Chen & Shao 1999).
+
+    >>> shortest_interval(np.array([0.0, 0.5, 0.9, 1.0, 1.0]), 0.6)
+    (0.9, 1.0)
+    >>> shortest_interval(np.array([0.0, 0.5, 0.51, 0.52, 1.0]), 0.6)
+    (0.5, 0.52)
+    """
+    ordered = np.sort(values)
+    inside = max(1, math.ceil(level * len(ordered) - 1e-9))
+    widths = ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]
+    # Of several that are as short, the highest.
+    start = len(widths) - 1 - int(widths[::-1].argmin())
+    return float(ordered[start]), float(ordered[start + inside - 1])
+
+
+def calibration_error(chances: FloatArray, groups: Sequence[int], bins: int = BINS) -> float:
+    """The expected calibration error of the likeliest label, in [0, 1]: 0 where 70 % sure is right 7 times of 10.
+
+    `chances` (n, g) are of documents whose true `groups` (n,) are 0 .. g - 1, sorted into `bins` of equal width by the
+    chance of their likeliest label (Naeini et al., AAAI 2015). Raises DataError for no documents.
+
+    >>> import numpy as np
+    >>> round(calibration_error(np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]), [0, 1, 1]), 6)
+    0.4
+    """
+    return sum(one.documents * abs(one.chance - one.right) for one in reliability(chances, groups, bins)) / len(chances)
+
+
+class Bin(NamedTuple):
+    """Of the documents whose likeliest label has about the same chance: how many, its mean, the share that is right."""
+
+    documents: int
+    chance: float
+    right: float
+
+
+def reliability(chances: FloatArray, groups: Sequence[int], bins: int = BINS) -> list[Bin]:
+    """The bins that have documents, the least sure first; see `calibration_error`."""
+    rows, truth = as_posteriors(chances, "chances"), np.asarray(groups)
+    if not len(rows) or truth.shape != rows.shape[:1]:
+        raise DataError(f"chances of {len(rows)} documents and {truth.size} groups, expected as many, and one at least")
+    surest, right = rows.max(axis=1), rows.argmax(axis=1) == truth
+    place = np.minimum((surest * bins).astype(np.intp), bins - 1)
+    return [
+        Bin(int(own.sum()), float(surest[own].mean()), float(right[own].mean()))
+        for own in (place == number for number in sorted(set(place.tolist())))
+    ]

@@ -16,20 +16,15 @@ from fairagent.errors import UsageError
 from fairagent.evaluate.comparison import SIGNIFICANT, Comparison
 from fairagent.evaluate.findings import best_mean, mark
 from fairagent.evaluate.fingerprint import changes
-from fairagent.evaluate.layout import WIDTH
-from fairagent.evaluate.results import columns, results_table
-from fairagent.evaluate.run import Run, load_run, read_head
-from fairagent.evaluate.tables import ORACLE, Cell, Column, Table
+from fairagent.evaluate.results import results_table
+from fairagent.evaluate.run import Results, load_run, read_head
+from fairagent.evaluate.tables import ORACLE, WIDTH, Cell, Column, Table
 from fairagent.measures.parse import labels_of
 from fairagent.storage.files import write_whole
 from fairagent.types.common import counted
 
 NAME = "joined"
 """The name of the files, without the ending."""
-NOT_DECIDING = ("price",)
-"""What is recorded of a system, and changes no value of its outcomes."""
-OF_COLLECTION = ("dimensions", "target")
-"""Settings that follow the collection where a file does not set them."""
 
 Place = tuple[str, str]
 """(dimension, measure)"""
@@ -37,29 +32,21 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class JoinedRun:
-    """A run in its folder, and the hash of the documents that its systems search."""
+    """A run in its folder, and the hash of the documents that its systems search.
+
+    `places` are its columns: those that numbers are expected in, where the run's file has such, else all.
+    """
 
     folder: Path
-    run: Run
+    run: Results
     documents: object
+    places: tuple[Place, ...]
 
     @property
     def systems(self) -> Mapping[str, Mapping[str, Any]]:
         """System -> what it was made from, as its run's fingerprint has it."""
         made: Any = self.run.provenance["systems"]
         return made  # type: ignore[no-any-return]
-
-    @property
-    def places(self) -> list[Place]:
-        """Its columns: those that numbers are expected in, where the run's file has such, else all."""
-        run = self.run
-        expected = {
-            (dimension, measure)
-            for of_system in (run.expected or {}).values()
-            for dimension, of_measure in of_system.items()
-            for measure in of_measure
-        }
-        return [place for place in columns(run) if not expected or place in expected]
 
     def rows(self, systems: Sequence[str]) -> dict[str, list[Comparison | None]]:
         """What came out for each system in each of `places`; None where it was not measured."""
@@ -78,35 +65,34 @@ class JoinedRuns:
         """Every system once, in the order of the first run that has it."""
         return tuple(dict.fromkeys(system for one in self.runs for system in one.run.systems))
 
-    def table(self) -> Table:
-        """The means, with `mark` against each run's own baseline; None where a run has no such system."""
-        rows, of_runs = [], [(one.run, one.rows(self.systems)) for one in self.runs]
-        best = [
-            best_mean(run, [row for row in column if row])
-            for run, values in of_runs
-            for column in zip(*values.values(), strict=True)
-        ]
-        for system in self.systems:
-            own = [(run, row) for run, values in of_runs for row in values[system]]
-            cells = [
-                row and Cell(row.mean, mark(run, row), row.mean == top)
-                for (run, row), top in zip(own, best, strict=True)
-            ]
-            rows.append([f"{system}{f' {ORACLE}' * self._oracle(system)}", *cells])
-        return Table.of(["system", *self._columns()], rows, notes=self.notes())
+    def tables(self) -> list[Table]:
+        """The means, with `mark` against each run's own baseline (None where a run has no such system).
 
-    def expected(self) -> Table | None:
-        """The numbers that are expected in these places; None where no file has any."""
-        if not any(one.run.expected for one in self.runs):
-            return None
-        rows = []
-        for system in self.systems:
-            cells: list[float | None] = []
-            for one in self.runs:
-                of_system = (one.run.expected or {}).get(system, {})
-                cells += [of_system.get(dimension, {}).get(measure) for dimension, measure in one.places]
-            rows.append([system, *cells])
-        return Table.of(["expected", *self._columns()], rows, "expected in these places")
+        Then the numbers that are expected in these places, where a file has any.
+        """
+        names, columns = [], []
+        lines: dict[str, list[object]] = {name: [f"{name}{f' {ORACLE}' * self._oracle(name)}"] for name in self.systems}
+        expected: dict[str, list[object]] = {name: [name] for name in self.systems}
+        for one in self.runs:
+            run, rows, labels = one.run, one.rows(self.systems), labels_of(list(one.run.measures))
+            for number, (dimension, measure) in enumerate(one.places):
+                column = {system: of_system[number] for system, of_system in rows.items()}
+                top = best_mean(run, [row for row in column.values() if row])
+                for system, row in column.items():
+                    lines[system].append(row and Cell(row.mean, mark(run, row), row.mean == top))
+                    paper = (run.expected or {}).get(system, {}).get(dimension, {})
+                    expected[system].append(paper.get(measure))
+                names.append((dimension or run.kind.overall, labels[measure]))
+                columns.append((run.name, *names[-1]))
+        # Named as in a run's own table; with the run's name where two runs have the same.
+        heads = [
+            Column(name, above=f"{run}: {above}" if names.count((above, name)) > 1 else above)
+            for run, above, name in columns
+        ]
+        tables = [Table.of(["system", *heads], lines.values(), notes=self.notes())]
+        if any(one.run.expected for one in self.runs):
+            tables.append(Table.of(["expected", *heads], expected.values(), "expected in these places"))
+        return tables
 
     def notes(self) -> Iterator[str]:
         """What is to be known of the table, a line each; what is to be minded begins with "! "."""
@@ -126,9 +112,8 @@ class JoinedRuns:
             yield from _differing(left, right)
 
     def text(self, form: str = "text", width: int = WIDTH) -> str:
-        """Both tables in a form of `Table`: `text` (of that `width`), `markdown` or `latex`."""
-        tables = [table for table in (self.table(), self.expected()) if table]
-        written = [table.text(width) if form == "text" else getattr(table, form)() for table in tables]
+        """The tables in a form of `Table`: `text` (of that `width`), `markdown` or `latex`."""
+        written = [table.text(width) if form == "text" else getattr(table, form)() for table in self.tables()]
         return "\n\n".join(one.rstrip("\n") for one in written) + "\n"
 
     def csv(self) -> str:
@@ -145,33 +130,13 @@ class JoinedRuns:
 
     def record(self) -> dict[str, Any]:
         """The table as plain values: for each run the means and what is expected, system by system."""
-        return {
-            "runs": [
-                {
-                    "name": one.run.name,
-                    "folder": str(one.folder),
-                    "columns": [{"dimension": dimension, "measure": measure} for dimension, measure in one.places],
-                    "means": {
-                        system: [row and row.mean for row in values]
-                        for system, values in one.rows(one.run.systems).items()
-                    },
-                }
-                for one in self.runs
-            ],
-            "notes": list(self.notes()),
-        }
-
-    def _columns(self) -> list[Column]:
-        """Named as in a run's own table; with the run's name where two runs have the same."""
-        made = []
+        runs = []
         for one in self.runs:
-            labels = labels_of(list(one.run.measures))
-            made += [(one.run, dimension or one.run.kind.overall, labels[measure]) for dimension, measure in one.places]
-        names = [(above, name) for _, above, name in made]
-        return [
-            Column(name, above=f"{run.name}: {above}" if names.count((above, name)) > 1 else above)
-            for run, above, name in made
-        ]
+            rows = one.rows(one.run.systems)
+            columns = [{"dimension": dimension, "measure": measure} for dimension, measure in one.places]
+            means = {system: [row and row.mean for row in values] for system, values in rows.items()}
+            runs.append({"name": one.run.name, "folder": str(one.folder), "columns": columns, "means": means})
+        return {"runs": runs, "notes": list(self.notes())}
 
     def _oracle(self, system: str) -> bool:
         return any(system in one.run.oracle_systems for one in self.runs)
@@ -187,41 +152,46 @@ def join_runs(folders: Sequence[Path]) -> JoinedRuns:
         raise UsageError(f"--join takes two or more runs, each once; given: {', '.join(map(str, folders)) or 'none'}")
     runs = []
     for folder in folders:
-        collection = read_head(folder)["fingerprint"].get("collection", {})
-        runs.append(JoinedRun(folder, load_run(folder), collection.get("documents")))
-    shared = {system for one, two in combinations(runs, 2) for system in one.systems.keys() & two.systems.keys()}
-    if not shared:
+        documents = read_head(folder)["fingerprint"].get("collection", {}).get("documents")
+        run = load_run(folder)
+        expected = {
+            (dimension, measure)
+            for of_system in (run.expected or {}).values()
+            for dimension, of_measure in of_system.items()
+            for measure in of_measure
+        }
+        places = tuple(place for place in run.columns if not expected or place in expected)
+        runs.append(JoinedRun(folder, run, documents, places))
+    if not any(one.systems.keys() & two.systems.keys() for one, two in combinations(runs, 2)):
         raise UsageError("these runs have no system in common; give the same systems the same names in their files")
-    faults = [fault for left, right in combinations(runs, 2) for fault in _faults(left, right)]
+    faults = []
+    for left, right in combinations(runs, 2):
+        for name in (one for one in left.systems if one in right.systems):
+            before, now = _comparable(left.systems[name], right.systems[name], left.documents == right.documents)
+            for change in changes({"systems": {name: before}}, {"systems": {name: now}}):
+                faults.append(f"  {change} ({left.folder} was, {right.folder} is)")
     if faults:
         advice = "give them other names, or run the older one again with --new"
         raise UsageError("\n".join(["rows of the same name are not of the same system; " + advice, *faults]))
     return JoinedRuns(tuple(runs))
 
 
-def _faults(left: JoinedRun, right: JoinedRun) -> Iterator[str]:
-    """For each system that both have and that was made from something else: what, and in which runs."""
-    for name in left.systems:
-        if name in right.systems:
-            before, now = _comparable(left.systems[name], right.systems[name], left.documents == right.documents)
-            for change in changes({"systems": {name: before}}, {"systems": {name: now}}):
-                yield f"  {change} ({left.folder} was, {right.folder} is)"
-
-
 def _comparable(
     left: Mapping[str, Any], right: Mapping[str, Any], same_documents: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of both systems what has to be equal: not the price, nor the prompts that one experiment alone has."""
-    both = [key for key in left if key in right and key not in NOT_DECIDING]
+    both = [key for key in left if key in right and key != "price"]
     # What a kind of experiment says of a row is of no other kind; a file is, wherever it is missing.
     both += [key for key in ("files",) if (key in left) != (key in right)]
     sides = []
-    for own, other in ((left, right), (right, left)):
-        side = {key: own.get(key, {}) for key in both}
+    for one, other in ((left, right), (right, left)):
+        side = {key: one.get(key, {}) for key in both}
         if "prompts" in side:
             side["prompts"] = {id: digest for id, digest in side["prompts"].items() if id in other["prompts"]}
         if not same_documents:
-            side["settings"] = {key: value for key, value in side["settings"].items() if key not in OF_COLLECTION}
+            # These follow the collection where a file does not set them.
+            settings = side["settings"].items()
+            side["settings"] = {key: value for key, value in settings if key not in ("dimensions", "target")}
         sides.append(side)
     return sides[0], sides[1]
 
@@ -239,6 +209,5 @@ def _differing(left: JoinedRun, right: JoinedRun) -> Iterator[str]:
         yield f"! {names} are over different topics: {common:,} of at most {of} in common"
     if one.target_text and two.target_text and one.target_text != two.target_text:
         yield f"! {names} are judged by different targets"
-    seeds = [run.kind.seed for run in (one, two)]
-    if seeds[0] != seeds[1]:
-        yield f"! {names} have different seeds, {seeds[0]} and {seeds[1]}"
+    if one.kind.seed != two.kind.seed:
+        yield f"! {names} have different seeds, {one.kind.seed} and {two.kind.seed}"

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.findings import RELEVANCE, comparisons_of
-from fairagent.evaluate.run import MeanExposure, Run
+from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import LinePlot
 from fairagent.measures.parse import is_measure
 from fairagent.types import ExposureRow, exposure_rows
@@ -71,25 +71,21 @@ class Chart:
         up = (y - least) / ((most - least) or 1) * (self.bottom - self.top)
         return self.left + across, self.bottom - up
 
-    def grid_x(self, values: Iterable[float], form: str = "") -> None:
-        """Values of the horizontal axis, with a line each."""
-        for value, text in _labeled(values, form):
-            x, _ = self.at(value, 0)
-            self._parts.append(f'<path class="k-grid" d="M{x:.1f} {self.top}V{self.bottom}"/>')
-            self.write(x, self.bottom + 14, text, "middle", "muted")
-
-    def grid_y(self, values: Iterable[float]) -> None:
-        """Values of the vertical axis, with a line each."""
-        for value, text in _labeled(values, ""):
-            _, y = self.at(0, value)
-            self._parts.append(f'<path class="k-grid" d="M{self.left} {y:.1f}H{self.right}"/>')
-            self.write(self.left - 5, y + 4, text, "end", "muted")
-
-    def name_axes(self, x: str, y: str) -> None:
-        """What the axes show."""
-        self.write((self.left + self.right) / 2, self.height - 8, x, "middle", "muted")
-        middle = (self.top + self.bottom) / 2
-        self.write(11, middle, y, "middle", "muted", f' transform="rotate(-90 11 {middle:.1f})"')
+    def grid(self, x: Sequence[float] = (), y: Sequence[float] = (), form: str = "") -> None:
+        """Values of the axes, with a line each; all of an axis with the same decimals unless `form` is a format."""
+        for horizontal, values in ((True, x), (False, y)):
+            digits = max((len(f"{value:g}".partition(".")[2]) for value in values), default=0)
+            for value in values:
+                across, up = self.at(value, value)
+                shown = format(value, form or f",.{digits}f").replace("-", "−")
+                line = (
+                    f"M{across:.1f} {self.top}V{self.bottom}" if horizontal else f"M{self.left} {up:.1f}H{self.right}"
+                )
+                self._parts.append(f'<path class="k-grid" d="{line}"/>')
+                if horizontal:
+                    self.write(across, self.bottom + 14, shown, "middle", "muted")
+                else:
+                    self.write(self.left - 5, up + 4, shown, "end", "muted")
 
     def line(
         self, points: Sequence[tuple[float, float]], color: str, width: float, opacity: float = 1, dash: str = ""
@@ -106,7 +102,7 @@ class Chart:
         x: float,
         y: float,
         system: int,
-        hint: str = "",
+        hint: str,
         size: float = 1,
         hollow: bool = False,
         outline: bool = True,
@@ -116,9 +112,8 @@ class Chart:
         color = f"s{color_number(system)}"
         fill, stroke = f"f-{'paper' if hollow else color}", f" k-{color}" if outline else ""
         place = f"translate({across:.1f} {up:.1f})" + (f" scale({size:g})" if size != 1 else "")
-        title = f"<title>{escape(printable(hint))}</title>" if hint else ""
         width = ' stroke-width="1.6"' if outline else ""
-        shape = MARKERS[marker_number(system)]
+        shape, title = MARKERS[marker_number(system)], f"<title>{escape(printable(hint))}</title>"
         self._parts.append(f'<path class="{fill}{stroke}" transform="{place}"{width} d="{shape}">{title}</path>')
 
     def write(self, x: float, y: float, text: str, anchor: str = "start", color: str = "ink", more: str = "") -> None:
@@ -146,13 +141,6 @@ def ticks(limits: Limits, most: int = 6) -> list[float]:
     return [round(place * step, digits) if digits else int(place * step) for place in range(first, last + 1)]
 
 
-def _labeled(values: Iterable[float], form: str) -> Iterable[tuple[float, str]]:
-    """The values with their texts, all with the same decimals unless `form` is a format."""
-    values = list(values)
-    digits = max((len(f"{value:g}".partition(".")[2]) for value in values), default=0)
-    return [(value, format(value, form or f",.{digits}f").replace("-", "−")) for value in values]
-
-
 # --- the plots ------------------------------------------------------------------------------------------------------
 
 DOTTED, DASHED = "1 3", "5 4"
@@ -165,7 +153,7 @@ def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str]) -> Mark
     height = pitch * len(means) + 30
     full = 1.06 * max(max(one.share, one.target or 0) for of_group in rows for one in of_group)
     chart = Chart(height * len(rows) + 26, (0, full), (-height * len(rows), 0), left=10, bottom=24, top=2)
-    chart.grid_x([value for value in ticks((0, full)) if value < full], ".0%")
+    chart.grid(x=[value for value in ticks((0, full)) if value < full], form=".0%")
     for place, of_group in enumerate(rows):
         top = -height * place
         label = of_group[0].label
@@ -237,7 +225,7 @@ class Point:
     front: bool
 
 
-def trade_off(run: Run, dimension: str) -> tuple[tuple[str, str], tuple[Point, ...]] | None:
+def trade_off(run: Results, dimension: str) -> tuple[tuple[str, str], tuple[Point, ...]] | None:
     """The nDCG (over the dimension's own topics where there is one) and the AWRF that it is between, and every system.
 
     None where the run lacks one of the two.
@@ -257,13 +245,13 @@ def trade_off(run: Run, dimension: str) -> tuple[tuple[str, str], tuple[Point, .
     return (relevance, fairness), points(run, pairs)
 
 
-def points(run: Run, pairs: Mapping[str, tuple[Comparison, Comparison]]) -> tuple[Point, ...]:
+def points(run: Results, pairs: Mapping[str, tuple[Comparison, Comparison]]) -> tuple[Point, ...]:
     """The systems with two means each, of which more is better; oracles on no front."""
     honest = [(x.mean, y.mean) for system, (x, y) in pairs.items() if system not in run.oracle_systems]
 
     def point(system: str, x: Comparison, y: Comparison) -> Point:
-        own, oracle = (x.mean, y.mean), system in run.oracle_systems
-        beaten = any(one[0] >= own[0] and one[1] >= own[1] and one != own for one in honest)
+        means, oracle = (x.mean, y.mean), system in run.oracle_systems
+        beaten = any(one[0] >= means[0] and one[1] >= means[1] and one != means for one in honest)
         return Point(run.systems.index(system), x, y, oracle, not oracle and not beaten)
 
     return tuple(point(system, x, y) for system, (x, y) in pairs.items())
@@ -295,12 +283,13 @@ def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[
     return chart.svg(f"Trade-off. {label}")
 
 
-def _chart(height: int, x: tuple[float, float], y: tuple[float, float], axes: tuple[str, str], whole: bool) -> Chart:
-    """A chart with grids; `whole` has whole numbers alone across."""
+def _chart(height: int, x: Limits, y: Limits, axes: tuple[str, str], whole: bool) -> Chart:
+    """A chart with grids and the names of its axes; `whole` has whole numbers alone across."""
     chart = Chart(height, x, y, left=46, bottom=44)
-    chart.grid_x([tick for tick in ticks(x) if not whole or tick == int(tick)])
-    chart.grid_y(ticks(y))
-    chart.name_axes(*axes)
+    chart.grid([tick for tick in ticks(x) if not whole or tick == int(tick)], ticks(y))
+    chart.write((chart.left + chart.right) / 2, height - 8, axes[0], "middle", "muted")
+    middle = (chart.top + chart.bottom) / 2
+    chart.write(11, middle, axes[1], "middle", "muted", f' transform="rotate(-90 11 {middle:.1f})"')
     return chart
 
 

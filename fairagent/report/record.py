@@ -8,7 +8,7 @@ from typing import Any
 
 from fairagent.errors import BackendUnavailable
 from fairagent.storage.packages import is_installed
-from fairagent.types import AnswerResult, Debiased, Exposure, Hit, SearchResult, Step, Usage, exposure_rows
+from fairagent.types import AnswerResult, Exposure, Hit, SearchResult, Step, Usage, exposure_rows
 
 PlainRecord = dict[str, Any]
 LONGEST_TEXT = 2000
@@ -62,8 +62,10 @@ def result_record(result: SearchResult, steps: bool = True) -> PlainRecord:
 
 def answer_record(result: AnswerResult) -> PlainRecord:
     """An answer, its context as it is numbered, what it rests on, what a filter did, and its search."""
-    answer, filtered, attribution = result.answer, result.filtered, result.attribution
+    answer, filtered, attribution, debiased = result.answer, result.filtered, result.attribution, result.debiased
+    exposures, revision = result.exposures, result.answer.revision
     weights = attribution.weights.tolist() if attribution else [None] * len(result.context)
+    gaps = {"context": exposures.context_gap, "cited": exposures.cited_gap} if exposures.context else {}
     return {
         "collection": result.search.trace.collection,
         "answer": answer.text,
@@ -80,48 +82,35 @@ def answer_record(result: AnswerResult) -> PlainRecord:
             "retrieved": [exposure_record(exposure) for exposure in attribution.retrieved],
             "attributed": [exposure_record(exposure) for exposure in attribution.exposures],
         },
-        "citations": _citations(result),
+        # The exposure of the context and the citations, with the gap of each and of the ranking, and a second pass.
+        "citations": {
+            "exposure": {
+                "context": [exposure_record(one) for one in exposures.context],
+                "cited": [exposure_record(one) for one in exposures.cited],
+            },
+            "gap": {"ranking": result.search.trace.gap, **gaps},
+            "support": result.support,
+            "revised": result.revised,
+            "revision": revision and asdict(revision),
+        },
         "verdicts": filtered and [asdict(verdict) for verdict in filtered.verdicts],
         "removed": [
             {"dimension": one.group.dimension, "label": one.group.label, "seen": one.seen, "share": one.share}
             for one in result.removed
         ],
-        "debiasing": result.debiased and _debiased(result.debiased),
+        "debiasing": debiased
+        and {
+            "class": debiased.bias_class or None,
+            **{name: list(getattr(debiased, name)) for name in ("avoided", "made", "survived", "placed", "dropped")},
+            "theta": {"before": list(debiased.theta_before), "after": list(debiased.theta_after)},
+            "scores": list(debiased.scores),
+            "notes": list(debiased.notes),
+        },
         "notes": [*result.notes, *answer.notes, *(attribution.notes if attribution else ())],
         "alarms": list(map(str, result.alarms)),
         "usage": usage_record(result.usage),
         "seconds": result.seconds,
         "search": result_record(result.search),
-    }
-
-
-def _citations(result: AnswerResult) -> PlainRecord:
-    """The exposure of the context and the citations, with the gap of each and of the ranking, and a second pass."""
-    exposures, revision = result.exposures, result.answer.revision
-    gaps = {"context": exposures.context_gap, "cited": exposures.cited_gap} if exposures.context else {}
-    return {
-        "exposure": {
-            "context": [exposure_record(one) for one in exposures.context],
-            "cited": [exposure_record(one) for one in exposures.cited],
-        },
-        "gap": {"ranking": result.search.trace.gap, **gaps},
-        "support": result.support,
-        "revised": result.revised,
-        "revision": revision and asdict(revision),
-    }
-
-
-def _debiased(debiased: Debiased) -> PlainRecord:
-    return {
-        "class": debiased.bias_class or None,
-        "avoided": list(debiased.avoided),
-        "made": list(debiased.made),
-        "survived": list(debiased.survived),
-        "placed": list(debiased.placed),
-        "dropped": list(debiased.dropped),
-        "theta": {"before": list(debiased.theta_before), "after": list(debiased.theta_after)},
-        "scores": list(debiased.scores),
-        "notes": list(debiased.notes),
     }
 
 
@@ -149,18 +138,16 @@ def frame_of(result: SearchResult | AnswerResult) -> Any:
     if not is_installed("pandas"):
         raise BackendUnavailable("to_frame makes a DataFrame of pandas, which is not installed: pip install pandas")
     frame: Any = import_module("pandas").DataFrame
-    hits = result.context if isinstance(result, AnswerResult) else result.hits
-    about = {"rank": "rank", "id": "id", "score": "score", "title": "title", "text": "text"}
+    about = ["rank", "id", "score", "title", "text"]
     rows = [
         {
             **{dimension: ", ".join(shares) or None for dimension, shares in hit.groups.items()},
             **hit.columns,
-            **{name: getattr(hit, field) for name, field in about.items()},
+            **{name: getattr(hit, name) for name in about},
         }
-        for hit in hits
+        for hit in (result.context if isinstance(result, AnswerResult) else result.hits)
     ]
-    names = [*about, *dict.fromkeys(name for row in rows for name in row if name not in about)]
-    return frame(rows, columns=names)
+    return frame(rows, columns=list(dict.fromkeys([*about, *(name for row in rows for name in row)])))
 
 
 def step_record(step: Step) -> PlainRecord:

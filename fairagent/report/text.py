@@ -109,30 +109,30 @@ def groups_text(shares: Mapping[str, float]) -> str:
     return ", ".join(shares) or "-"
 
 
-def hits_table(hits: Sequence[Hit], own: Ranking | None = None) -> Table:
+def hits_table(hits: Sequence[Hit], engines: Ranking | None = None) -> Table:
     """The ranking: rank, title (the id where there is none), the groups of each dimension.
 
-    With the engine's `own` list for the query: also the rank and the score that each document has there. The final
+    With the `engines` list for the query: also the rank and the score that each document has there. The final
     order has no scores that mean anything: most re-rankers give none.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("rank", justify="right", no_wrap=True)
-    ranks = {} if own is None else {id: rank for rank, id in enumerate(own.ids, start=1)}
-    moved = own is not None and any(ranks.get(hit.id) != hit.rank for hit in hits)
+    ranks = {} if engines is None else {id: rank for rank, id in enumerate(engines.ids, start=1)}
+    moved = engines is not None and any(ranks.get(hit.id) != hit.rank for hit in hits)
     if moved:
         table.add_column("was", justify="right", no_wrap=True)
     dimensions = list(hits[0].groups) if hits else []
     for name in ("title", *dimensions):
         table.add_column(Text(name))
-    if own is not None:
+    if engines is not None:
         table.add_column("score", justify="right", no_wrap=True)
     for hit in hits:
         groups = [one_line(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
         was = ranks.get(hit.id)
-        score = [] if own is None else ["-" if was is None else f"{own.scores[was - 1]:.3f}"]
+        score = [] if engines is None else ["-" if was is None else f"{engines.scores[was - 1]:.3f}"]
         rank = [str(hit.rank), *([str(was or "new")] if moved else [])]
         table.add_row(*rank, one_line(hit.name), *groups, *score)
-    if own is not None:
+    if engines is not None:
         meant = "was: the rank in the engine's own list; score: the engine's" if moved else "score: the engine's"
         table.caption, table.caption_justify = Text(meant, "dim"), "left"
     return table
@@ -176,7 +176,20 @@ class ExposureBars:
             table.add_column("", justify="right", no_wrap=True)
         table.add_column("target", justify="right", no_wrap=True)
         for before, after in self.pairs:
-            _add_dimension(table, before, after)
+            table.add_row(Text(before.dimension, "bold"))
+            rows = list(zip(exposure_rows(before), exposure_rows(after), strict=True))
+            if not any(rows[-1][0][1:]) and not any(rows[-1][1][1:]):
+                rows.pop()
+            full = max(max(was.share, now.share, now.target or 0) for was, now in rows)
+            for was, now in rows:
+                bars = [
+                    ExposureBar(one.share, now.target, full, color) for one, color in ((was, "blue"), (now, "green"))
+                ]
+                due = "-" if now.target is None else percent(now.target)
+                label = one_line(f"  {now.label}")
+                table.add_row(label, bars[0], percent(was.share), bars[1], percent(now.share), due)
+            gaps = gap_text(before.divergence), gap_text(after.divergence)
+            table.add_row(one_line("  divergence"), "", gaps[0], "", gaps[1], style="dim")
         trace, oracle = self.trace, (" (oracle)", "bold red") if self.trace.oracle else ""
         meant = "".join(f"; {name} is {TARGETS[name]}" for name in dict.fromkeys(trace.targets) if name in TARGETS)
         table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle, (meant, "dim"))
@@ -196,22 +209,6 @@ def targets_text(trace: Trace) -> str:
         return trace.targets[0]
     pairs = zip(trace.exposures, trace.targets, strict=True)
     return ", ".join(f"{exposure.dimension} {source}" for exposure, source in pairs)
-
-
-def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
-    table.add_row(Text(before.dimension, "bold"))
-    rows = list(zip(exposure_rows(before), exposure_rows(after), strict=True))
-    if not any(rows[-1][0][1:]) and not any(rows[-1][1][1:]):
-        rows.pop()
-    full = max(max(was.share, now.share, now.target or 0) for was, now in rows)
-    for was, now in rows:
-        bars = ExposureBar(was.share, now.target, full, "blue"), ExposureBar(now.share, now.target, full, "green")
-        label = one_line(f"  {now.label}")
-        due = "-" if now.target is None else percent(now.target)
-        table.add_row(label, bars[0], percent(was.share), bars[1], percent(now.share), due)
-    table.add_row(
-        one_line("  divergence"), "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim"
-    )
 
 
 def signed(value: float) -> str:

@@ -1,8 +1,4 @@
-"""What the loop asks of a search engine: lists, scores, and by further protocols texts, terms and embeddings.
-
-Also: the time that a thread has waited for its engine, rankings whose scores encode only the rank, as greedy re-rankers
-and random draws return them, and the weighted terms of queries.
-"""
+"""What the loop asks of a search engine: lists, scores, and by further protocols texts, terms and embeddings."""
 
 from __future__ import annotations
 
@@ -100,7 +96,7 @@ class FusedEngine(Protocol):
 
 
 def lend(borrower: object, lender: object, *names: str) -> None:
-    """Give an object those methods of another that there are: engines are told apart by what they have."""
+    """Give an object those methods of another that there are: what an engine can do is seen by its methods."""
     vars(borrower).update({name: getattr(lender, name) for name in names if hasattr(lender, name)})
 
 
@@ -140,7 +136,7 @@ def scored(engine: Retriever, query: Query, ids: Sequence[str]) -> FloatArray:
 
 
 def shown(ids: Sequence[str], engine: TextSource, query: Query) -> list[Document]:
-    """These documents, found for `query`, at once where the engine can; a PartError where it gives others or none."""
+    """These documents of a list for `query`, at once where the engine can; PartError where it gives others or none."""
     with PartCall("engine", engine, query) as call:
         documents = engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
     return call.documents(documents, ids)
@@ -193,8 +189,7 @@ def term_weights(query: Query, analyze: Callable[[str], list[str]]) -> dict[str,
 class _Clock(threading.local):
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.account = ""
-        self.since = 0.0
+        self.account, self.since = "", 0.0
 
     def change(self, account: str) -> None:
         now = perf_counter()
@@ -212,11 +207,7 @@ def engine_seconds() -> float:
 
 
 def engine_accounts() -> dict[str, float]:
-    """The same by account.
-
-    These are `matrix` (BM25), `texts`, `terms` (those of documents), `vectors`, `fusion` (of several lists), `server`
-    (an engine elsewhere), `bridge` (an index of Anserini's, in Java), `engine` (any other).
-    """
+    """The same by account: matrix (BM25), texts, terms, vectors, fusion, server, bridge (Java), engine (any other)."""
     return dict(_clock.seconds)
 
 

@@ -1,7 +1,4 @@
-"""What an index stores of its documents: their ids, in the order of the collection; strings by number.
-
-Columns on disk are .npy files, memory-mapped.
-"""
+"""What an index stores of its documents: ids in the order of the collection, and strings by number, as .npy files."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import DataError
 from fairagent.storage.arrays import read_array, write_array
-from fairagent.storage.regular import new_file
+from fairagent.storage.files import new_file
 from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255
@@ -32,10 +29,7 @@ def starts_of(sizes: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.int
 
 
 class ArrayWriter:
-    """A .npy file of known type that is written piece by piece, inside `with`; its end puts the length into the header.
-
-    With a `width` its rows have so many numbers.
-    """
+    """A .npy file that is written piece by piece, inside `with`; with a `width` its rows have so many numbers."""
 
     def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
         self._file, self._dtype = new_file(path), np.dtype(dtype)
@@ -51,7 +45,7 @@ class ArrayWriter:
             self._write_header()
 
     def _write_header(self) -> None:
-        """NumPy leaves room for any length in it."""
+        # NumPy leaves room in it for any length.
         descr, shape = np.lib.format.dtype_to_descr(self._dtype), (self._length, *self._row)
         header = {"descr": descr, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(self._file, header)
@@ -65,8 +59,11 @@ class ArrayWriter:
 class Strings:
     """Strings by number: one block of UTF-8 bytes and where each string starts in it."""
 
-    def __init__(self, block: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-        self._block, self._starts = block, starts
+    def __init__(self, folder: Path, name: str) -> None:
+        """Map what `save` wrote; raises OSError or ValueError where sizes do not fit."""
+        self._block, self._starts = mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy")
+        if not len(self._starts) or self._starts[0] or self._starts[-1] != len(self._block):
+            raise ValueError(f"{name}.bytes.npy has {len(self._block):,} bytes, and {name}.starts.npy does not fit")
 
     @staticmethod
     def save(folder: Path, name: str, strings: Iterable[bytes]) -> None:
@@ -78,14 +75,6 @@ class Strings:
                 block.add(np.frombuffer(string, np.uint8))
         write_array(folder / f"{name}.starts.npy", starts_of(np.frombuffer(sizes, np.int64)))
 
-    @classmethod
-    def load(cls, folder: Path, name: str) -> Strings:
-        """Map what `save` wrote; raises OSError or ValueError where sizes do not fit."""
-        block, starts = mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy")
-        if not len(starts) or starts[0] or starts[-1] != len(block):
-            raise ValueError(f"{name}.bytes.npy has {len(block):,} bytes, which {name}.starts.npy says otherwise")
-        return cls(block, starts)
-
     def __len__(self) -> int:
         return len(self._starts) - 1
 
@@ -93,8 +82,8 @@ class Strings:
         """The string of this number; ValueError where what is there is none."""
         start, stop = self._starts[number : number + 2].tolist()
         if not 0 <= start <= stop <= len(self._block):
-            raise ValueError(f"string {number} is said to be from byte {start} to {stop} of {len(self._block)}")
-        return self._block[start:stop].tobytes().decode()
+            raise ValueError(f"string {number} would be from byte {start} to {stop} of {len(self._block)}")
+        return str(self._block[start:stop].tobytes().decode())
 
 
 class IdTable:
@@ -201,6 +190,4 @@ def encoded(id: str, text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         near = text[max(0, error.start - 20) : error.start + 20]
-        raise DataError(
-            f"document {id!r}: half of a surrogate pair (not valid Unicode) in the text, near {near!r}"
-        ) from None
+        raise DataError(f"document {id!r}: half of a surrogate pair (no valid Unicode), near {near!r}") from None

@@ -1,30 +1,47 @@
-"""Vector search: inner products with the embeddings of a collection, of all of them or of those that an index names."""
+"""Vector search: the embeddings of a collection, made once, and their inner products with a query's.
 
-from collections.abc import Sequence
+Encoding is slow (on a CPU a hundred documents a second): what the same model has made of the same text before is taken
+over, known by the digest of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import IndexMismatch
-from fairagent.retrieve.ann import AnnIndex
-from fairagent.retrieve.base import check_length, engine_time
-from fairagent.retrieve.catalog import IdTable, both, mapped, ranked
-from fairagent.retrieve.encoded import PROBE_TEXT, VECTORS, DenseManifest, floats
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.retrieve.base import check_length, engine_time, full_text, ignore
+from fairagent.retrieve.catalog import ArrayWriter, IdTable, both, encode_id, encoded, mapped, ranked
 from fairagent.retrieve.encoders import Embeddings, Encoder
-from fairagent.retrieve.manifest import REMEDY, Indexable
+from fairagent.retrieve.manifest import REMEDY, Indexable, IndexManifest
+from fairagent.storage.arrays import read_array, write_array
+from fairagent.storage.digests import RECORD, differences
+from fairagent.storage.folders import workshop
 from fairagent.types import FloatArray, Query, Ranking
 
-F = TypeVar("F", bound=np.floating[Any])
+if TYPE_CHECKING:
+    from fairagent.retrieve.ann import AnnIndex
 
 BLOCK = 1 << 9
 """Documents whose scores are computed at once; so many embeddings stay in a processor's cache."""
-IN_MEMORY = 1 << 27
-"""Bytes of embeddings (as 32-bit floats) up to which they are held in memory from the first search on; of more, which
-cost more to convert than to multiply, blocks are converted each time."""
+IN_MEMORY = 1 << 29
+"""Bytes of embeddings (as 32-bit floats) up to which they are held in memory from the first search on."""
+VECTORS, PROBE = "vectors.npy", "probe.npy"
+PROBE_TEXT = "A fair ranking shows every group its share of the relevant documents."
+"""Encoded with the collection: a model that gives another vector for it is another model."""
+DIGESTS, DIGEST = "digests.npy", 16
+"""The file with the digest of each text, and its bytes."""
+CHUNK = 1024
+"""Documents that are encoded at once; within them encoders batch by length."""
 
 
 @runtime_checkable
@@ -51,6 +68,168 @@ class VectorSearch(VectorEngine, Protocol):
         """The `n` documents with the largest products with `vector` (d,)."""
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedManifest(IndexManifest):
+    """What an index was made from and by; `dimension` is the length of a vector. A subclass says how it is stored.
+
+    `dtype` is the type of the numbers that the model computed with.
+    """
+
+    collection: str
+    fingerprint: str
+    documents: int
+    model: str
+    dimension: int
+    format: int = 2
+    dtype: str = "float32"
+
+    FORMAT: ClassVar[int] = 2
+
+    @staticmethod
+    def stored(folder: Path) -> Any:
+        """The vectors in a finished folder, a row a document."""
+        raise NotImplementedError
+
+    @staticmethod
+    def stacked(parts: Sequence[Any]) -> Any:
+        """The rows of some vectors, one after the other."""
+        raise NotImplementedError
+
+    @staticmethod
+    def write(folder: Path, blocks: Iterator[Any], dimension: int) -> None:
+        """Store the vectors of all documents, which come in blocks."""
+        raise NotImplementedError
+
+    def check_model(self, folder: Path, model: str, vector: Embeddings) -> None:
+        """Raise IndexMismatch where another model than `model`, maybe of the same name, made the index in `folder`.
+
+        `vector` is the model's of the test text.
+        """
+        with self.reading(folder):
+            probe = read_array(folder / PROBE)
+        if not _same_vector(probe, vector):
+            raise IndexMismatch(
+                f"the {self.WHAT} at {folder}: made with {self.model!r}, and {model!r} makes others; use that model, "
+                "or build them again"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class DenseManifest(EncodedManifest):
+    """What embeddings were made from and by: an array of 16-bit floats."""
+
+    FILE: ClassVar[str] = "fairagent-dense.json"
+    WHAT: ClassVar[str] = "embeddings"
+    MAKE: ClassVar[str] = "make them with `fairagent index` or build_dense_index"
+
+    @staticmethod
+    def stored(folder: Path) -> NDArray[np.float16]:
+        """See `EncodedManifest`."""
+        return mapped(folder / VECTORS)
+
+    @staticmethod
+    def stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """See `EncodedManifest`."""
+        return np.concatenate(parts)
+
+    @staticmethod
+    def write(folder: Path, blocks: Iterator[Embeddings], dimension: int) -> None:
+        """See `EncodedManifest`."""
+        with ArrayWriter(folder / VECTORS, np.float16, dimension) as rows:
+            for block in blocks:
+                rows.add(block)
+
+
+M = TypeVar("M", bound=EncodedManifest)
+
+
+def build_dense_index(
+    collection: Indexable,
+    folder: Path,
+    encoder: Encoder,
+    progress: Callable[[int], None] = ignore,
+    earlier: Path | None = None,
+) -> DenseManifest:
+    """Encode title and text of every document of `collection` into `folder`; see `encode_collection`."""
+    probe = encoder.documents([PROBE_TEXT])[0]
+    return encode_collection(DenseManifest, collection, folder, encoder, probe, progress, earlier)
+
+
+def encode_collection(
+    kind: type[M],
+    collection: Indexable,
+    folder: Path,
+    encoder: Any,
+    probe: Embeddings,
+    progress: Callable[[int], None] = ignore,
+    earlier: Path | None = None,
+) -> M:
+    """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
+
+    `progress` is called with the number of documents done. What the same encoder, whose vector of the test text is
+    `probe`, has made of the same text is taken over from `earlier` (None: from what is at `folder`, which is replaced
+    at the end). Raises DataError with every fault of the document files, UsageError where something else is at `folder`
+    or in the way beside it, BackendUnavailable where another process is at it, and where the disk is full or read-only.
+    """
+    # Before the documents are read: what changes in the meantime must not pass for what was encoded.
+    fingerprint = collection.fingerprint()
+    ids, digests = list[bytes](), bytearray()
+    for document in collection.documents():
+        ids.append(encode_id(document.id))
+        text = f"{len(document.title)} {len(document.text)} {document.title}{document.text}"
+        digests += blake2b(encoded(document.id, text), digest_size=DIGEST).digest()
+    if not ids:
+        raise DataError(f"collection {collection.name!r} has no documents")
+    made = np.frombuffer(digests, np.uint64).reshape(-1, DIGEST // 8)
+
+    def blocks() -> Iterator[Any]:
+        known, done, documents = _known(kind, earlier or folder, encoder.name, probe, made), 0, collection.documents()
+        stored: Any = None if (known < 0).all() else kind.stored(earlier or folder)
+        while block := list(islice(documents, CHUNK)):
+            numbers = known[done : done + len(block)]
+            new = numbers < 0
+            parts = [] if new.all() else [stored[numbers[~new]]]
+            if new.any():
+                texts = [full_text(one) for one, fresh in zip(block, new.tolist(), strict=True) if fresh]
+                parts.append(encoder.documents(texts))
+            yield kind.stacked(parts)[np.argsort(np.concatenate([np.flatnonzero(~new), np.flatnonzero(new)]))]
+            done += len(block)
+            progress(done)
+
+    manifest = kind(collection.name, fingerprint, len(ids), encoder.name, len(probe))
+    with workshop(folder, (kind.FILE, RECORD)) as shop:
+        IdTable.save(shop.new, ids)
+        write_array(shop.new / DIGESTS, made)
+        write_array(shop.new / PROBE, probe)
+        kind.write(shop.new, blocks(), len(probe))
+        manifest.save(shop.new)
+        shop.put()
+    return manifest
+
+
+def _known(
+    kind: type[M], earlier: Path, model: str, probe: Embeddings, digests: NDArray[np.uint64]
+) -> NDArray[np.intp]:
+    """The number of a document with the same text in the folder `earlier`, -1 where there is none of use, (n,)."""
+    nothing = np.full(len(digests), -1, dtype=np.intp)
+    try:
+        same = kind.read(earlier).model == model and _same_vector(read_array(earlier / PROBE), probe)
+        if not same or differences(earlier, whole=True) != []:
+            return nothing
+        there = read_array(earlier / DIGESTS).view(f"S{DIGEST}").ravel()
+    except (BackendUnavailable, IndexMismatch, OSError, ValueError):
+        return nothing
+    order, wanted = np.argsort(there), digests.view(f"S{DIGEST}").ravel()
+    at = order[np.minimum(np.searchsorted(there, wanted, sorter=order), len(there) - 1)]
+    return np.where(there[at] == wanted, at, -1)
+
+
+def _same_vector(probe: Embeddings, vector: Embeddings) -> bool:
+    """Whether two vectors of the test text are one model's, up to the rounding of another machine."""
+    same = vector.shape == probe.shape and np.isfinite(probe).all()
+    return bool(same and np.allclose(vector, probe, rtol=0, atol=1e-3 * np.abs(probe).max()))
+
+
 class DenseRetriever:
     """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
 
@@ -65,15 +244,14 @@ class DenseRetriever:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
 
         With `ann`, made from the same embeddings, searches look at the documents that it names. Raises
-        BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
-        something else or with another model (two models may share a name: what counts is the vector of a test text).
+        BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from something else
+        or with another model (two models may share a name: what counts is the vector of a test text).
         """
         self._ann = ann
         self._among: NDArray[np.intp] | None = None
         with DenseManifest.opening(folder, collection) as of:
             self.folder, self.manifest = folder, of
-            self.ids = IdTable.load(folder)
-            self.stored: NDArray[np.float16] = mapped(folder / VECTORS)
+            self.ids, self.stored = IdTable.load(folder), DenseManifest.stored(folder)
             if not len(self.ids) == of.documents or self.stored.shape != (of.documents, of.dimension):
                 raise ValueError(f"{VECTORS} has the shape {self.stored.shape} for {len(self.ids)} ids")
         of.check_model(folder, encoder.name, encoder.documents([PROBE_TEXT])[0])
@@ -98,7 +276,7 @@ class DenseRetriever:
         n = min(n, len(self) if self._among is None else len(self._among))
         close = self._ann.candidates(vector, n) if self._ann and self._among is None else None
         if close is None or len(close) < n:
-            close = self.near(vector, n)
+            close = self._near(vector, n)
         return ranked(self.ids.names(close), self._scores(close, vector), n)
 
     def among(self, numbers: NDArray[np.intp]) -> Self:
@@ -107,19 +285,23 @@ class DenseRetriever:
         restricted._among = both(numbers, self._among)
         return restricted
 
-    def near(self, vector: Embeddings, n: int) -> NDArray[np.intp]:
-        """Numbers of documents, rising, that hold the `n` with the largest products with a query's `vector` (d,)."""
+    def _near(self, vector: Embeddings, n: int) -> NDArray[np.intp]:
+        """Numbers of documents, rising, that hold the `n` with the largest products with `vector` (d,)."""
+        if not n:
+            return np.zeros(0, dtype=np.intp)
         with np.errstate(invalid="ignore"):
-            rough = self._finite(self._products(vector))
+            if self._whole is not None:
+                rough = self._whole @ vector
+            else:
+                blocks = (self._rows(slice(start, start + BLOCK)) for start in range(0, len(self), BLOCK))
+                rough = np.concatenate([block @ vector for block in blocks])
+        self._expect_finite(rough)
         if self._among is not None:
-            close = self._close(rough[self._among], n) if n else np.zeros(0, dtype=np.intp)
-            return self._among[close]
-        return self._close(rough, n)
-
-    def _close(self, rough: NDArray[Any], n: int) -> NDArray[np.intp]:
+            rough = rough[self._among]
         # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
         margin = 1e-5 * float(np.abs(rough).max())
-        return np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
+        close = np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
+        return close if self._among is None else self._among[close]
 
     def best(self, vector: Embeddings, numbers: NDArray[np.intp], n: int) -> NDArray[np.intp]:
         """The `n` of these documents with the largest products with a query's `vector` (d,), ties by number."""
@@ -140,33 +322,28 @@ class DenseRetriever:
         """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
         return self._rows(self.ids.known(ids))
 
-    @cached_property
-    def _whole(self) -> Embeddings | None:
-        return self.stored.astype(np.float32) if 4 * self.stored.size <= IN_MEMORY else None
-
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
         return np.asarray(self._query_vector(str(query)))
-
-    def _products(self, vector: Embeddings) -> Embeddings:
-        if self._whole is not None:
-            return np.asarray(self._whole @ vector)
-        blocks = (floats(self.stored[start : start + BLOCK]) for start in range(0, len(self), BLOCK))
-        return np.concatenate([block @ vector for block in blocks])
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
         # Row by row, so that a score does not depend on what else is scored.
         rows = self._rows(numbers).astype(np.float64)
         with np.errstate(invalid="ignore"):
-            return self._finite(np.asarray(np.vecdot(rows, vector.astype(np.float64))))
+            scores = np.asarray(np.vecdot(rows, vector.astype(np.float64)))
+        self._expect_finite(scores)
+        return scores
 
-    def _finite(self, products: NDArray[F]) -> NDArray[F]:
+    def _expect_finite(self, products: NDArray[Any]) -> None:
         if not np.isfinite(products).all():
             raise IndexMismatch(
                 f"the embeddings at {self.folder} or the query's hold numbers that are not finite; if it is they, "
                 + REMEDY
             )
-        return products
 
-    def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
-        return floats(self.stored[numbers]) if self._whole is None else self._whole[numbers]
+    @cached_property
+    def _whole(self) -> Embeddings | None:
+        return self.stored.astype(np.float32) if 4 * self.stored.size <= IN_MEMORY else None
+
+    def _rows(self, numbers: Any) -> Embeddings:
+        return np.asarray(self.stored[numbers], np.float32) if self._whole is None else self._whole[numbers]

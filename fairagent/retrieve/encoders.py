@@ -7,7 +7,6 @@ names, for a callable that makes an encoder of (name, device). The shipped ones 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -18,7 +17,6 @@ from fairagent.settings.plugins import plugins
 
 if TYPE_CHECKING:
     from fairagent.llm.embeddings import EmbeddingModel
-    from fairagent.retrieve.encoded import Work
 
 Embeddings = NDArray[np.float32]
 
@@ -44,14 +42,6 @@ class Encoder(Protocol):
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """Vectors of queries, (n, d): the same as `documents` but for models that tell them apart."""
-
-
-@runtime_checkable
-class ParallelEncoder(Protocol):
-    """An encoder that embeds many documents by several processes or threads."""
-
-    def work(self, workers: int) -> AbstractContextManager[Work[Embeddings]]:
-        """What embeds documents by so many `workers`, 0: one a core; they end with the block."""
 
 
 @runtime_checkable

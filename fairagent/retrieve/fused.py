@@ -1,7 +1,4 @@
-"""Several engines as one: their lists on a common scale, added up.
-
-The default engine: BM25 and vector search fused, where the vectors are made, else BM25 alone.
-"""
+"""Several engines as one: their lists on a common scale, added up; by default BM25 and vector search."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -24,21 +21,24 @@ from fairagent.retrieve.base import (
     searched,
 )
 from fairagent.retrieve.bm25.part import BM25Config
-from fairagent.retrieve.dense import VectorEngine
-from fairagent.retrieve.encoded import DenseManifest
+from fairagent.retrieve.dense import DenseManifest, VectorEngine
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.light import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, dense_parts, folder
 from fairagent.settings.parts import Engine, Part
 from fairagent.types import Document, FloatArray, Query, Ranking
 
-BESIDES = {
-    TextSource | PassageSource: ("document", "documents", "passages"),
-    Vocabulary: ("document_frequency",),
-    VectorEngine: ("vectors", "query_vector"),
-}
-"""What an engine may offer beside lists and scores -> by which methods; the first engine that does so lends them."""
+MOST, MOST_LIGHT = 2.5, 0.5
+"""What vectors, and light ones, weigh beside BM25 where it explains nothing of a query."""
+
+
+@runtime_checkable
+class BoundedEngine(Protocol):
+    """An engine with scores of 0 or more that knows how large they can be."""
+
+    def bound(self, query: Query) -> float:
+        """What no document's score for `query` is above."""
 
 
 class FusedRetriever:
@@ -70,7 +70,11 @@ class FusedRetriever:
         self._failed: dict[Query, dict[str, str]] = {}
         # The query of a search is often scored again afterwards.
         self._parts = lru_cache(maxsize=64)(self._searched)
-        for protocol, methods in BESIDES.items():
+        for protocol, methods in (
+            (TextSource | PassageSource, ("document", "documents", "passages")),
+            (Vocabulary, ("document_frequency",)),
+            (VectorEngine, ("vectors", "query_vector")),
+        ):
             if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
                 lend(self, able, *methods)
 
@@ -105,8 +109,7 @@ class FusedRetriever:
         place = dict(zip(ids, range(len(ids)), strict=True))
         scores = np.zeros((len(place), len(self.engines)))
         for number, ranking in lists.items():
-            rows = [place[id] for id in ranking.ids]
-            scores[rows, number] = weights[number] * min_max(ranking.scores)
+            scores[[place[id] for id in ranking.ids], number] = weights[number] * min_max(ranking.scores)
         return EngineScores(tuple(place), scores)
 
     @engine_time("fusion")
@@ -127,14 +130,6 @@ class FusedRetriever:
         parts = self.parts(query)
         total = dict(zip(parts.ids, parts.scores.sum(axis=1).tolist(), strict=True))
         return np.array([total.get(id, 0.0) for id in ids])
-
-
-@runtime_checkable
-class BoundedEngine(Protocol):
-    """An engine with scores of 0 or more that knows how large they can be."""
-
-    def bound(self, query: Query) -> float:
-        """What no document's score for `query` is above."""
 
 
 def weight_of(scores: FloatArray, bound: float, most: float) -> float:
@@ -187,10 +182,6 @@ class FusedConfig(Part):
         if not self.weights and len(engines) == 2 and isinstance(engines[1], VectorEngine):
             most = MOST_LIGHT if LIGHT in (part.named(site) for part in dense_parts(self)) else MOST
         return FusedRetriever(engines, tuple(map(str, self.inner)), self.weights, self.depth, most)
-
-
-MOST, MOST_LIGHT = 2.5, 0.5
-"""What vectors, and light ones, weigh beside BM25 where it explains nothing of a query."""
 
 
 class AutoConfig(Part):

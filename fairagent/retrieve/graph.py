@@ -2,7 +2,7 @@
 
 Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors
 are looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and
-not with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
+not with their square; .83 to .90 of the ten exact neighbors are there (benchmarks/graph.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +19,10 @@ from fairagent.retrieve.base import ignore
 from fairagent.retrieve.bm25.part import prepare_index
 from fairagent.retrieve.catalog import IdTable, mapped
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import floats
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.manifest import REMEDY, IndexManifest
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.vectors import dense_parts, folder, prepare_vectors
-from fairagent.retrieve.vectors import encoder as opened_encoder
+from fairagent.retrieve.vectors import dense_parts, encoder, folder, prepare_vectors
 from fairagent.settings.parts import Progress
 from fairagent.storage.arrays import write_array
 from fairagent.storage.digests import RECORD
@@ -59,7 +57,6 @@ class GraphManifest(IndexManifest):
     FILE: ClassVar[str] = "fairagent-graph.json"
     WHAT: ClassVar[str] = "corpus graph"
     FORMAT: ClassVar[int] = 1
-    MAKE: ClassVar[str] = "make it with `fairagent index`"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,38 +79,32 @@ def build_graph(
     dense: DenseRetriever, folder: Path, k: int = NEIGHBORS, progress: Callable[[int], None] = ignore
 ) -> GraphManifest:
     """Find `k` near documents of each by inner product, into `folder`, which appears when all are done."""
-    k = min(k, len(dense) - 1)
+    stored, k, done = dense.stored, min(k, len(dense) - 1), 0
     manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, len(dense), k)
     with workshop(folder, (manifest.FILE, RECORD)) as shop, one_blas_thread():
-        write_array(shop.new / TABLE, _neighbors(dense.stored, k, progress))
+        table = np.zeros((len(stored), k), np.int32)
+        for cell, candidates in _cells(stored):
+            vectors = stored[candidates].astype(np.float32)
+            # Where a cell is small and lonely, the last one stands for the rest.
+            most = min(k, len(candidates) - 1)
+            step = max(1, PRODUCTS // len(candidates))
+            for members in (cell[start : start + step] for start in range(0, len(cell), step)):
+                rows = stored[members].astype(np.float32)
+                products = rows @ vectors.T
+                # The members are among the candidates, in their order: no document is its own neighbor.
+                products[np.arange(len(members)), np.flatnonzero(np.isin(candidates, members))] = -np.inf
+                nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
+                order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
+                numbers = candidates[np.take_along_axis(nearest, order, axis=1)]
+                # Zeros say nothing of what is near: such a document is its own only neighbor.
+                numbers = np.where(rows.any(axis=1, keepdims=True), numbers, members[:, None])
+                table[members] = np.pad(numbers, ((0, 0), (0, k - most)), mode="edge")
+                done += len(members)
+                progress(done)
+        write_array(shop.new / TABLE, table)
         manifest.save(shop.new)
         shop.put()
     return manifest
-
-
-def _neighbors(stored: NDArray[np.float16], k: int, progress: Callable[[int], None]) -> NDArray[np.int32]:
-    """The `k` nearest of each document that its cell's candidates hold, (n, k), the nearest first."""
-    table = np.zeros((len(stored), k), np.int32)
-    done = 0
-    for cell, candidates in _cells(stored):
-        vectors = floats(stored[candidates])
-        # Where a cell is small and lonely, the last one stands for the rest.
-        most = min(k, len(candidates) - 1)
-        step = max(1, PRODUCTS // len(candidates))
-        for members in (cell[start : start + step] for start in range(0, len(cell), step)):
-            own = floats(stored[members])
-            products = own @ vectors.T
-            # The members are among the candidates, in their order: no document is its own neighbor.
-            products[np.arange(len(members)), np.flatnonzero(np.isin(candidates, members))] = -np.inf
-            nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
-            order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
-            rows = candidates[np.take_along_axis(nearest, order, axis=1)]
-            # Zeros say nothing of what is near: such a document is its own only neighbor.
-            rows = np.where(own.any(axis=1, keepdims=True), rows, members[:, None])
-            table[members] = np.pad(rows, ((0, 0), (0, k - most)), mode="edge")
-            done += len(members)
-            progress(done)
-    return table
 
 
 def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -123,11 +114,19 @@ def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDAr
         everything = np.arange(documents)
         yield from ((everything[start : start + CELL], everything) for start in range(0, documents, CELL))
         return
-    centers = _centers(stored, documents // CELL)
+    rng = np.random.default_rng(SEED)
+    sample = stored[np.sort(rng.choice(documents, min(documents, SAMPLE), replace=False))].astype(np.float32)
+    centers = sample[np.sort(rng.choice(len(sample), documents // CELL, replace=False))]
+    for _ in range(ROUNDS):
+        cell = _nearest(sample, centers, 1)[:, 0]
+        sizes = np.bincount(cell, minlength=len(centers))
+        filled, starts = sizes > 0, np.cumsum(sizes) - sizes
+        centers[filled] = np.add.reduceat(sample[np.argsort(cell, kind="stable")], starts[filled], axis=0)
+        centers /= np.maximum(np.linalg.norm(centers, axis=1, keepdims=True), 1e-9)
     cell = _nearest(stored, centers, 1)[:, 0]
     members = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(centers)))[:-1])
     near = _nearest(centers, centers, NEAR)
-    for place in np.flatnonzero([len(own) for own in members]).tolist():
+    for place in np.flatnonzero([len(one) for one in members]).tolist():
         around = [members[other][:LARGEST] for other in near[place] if other != place]
         for start in range(0, len(members[place]), LARGEST):
             part = members[place][start : start + LARGEST]
@@ -139,27 +138,12 @@ def _nearest(vectors: NDArray[np.floating[Any]], centers: Embeddings, count: int
     count = min(count, len(centers))
     nearest = np.empty((len(vectors), count), np.intp)
     for start in range(0, len(vectors), BLOCK):
-        block = vectors[start : start + BLOCK]
-        products = (floats(block) if block.dtype == np.float16 else block) @ centers.T
+        products = vectors[start : start + BLOCK].astype(np.float32) @ centers.T
         if count == 1:
             nearest[start : start + BLOCK, 0] = products.argmax(axis=1)
         else:
             nearest[start : start + BLOCK] = np.argsort(-products, axis=1, kind="stable")[:, :count]
     return nearest
-
-
-def _centers(stored: NDArray[np.float16], count: int) -> Embeddings:
-    """The centers of `count` cells, of length 1, by k-means on a sample."""
-    rng = np.random.default_rng(SEED)
-    sample = floats(stored[np.sort(rng.choice(len(stored), min(len(stored), SAMPLE), replace=False))])
-    centers = sample[np.sort(rng.choice(len(sample), count, replace=False))]
-    for _ in range(ROUNDS):
-        cell = _nearest(sample, centers, 1)[:, 0]
-        sizes = np.bincount(cell, minlength=count)
-        filled, starts = sizes > 0, np.cumsum(sizes) - sizes
-        centers[filled] = np.add.reduceat(sample[np.argsort(cell, kind="stable")], starts[filled], axis=0)
-        centers /= np.maximum(np.linalg.norm(centers, axis=1, keepdims=True), 1e-9)
-    return centers
 
 
 def graph_folder(site: Site, model: str) -> Path:
@@ -172,7 +156,7 @@ def prepare_graph(site: Site, model: str, progress: Progress) -> None:
     place = graph_folder(site, model)
     if site.collection.chunks or GraphManifest.exists(place):
         return
-    dense = DenseRetriever(folder(site, model), opened_encoder(site, model), site.collection)
+    dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     if len(dense) > 1:
         build_graph(dense, place, progress=partial(progress, f"neighbors in {site.collection.name}"))
 

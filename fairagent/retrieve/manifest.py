@@ -1,31 +1,39 @@
-"""Manifests: what a folder of an index was made from; any difference makes it another index."""
+"""Manifests: what a folder of an index was made from, and whether the collection has changed since."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from glob import escape
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
-from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.storage.digests import RECORD, expect_whole
-from fairagent.storage.files import remove_folder, write_whole
-from fairagent.storage.folders import MARKER, is_there
+import numpy as np
+
+from fairagent.collection import Collection
+from fairagent.collection.collection import states_of
+from fairagent.collection.known import NAMED, KnownIds, known_documents
+from fairagent.errors import BackendUnavailable, FairAgentError, IndexMismatch
+from fairagent.retrieve.catalog import IdTable
+from fairagent.storage.digests import expect_whole
+from fairagent.storage.files import write_whole
+from fairagent.storage.folders import is_there
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.types import Document
+from fairagent.types.clean import logger
 
 LARGEST_MANIFEST = 1 << 24
 """Bytes."""
 MANIFEST = "fairagent.json"
 REMEDY = "build it again with `fairagent index --force`"
-UPDATE = "`fairagent index` brings it up to date"
+
+log = logger(__name__)
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """What shows in a moment that a file was replaced: inode, and time of the last change (ns); zeros for none."""
+    """What shows at once that a file was replaced: inode, and time of the last change (ns); zeros for none."""
     try:
         stat = path.stat()
     except OSError:
@@ -54,17 +62,16 @@ class Indexable(Protocol):
 
 
 class IndexManifest:
-    """The base of manifests, which are frozen dataclasses with a `format` and a `fingerprint`; one JSON file each."""
+    """The base of manifests: frozen dataclasses with a `format` and a `fingerprint`, in one JSON file each."""
 
     __slots__ = ()
 
     FILE: ClassVar[str]
-    """The manifest's file."""
     WHAT: ClassVar[str]
     """What messages call the index."""
     FORMAT: ClassVar[int]
-    """Of the files of the index: one of another format has to be made anew."""
-    MAKE: ClassVar[str]
+    """An index of another format has to be made anew."""
+    MAKE: ClassVar[str] = "make it with `fairagent index`"
     """What to do where there is none."""
 
     @classmethod
@@ -76,8 +83,8 @@ class IndexManifest:
     def read(cls, folder: Path) -> Self:
         """The manifest in `folder`.
 
-        Raises BackendUnavailable where there is no (finished) index, IndexMismatch for a damaged one, or of another
-        format.
+        Raises BackendUnavailable where there is no (finished) index, IndexMismatch for one that is damaged, or of
+        another format.
         """
         if not cls.exists(folder):
             raise BackendUnavailable(f"no {cls.WHAT} at {folder}; {cls.MAKE}")
@@ -103,16 +110,22 @@ class IndexManifest:
 
     @classmethod
     def read_checked(cls, folder: Path, collection: Indexable | None, **made_by: object) -> Self:
-        """The manifest in `folder`; raises what `read`, `check` and `expect_whole` do."""
-        manifest = cls.read(folder)
-        manifest.check(collection, folder, **made_by)
-        cls.expect_whole(folder)
-        return manifest
+        """The manifest in `folder`, and a quick look at the files beside it.
 
-    @classmethod
-    def expect_whole(cls, folder: Path) -> None:
-        """Raise IndexMismatch where a moment's look at the files shows damage."""
+        Raises what `read` does, and IndexMismatch for damaged files, and, with a `collection`, where the index was made
+        from another one or by something else than `made_by`, with every difference.
+        """
+        manifest = cls.read(folder)
+        if collection is not None and (differing := manifest._differing(collection, made_by)):
+            differences = "; ".join(f"{key}: {cls.WHAT} {have}, now {now}" for key, (have, now) in differing.items())
+            update = "run `fairagent index`, or " if manifest.outdated(collection, **made_by) else ""
+            do = "do" if cls.WHAT.endswith("s") else "does"
+            raise IndexMismatch(
+                f"the {cls.WHAT} at {folder} {do} not belong to collection {collection.name!r} as it is now "
+                f"({differences}); {update}{REMEDY}"
+            )
         expect_whole(folder, f"the {cls.WHAT}", REMEDY)
+        return manifest
 
     @classmethod
     def damaged(cls, folder: Path, reason: object) -> IndexMismatch:
@@ -136,7 +149,7 @@ class IndexManifest:
 
         Raises what `read_checked` does, and IndexMismatch for what is damaged, or was replaced meanwhile.
         """
-        # First: what a killed process was about to put there is put there by this.
+        # First: it completes what a killed process was about to put there.
         cls.exists(folder)
         before = state_of(folder / cls.FILE)
         manifest = cls.read_checked(folder, collection, **made_by)
@@ -154,20 +167,6 @@ class IndexManifest:
         """Field -> value."""
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
-    def check(self, collection: Indexable | None, folder: Path, **made_by: object) -> None:
-        """Raise IndexMismatch, naming every difference, where the index was made from or by something else.
-
-        Without a `collection` nothing is compared.
-        """
-        if collection is not None and (differ := self._differing(collection, made_by)):
-            differences = "; ".join(f"{key}: {self.WHAT} {have}, now {now}" for key, (have, now) in differ.items())
-            do = "do" if self.WHAT.endswith("s") else "does"
-            update = f"{UPDATE}, or " if self.outdated(collection, **made_by) else ""
-            raise IndexMismatch(
-                f"the {self.WHAT} at {folder} {do} not belong to collection {collection.name!r} as it is now "
-                f"({differences}); {update}{REMEDY}"
-            )
-
     def outdated(self, collection: Indexable, **made_by: object) -> bool:
         """Whether all that has changed since the index was made of this collection is its documents."""
         same = self.values["collection"] == collection.name
@@ -179,36 +178,66 @@ class IndexManifest:
         return {key: (have[key], value) for key, value in wanted.items() if have[key] != value}
 
 
-OLDER = tuple(f"fairagent-{what}.json" for what in ("collection", "dense", "graph", "ann", "splade"))
-"""The manifests of what versions before format 5 had beside an index NAME, at NAME-..."""
-
-
-def remove_older(index: Path) -> None:
-    """Remove what versions before format 5 had beside the index in this folder, but for what is beside another one."""
-    beside = [path for path in index.parent.glob(f"{escape(index.name)}-*") if (path / RECORD).is_file()]
-    others = tuple(f"{path.name}-" for path in beside if (path / MANIFEST).is_file())
-    for path in beside:
-        if not path.name.startswith(others) and any((path / name).is_file() for name in OLDER):
-            remove_folder(path)
-    for path in index.parent.glob(f"{escape(index.name)}.earlier*"):
-        if (path / RECORD).is_file() or (path / MARKER).is_file():
-            remove_folder(path)
-
-
 @dataclass(frozen=True, slots=True)
 class Manifest(IndexManifest):
-    """What a BM25 index was built from, and in which format."""
+    """What a BM25 index was built from; vectors and graphs of the same documents are in folders within its folder.
+
+    `chunks` says how documents were cut into passages.
+    """
 
     collection: str
     fingerprint: str
     documents: int
     analyzer: str
     chunks: str = ""
-    """How documents were cut into passages."""
     format: int = 5
-    """5: what is made of the same documents besides (vectors, graphs) is in folders in that of the index."""
 
     FILE: ClassVar[str] = MANIFEST
     WHAT: ClassVar[str] = "index"
     FORMAT: ClassVar[int] = 5
     MAKE: ClassVar[str] = "build it with `fairagent index`"
+
+
+def indexed_documents(collection: Collection, index: Path) -> KnownIds | None:
+    """The documents in the index, or else those that the collection knows (`known_documents`).
+
+    An index of passages does not say which documents there are.
+    """
+    if not collection.chunks and Manifest.exists(index):
+        try:
+            with Manifest.opening(index, collection):
+                ids = IdTable.load(index)
+            some = tuple(id.decode() for id in ids.names(np.arange(min(NAMED, len(ids)))).tolist())
+            return KnownIds(f"the index at {index}", lambda wanted: (ids.numbers(wanted) >= 0).tolist(), some)
+        except FairAgentError as error:
+            log.debug("the ids of the index at %s cannot be read (%s)", index, error)
+    return known_documents(collection)
+
+
+def as_indexed(collection: Collection, index: Path, analyzer: str) -> Collection:
+    """The collection as its index was made of it, `behind` where the documents have changed since.
+
+    The groups are those of the files now. It is unchanged where the index is none of this collection and analyzer.
+    """
+    # Whoever opens it says what is wrong with it.
+    with suppress(IndexMismatch, OSError):
+        if Manifest.exists(index):
+            manifest = Manifest.read(index)
+            current = replace(collection, indexed=collection.fingerprint())
+            if manifest.outdated(current, analyzer=analyzer, chunks=chunks_of(collection)):
+                return replace(collection, indexed=manifest.fingerprint, behind=behind(collection, index))
+            return current
+    return collection
+
+
+def behind(collection: Collection, index: Path) -> str:
+    """The note that the documents of an index have changed since it was made; OSError where the index is gone."""
+    made = datetime.fromtimestamp((index / MANIFEST).stat().st_mtime)
+    states = states_of(collection.origin.documents) if collection.origin else {}
+    times = [modified for _, modified, _ in states.values() if modified]
+    when = f" ({datetime.fromtimestamp(max(times) / 1e9):%Y-%m-%d %H:%M})" if times else ""
+    return (
+        f"the documents have changed{when} since they were indexed ({made:%Y-%m-%d %H:%M}), and are served as they "
+        "were then, also those that were removed, with the groups that the files have now: `fairagent index` brings "
+        "the index up to date"
+    )

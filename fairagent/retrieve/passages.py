@@ -5,7 +5,7 @@ The loop, the re-rankers and the exposure of groups see documents; a context get
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,15 @@ from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 
-class PassageEngine(Retriever, Protocol):
-    """An engine over passages that stand in the order of their documents."""
-
-    ids: IdTable
-
-
 class PassageRetriever:
     """Ranks documents by their best passage; ties are ordered by document id, at the cut as well.
 
-    Raises IndexMismatch where the engine's index holds no passages.
+    `engine` is over passages, whose `ids` are in the order of their documents; IndexMismatch where it holds none.
     """
 
-    def __init__(self, engine: PassageEngine) -> None:
-        self._passages, self._table = engine, engine.ids
+    def __init__(self, engine: Any) -> None:
+        self._passages: Retriever = engine
+        self._table: IdTable = engine.ids
         first = np.flatnonzero(np.strings.endswith(self._table.names(np.arange(len(self._table))), b"#1"))
         if not len(first) or first[0] != 0:
             raise IndexMismatch("the index holds documents, not their passages; build it again with `chunks` set")
@@ -105,10 +100,7 @@ class BM25Passages(PassageRetriever):
         return [_under(id, passage, passage.text) for id, passage in zip(ids, best, strict=True)]
 
     def postings(self, ids: Sequence[str]) -> Postings:
-        """The terms of all passages of these documents; `document_share` is that of passages.
-
-        What two passages share counts in both, in `count` and in `length`.
-        """
+        """The terms of all passages of these documents (what two share counts twice); shares are those of passages."""
         return self._postings(tuple(ids))
 
     def _of_documents(self, ids: tuple[str, ...]) -> Postings:

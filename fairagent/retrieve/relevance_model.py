@@ -1,7 +1,4 @@
-"""Relevance models: the words of the documents that answer a query (Lavrenko & Croft 2001; RM3: Jaleel et al. 2004).
-
-BM25 + RM3: each query is searched with the words of its first documents added.
-"""
+"""Relevance models: the words of the documents that answer a query (Lavrenko & Croft 2001; RM3: Jaleel et al. 2004)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +11,7 @@ from pydantic import Field
 from fairagent.errors import UsageError
 from fairagent.retrieve.base import TextSource, Vocabulary, lend, scored, searched
 from fairagent.retrieve.site import Site
-from fairagent.settings.parts import Engine as EnginePart
-from fairagent.settings.parts import Part, default
+from fairagent.settings.parts import Engine, Part, default
 from fairagent.types import FloatArray, Query, Ranking, Term
 
 
@@ -103,10 +99,8 @@ class RM3:
             return query
         postings = source.postings(first.ids)
         scores = relevance_model(postings, first.scores)
-        best = [
-            (word, float(scores[place]))
-            for word, place in top_words(source, postings, scores, self.terms, self.max_share)
-        ]
+        words = top_words(source, postings, scores, self.terms, self.max_share)
+        best = [(word, float(scores[place])) for word, place in words]
         size = len(source.analyze(query.text)) * self.weight / (1 - self.weight)
         return Query(query.text, query.id, (*query.terms, *share_out(best, size)))
 
@@ -152,7 +146,7 @@ class RM3Config(Part):
     weight: float = Field(0.7, ge=0, lt=1)
     """The share of the added words in the weight of the whole query, 0 to below 1. Larger values rely less on the
     user's words."""
-    engine: EnginePart = default("engine", "bm25")
+    engine: Engine = default("engine", "bm25")
     """The engine that is searched; it has to tell the terms of its documents."""
 
     def build(self, site: Site) -> RM3Retriever:

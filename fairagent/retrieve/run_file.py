@@ -18,7 +18,7 @@ from fairagent.collection.run_lines import RunLine, by_score, order_note, run_li
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.part import with_texts
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import topic_rng
 from fairagent.settings.parts import Part
@@ -75,11 +75,11 @@ def check_scored(path: Path, needing: str) -> None:
     faults.check("run file")
 
 
+@dataclass(frozen=True, eq=False)
 class RunFile:
     """A `Retriever` that knows the rankings of a run file by their topics, and no texts."""
 
-    def __init__(self, rankings: Mapping[str, Ranking]) -> None:
-        self.rankings = rankings
+    rankings: Mapping[str, Ranking]
 
     def search(self, query: Query, n: int) -> Ranking:
         """The first `n` documents of the topic; none where the file does not have it."""
@@ -131,12 +131,13 @@ class RunFileConfig(Part):
         """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
         settings = site.settings
         # What looks at the scores of the ranking, which is otherwise served as it is.
-        if not settings.rerank.idle(settings):
-            self.expect_scores(f"rerank: {settings.rerank}")
-        elif settings.loops:
-            self.expect_scores(f"loop: {settings.loop}")
-        elif settings.sampling.alpha is not None:
-            self.expect_scores("sampling.alpha")
+        looking = {
+            f"rerank: {settings.rerank}": not settings.rerank.idle(settings),
+            f"loop: {settings.loop}": settings.loops,
+            "sampling.alpha": settings.sampling.alpha is not None,
+        }
+        if needing := next((name for name, looks in looking.items() if looks), ""):
+            self.expect_scores(needing)
         engine = RunFile(read_run(Path(self.path), site.collection.topics, self.tag))
         # Experiments compare the ids of all their systems themselves.
         if not site.stateless and (known := indexed_documents(site.collection, site.index)):

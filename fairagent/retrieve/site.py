@@ -23,9 +23,8 @@ class Site:
 
     `memo` holds what several pipelines share: indexes, encoders, guests. `engine` is the pipeline's open engine, None
     while that is being built; `words` an engine with the terms of its documents, where it is not the index.
-    `stateless`: no part may carry over earlier queries, as in experiments. `device` is torch's, for encoders; `workers`
-    is how many processes encode documents, 0: one a core. `earlier` is the index that one is made in the place of,
-    whose embeddings are taken over for texts that are the same.
+    `stateless`: no part may carry over earlier queries, as in experiments. `device` is torch's, for encoders.
+    `earlier` is the index that is replaced, whose embeddings are taken over for texts that are the same.
     """
 
     collection: Collection
@@ -38,7 +37,6 @@ class Site:
     words: Any = None
     stateless: bool = False
     device: str = "cpu"
-    workers: int = 1
     earlier: Path | None = None
 
     @property

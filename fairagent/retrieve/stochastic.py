@@ -149,9 +149,8 @@ def topic_rng(seed: int, topic: str, request: int = 0) -> np.random.Generator:
 def sample_rankings(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int = 1) -> NDArray[np.intp]:
     """Independent rankings of the best min(k, n) documents, (draws, k), as indices: exactly Plackett-Luce.
 
-    All documents race; of many, only those that may well be among the first, against a stream of the others (see
-    `thinned`), except for a single ranking. Both are the same distribution.
-    Raises UsageError where `k` or `draws` is below 1.
+    All documents race, or in many draws of many documents a stream of those that will be late (`thinned`), which is the
+    same distribution. Raises UsageError where `k` or `draws` is below 1.
 
     >>> sample_rankings(np.log([256.0, 1.0, 100.0]), k=2, rng=np.random.default_rng(0)).tolist()
     [[0, 2]]

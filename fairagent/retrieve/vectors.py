@@ -1,8 +1,6 @@
 """Vector search as a part: the vectors in the folder of the index, and their ANN index, made where they are missing."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -11,20 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.config import passage_document
-from fairagent.retrieve.ann import AnnManifest, When, build_ann, open_ann, wanted
+from fairagent.retrieve.ann import AnnManifest, When, build_ann, is_wanted, open_ann
 from fairagent.retrieve.base import lend_texts
-from fairagent.retrieve.bm25.part import check_index, earlier_of, index_sibling, open_index, open_matrix, prepare_index
-from fairagent.retrieve.dense import DenseRetriever, VectorSearch
-from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index
-from fairagent.retrieve.encoders import (
-    BUNDLED,
-    ENDPOINT,
-    Embeddings,
-    Encoder,
-    ParallelEncoder,
-    open_encoder,
-)
-from fairagent.retrieve.light.encoder import LIGHT, LightEncoder
+from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, open_matrix, prepare_index
+from fairagent.retrieve.dense import DenseManifest, DenseRetriever, VectorSearch, build_dense_index
+from fairagent.retrieve.encoders import BUNDLED, ENDPOINT, Encoder, open_encoder
+from fairagent.retrieve.light import LIGHT, LightEncoder, build_light
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
@@ -121,29 +111,14 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     embeddings = folder(site, model)
     if DenseManifest.exists(embeddings):
         return
+    name = site.collection.name
     if model == LIGHT:
-        # Here and not above: it takes scipy, and who searches needs none.
-        from fairagent.retrieve.light.build import build_light
-
-        build_light(open_matrix(site), embeddings, partial(progress, f"light vectors of {site.collection.name}"))
+        build_light(open_matrix(site), embeddings, partial(progress, f"light vectors of {name}"))
         return
-    opened = encoder(site, model)
-    with _work(site, opened, progress) as work:
-        build_dense_index(site.collection, embeddings, opened, work=work, earlier=earlier_of(site, embeddings))
-
-
-@contextmanager
-def _work(site: Site, opened: Encoder, progress: Progress) -> Iterator[Work[Embeddings]]:
-    """What encodes the site's documents, and reports of it."""
-    what = f"embedding {site.collection.name}"
-
-    progress(what, 0)
-    report = partial(progress, what)
-    if isinstance(opened, ParallelEncoder):
-        with opened.work(site.workers) as work:
-            yield replace(work, progress=report)
-    else:
-        yield Work(opened.documents, progress=report)
+    opened, report = encoder(site, model), partial(progress, f"embedding {name}")
+    report(0)
+    earlier = site.earlier and site.earlier / embeddings.name
+    build_dense_index(site.collection, embeddings, opened, report, earlier)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
@@ -154,33 +129,30 @@ def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     queries = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:TOPICS]
     topics = encoder(site, model).queries(queries) if queries else None
-    what = f"ANN index of {site.collection.name}"
-    build_ann(dense, place, partial(_memberships, site, dense), topics, partial(progress, what))
 
+    def members(numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
+        ids, groups = dense.ids.texts(numbers), site.collection.groups
+        if site.collection.chunks:
+            ids = [passage_document(id) for id in ids]
+        return {
+            f"{dimension}: {label}": column
+            for dimension in groups.dimensions
+            for label, column in zip(
+                ("unknown", *groups.labels(dimension)), groups.memberships(dimension, ids).T, strict=True
+            )
+        }
 
-def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
-    """Of these documents (n,) the membership in each group, by the names of its dimension and its label."""
-    ids = dense.ids.texts(numbers)
-    if site.collection.chunks:
-        ids = [passage_document(id) for id in ids]
-    groups = site.collection.groups
-    return {
-        f"{dimension}: {label}": column
-        for dimension in groups.dimensions
-        for label, column in zip(
-            ("unknown", *groups.labels(dimension)), groups.memberships(dimension, ids).T, strict=True
-        )
-    }
+    build_ann(dense, place, members, topics, partial(progress, f"ANN index of {site.collection.name}"))
 
 
 def _wanted(site: Site, model: str, ann: When) -> bool:
-    return wanted(ann, DenseManifest.read(folder(site, model)).documents)
+    return is_wanted(ann, DenseManifest.read(folder(site, model)).documents)
 
 
 def dense_parts(part: Part) -> tuple[DenseConfig, ...]:
     """The parts of an engine that search by embeddings."""
-    own = (part,) if isinstance(part, DenseConfig) else ()
-    return own + tuple(one for inner in part.inner for one in dense_parts(inner))
+    this = (part,) if isinstance(part, DenseConfig) else ()
+    return this + tuple(one for inner in part.inner for one in dense_parts(inner))
 
 
 def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
@@ -215,7 +187,7 @@ def encoder(site: Site, model: str) -> Encoder:
 
 
 def _encoder_key(site: Site, model: str) -> tuple[object, ...]:
-    """What an encoder is known by; what a server encodes depends on the settings too, light vectors on the index."""
+    """What an encoder is known by: of a server's the settings decide too, of light vectors the index."""
     if model == LIGHT:
         return model, site.index, site.settings.analyzer
     return model, site.device, site.settings.model if model.startswith(ENDPOINT) else None

@@ -1,13 +1,14 @@
 """`where`: an engine that gives only documents with certain values in their columns, or of certain groups.
 
-BM25 and vectors of our own indexes look at these documents alone, and so does a fusion of them: what they give is exact
-and complete. Any other engine is asked for longer lists until enough of its documents are among them, and its order is
-kept; it is given up after `DEEPEST` documents, and a note says so.
+BM25 and vectors of fairagent's indexes look at these documents alone, and so does a fusion of them: what they give is
+exact and complete. Any other engine gives longer lists until enough of its documents are among them, and its order
+stays; it is given up after `DEEPEST` documents, and a note says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -20,29 +21,32 @@ from fairagent.collection.records import shown as quoted
 from fairagent.errors import UsageError
 from fairagent.retrieve.base import Retriever, TextSource, check_length, lend, searched, shown
 from fairagent.retrieve.catalog import IdTable
-from fairagent.retrieve.columns import (
-    KINDS,
-    SHOWN,
-    ColumnSource,
-    Value,
-    keys_of,
-    wanted_keys,
-    wrong_kind,
-)
 from fairagent.settings.faults import no_such
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import Document, FloatArray, Query, Ranking
 from fairagent.types.clean import label_text
 from fairagent.types.common import counted
 
 DEEPEST = 10_000
 """Documents of another engine's list that are looked at."""
+Value = bool | int | float | str
 Where = Mapping[str, Value | Sequence[Value]]
 """Column, or dimension of groups -> the value that a document must have, or several of which it must have one."""
+Key = tuple[str, Value]
+"""The kind of a value (texts, numbers, true or false), and the value: 1 and 1.0 are one, 1 and true are not."""
+TEXTS, NUMBERS, TRUTHS = KINDS = "texts", "numbers", "true or false"
 LENT = (
     *("document", "documents", "passages", "document_frequency"),
     *("postings", "words", "analyze", "bound", "vectors", "query_vector"),
 )
-"""What an engine that is asked deeper offers besides."""
+"""What else an engine that is searched deeper offers."""
+
+
+@runtime_checkable
+class ColumnSource(Protocol):
+    """An engine that has the columns of all its documents."""
+
+    def column(self, name: str) -> StoredColumn:
+        """The column of this name; UsageError, with the nearest name, where no document has it."""
 
 
 @runtime_checkable
@@ -61,6 +65,87 @@ class RestrictableParts(Retriever, Protocol):
 
     def with_each(self, change: Callable[[Retriever], Retriever]) -> Retriever:
         """The same with each of its engines changed."""
+
+
+def keys_of(value: object) -> Iterator[Key]:
+    """The value of a cell, or each of a list's; nothing of an empty one and of what is nested."""
+    match value:
+        case bool():
+            yield TRUTHS, value
+        case int() | float():
+            yield NUMBERS, float(value)
+        case str():
+            yield TEXTS, value
+        case list() | tuple():
+            for one in value:
+                yield from keys_of(one)
+
+
+def wanted_keys(value: Value, kinds: Iterable[str]) -> list[Key]:
+    """What a value of a filter may be in a column with these kinds of values; none where it is of another kind.
+
+    A text is also the number, or true or false, that it reads as, since a command line has texts alone.
+
+    >>> wanted_keys("1999", [NUMBERS]), wanted_keys("Oslo", [NUMBERS]), wanted_keys(1999, [TEXTS])
+    ([('numbers', 1999.0)], [], [])
+    """
+    there = list(keys_of(value))
+    if isinstance(value, str):
+        with suppress(ValueError):
+            there.append((NUMBERS, float(value)))
+        if value.lower() in ("true", "false"):
+            there.append((TRUTHS, value.lower() == "true"))
+    return [key for key in there if key[0] in set(kinds)]
+
+
+def _checked_keys(name: str, wanted: Sequence[Value], there: Iterable[Key]) -> set[Key]:
+    """What the values of a filter may be in a column with the values `there`; UsageError for one of another kind."""
+    values, keys = list(there), set[Key]()
+    kinds = tuple(dict.fromkeys(kind for kind, _ in values))
+    for value in wanted:
+        of_kind = wanted_keys(value, kinds)
+        if values and not of_kind:
+            some = listed([quoted(one) for _, one in values[:3]])
+            kind = " and ".join(kinds)
+            raise UsageError(f"where: column {quoted(name)} has {kind} (e.g. {some}), and {quoted(value)} is none")
+        keys.update(of_kind)
+    return keys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredColumn:
+    """A column of an index: `values` are its distinct ones by code, `documents` and `codes` (e,) its entries.
+
+    Documents are numbered as in `ids`.
+    """
+
+    name: str
+    ids: IdTable
+    values: Mapping[Key, int]
+    documents: NDArray[np.int32]
+    codes: NDArray[np.int32]
+
+    @classmethod
+    def read(cls, name: str, ids: IdTable, documents: Iterable[Document]) -> StoredColumn:
+        """The column in these documents, in the order of their numbers; UsageError where none has it."""
+        values: dict[Key, int] = {}
+        entries: list[tuple[int, int]] = []
+        others: dict[str, None] = {}
+        there = False
+        for number, document in enumerate(documents):
+            there = there or name in document.extra
+            if not there:
+                others.update(dict.fromkeys(document.extra))
+            for key in dict.fromkeys(keys_of(document.extra.get(name))):
+                entries.append((number, values.setdefault(key, len(values))))
+        if not there:
+            raise UsageError(f"where: {no_such('column', name, others)}")
+        return cls(name, ids, values, *np.array(entries, np.int32).reshape(-1, 2).T)
+
+    def having(self, wanted: Sequence[Value]) -> NDArray[np.intp]:
+        """The numbers of the documents with one of these values, rising; UsageError for a value of another kind."""
+        codes = [self.values[key] for key in _checked_keys(self.name, wanted, self.values) if key in self.values]
+        return np.unique(self.documents[np.isin(self.codes, codes)]).astype(np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,26 +177,23 @@ class Conditions:
         met = np.ones(len(ids), dtype=np.bool_)
         for name, wanted in self.values.items():
             mask = np.zeros(len(ids), dtype=np.bool_)
-            grouped = name in self.groups.dimensions
             try:
                 column = source.column(name)
                 mask[ids.moved(column.having(wanted), column.ids)] = True
             except UsageError:
                 # A dimension's labels may be in another file, and other words than what the documents have.
-                if not grouped:
+                if name not in self.groups.dimensions:
                     raise
-            met &= mask | self._labeled(name, wanted, ids.texts()) if grouped else mask
+            met &= self._or_labeled(mask, name, ids.texts())
         return np.flatnonzero(met)
 
     def met(self, ids: Sequence[str], columns: Sequence[Mapping[str, object]]) -> NDArray[np.bool_]:
         """Whether each of these documents (n,) with these `columns` meets them."""
         met = np.ones(len(ids), dtype=np.bool_)
         for name, wanted in self.values.items():
-            cells = [set(keys_of(one.get(name))) for one in columns]
             keys = {key for value in wanted for key in wanted_keys(value, KINDS)}
-            mask = np.array([not keys.isdisjoint(cell) for cell in cells], dtype=np.bool_)
-            grouped = name in self.groups.dimensions
-            met &= mask | self._labeled(name, wanted, ids) if grouped else mask
+            mask = np.array([not keys.isdisjoint(keys_of(one.get(name))) for one in columns], dtype=np.bool_)
+            met &= self._or_labeled(mask, name, ids)
         return met
 
     def expect_possible(self, columns: Sequence[Mapping[str, object]]) -> None:
@@ -120,24 +202,24 @@ class Conditions:
             if name in self.groups.dimensions or not columns:
                 continue
             if not any(name in one for one in columns):
-                known = dict.fromkeys(key for one in columns for key in one)
-                raise UsageError(f"where: {no_such('column', name, known)}")
-            there = list(dict.fromkeys(key for one in columns for key in keys_of(one.get(name))))
-            kinds = tuple(dict.fromkeys(kind for kind, _ in there))
-            for value in wanted:
-                if there and not wanted_keys(value, kinds):
-                    raise wrong_kind(name, value, kinds, [one for _, one in there[:SHOWN]])
+                raise UsageError(
+                    f"where: {no_such('column', name, dict.fromkeys(key for one in columns for key in one))}"
+                )
+            _checked_keys(name, wanted, dict.fromkeys(key for one in columns for key in keys_of(one.get(name))))
 
-    def _labeled(self, dimension: str, wanted: Sequence[Value], ids: Sequence[str]) -> NDArray[np.bool_]:
-        rows = self.groups.memberships(dimension, ids)[:, 1:]
+    def _or_labeled(self, mask: NDArray[np.bool_], name: str, ids: Sequence[str]) -> NDArray[np.bool_]:
+        """The mask, and of a dimension of groups the documents with one of the labels as well."""
+        if name not in self.groups.dimensions:
+            return mask
+        rows = self.groups.memberships(name, ids)[:, 1:]
         # A fraction is no label.
-        names = [label_text(one) for one in wanted if not isinstance(one, float) or one.is_integer()]
-        columns = [label in names for label in self.groups.labels(dimension)]
-        return np.asarray(rows[:, columns].sum(axis=1) > 0)
+        names = [label_text(one) for one in self.values[name] if not isinstance(one, float) or one.is_integer()]
+        columns = [label in names for label in self.groups.labels(name)]
+        return np.asarray(mask | (rows[:, columns].sum(axis=1) > 0))
 
 
 class AskedDeeper:
-    """Any `engine`, asked for longer lists until enough of its documents meet the conditions."""
+    """Any `engine`, searched for longer lists until enough of its documents meet the conditions."""
 
     def __init__(self, engine: Retriever, conditions: Conditions) -> None:
         self._engine, self._conditions = engine, conditions
@@ -165,13 +247,13 @@ class AskedDeeper:
 
 
 def columns_of(engine: Retriever, ids: Sequence[str], query: Query) -> list[Mapping[str, object]]:
-    """The columns of these documents; none where the engine tells none."""
+    """The columns of these documents; none where the engine has no texts."""
     return [one.extra for one in shown(ids, engine, query)] if isinstance(engine, TextSource) else [{}] * len(ids)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Restriction:
-    """The conditions that an engine is kept to, and how many of its documents meet them (None: not known)."""
+    """The conditions on an engine's documents, and how many of these meet them (None: not known)."""
 
     conditions: Conditions
     documents: int | None

@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import finalize
@@ -27,9 +27,8 @@ from zlib import crc32
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.storage.files import explained
+from fairagent.storage.files import explained, open_to_write
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_to_write
 from fairagent.types import FloatArray
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted
@@ -145,8 +144,7 @@ class Account:
 
     def documents(self, ids: Sequence[str]) -> FloatArray:
         """What these documents are owed, (n,), in shares of one request's attention; 0 for those that are not in it."""
-        sums = self._read([(DOCUMENTS, id) for id in ids])
-        return sums[:, 1] - sums[:, 0]
+        return self.groups([(DOCUMENTS, id) for id in ids])
 
     def groups(self, columns: Sequence[Column]) -> FloatArray:
         """What these groups are owed, (g,), in shares of one request's attention."""
@@ -245,24 +243,19 @@ class Account:
         try:
             yield
         except sqlite3.Error as error:
-            raise account_error(self.path, error) from None
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in ENVIRONMENT:
+                raise BackendUnavailable(f"the account {self.path} cannot be used now ({error})") from None
+            raise DataError(
+                f"{self.path} is no account of requests, or damaged ({error}); move it away, and a new one is begun"
+            ) from None
 
     def __str__(self) -> str:
-        rows = self._connection.execute("SELECT count(*) FROM sums WHERE dimension = '' AND label != ''")
-        with closing(rows):
-            (documents,) = rows.fetchone()
+        count = "SELECT count(*) FROM sums WHERE dimension = '' AND label != ''"
+        (documents,) = self._connection.execute(count).fetchone()
         return (
             f"account of {self.collection!r}: {counted(self.requests, 'request')}, {counted(documents, 'document')}, "
             f"{self.path.stat().st_size / 1e6:.1f} MB"
         )
-
-
-def account_error(path: Path, error: sqlite3.Error) -> BackendUnavailable | DataError:
-    """What SQLite's error about the file comes to: the disk, the rights and other writers, or damage."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if code in ENVIRONMENT:
-        return BackendUnavailable(f"the account {path} cannot be used now ({error})")
-    return DataError(f"{path} is no account of requests, or damaged ({error}); move it away, and a new one is begun")
 
 
 def _checksum(column: Column, sums: tuple[object, object]) -> int:

@@ -1,6 +1,6 @@
 """The agent: search, measure, run the loop, re-rank, and serve the fairer ranking (or say that there is none).
 
-`FairAgent.find` is the algorithm from top to bottom; `fairagent.search.run` serves what it comes to.
+`FairAgent.find` is the algorithm from top to bottom; `fairagent.search.run` has what it comes to.
 """
 
 from __future__ import annotations
@@ -8,44 +8,53 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import wraps
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import fairagent
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.collection.targets import share_faults
+from fairagent.collection.targets import shares_of
 from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
 from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
-from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, Served, ignore_step, looped
+from fairagent.search.loop.base import FinalList, Loop, LoopResult, OnStep, Search, ignore_step, run_with
 from fairagent.search.loop.fair_qr import measured, select
-from fairagent.search.notes import alarms_of, engine_notes, notes_of
 from fairagent.search.relevance import Weighed, Weighing
 from fairagent.search.rerank.base import Pool, Reranker, account_notes, pool_of, with_dial
-from fairagent.search.run import SearchRun
+from fairagent.search.run import SearchRun, alarms_of, engine_notes, notes_of
 from fairagent.settings import OptionValues, SearchOptions, Settings
-from fairagent.storage.cancellation import Cancellation, cancelled_by
-from fairagent.storage.processes import cores
-from fairagent.storage.spans import OPERATION, SOURCE, span
-from fairagent.storage.threads import one_blas_thread, progress
+from fairagent.storage.telemetry import OPERATION, SOURCE, span
+from fairagent.storage.threads import Cancellation, cancelled_by, cores, one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic
 from fairagent.types.clean import shown
 from fairagent.types.common import Summarized
 
 if TYPE_CHECKING:
-    from fairagent.answer.answering import Answerer
-    from fairagent.answer.citing import OnCited
-    from fairagent.collection.bounds import Bounds
+    from fairagent.answer.answering import Answerer, OnCited
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
+    from fairagent.collection.rows import Bounds
     from fairagent.search.live import LiveSite
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def on_latest(method: Callable[Concatenate[FairAgent, P], T]) -> Callable[Concatenate[FairAgent, P], T]:
+    """The method of the agent that is current, where its index is opened again once it is replaced."""
+
+    @wraps(method)
+    def on_agent(agent: FairAgent, /, *given: P.args, **named: P.kwargs) -> T:
+        if agent.live is None:
+            return method(agent, *given, **named)
+        return agent.live.with_agent(lambda latest: method(latest, *given, **named))
+
+    return on_agent
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -60,8 +69,8 @@ class FairAgent(Summarized):
     (Fair RAG, ICTIR 2025): the seed and the request's number, which `requests` counts (also for copies), give it again.
     What the loop and the re-ranker do for the groups and what chance does add up.
 
-    `live` is what opens the index again when it is replaced: searches are then those of `latest()`. A copy with other
-    parts (`dataclasses.replace`) has none, and stays with what it was made of.
+    `live` is what opens the index again when it is replaced: searches are then those of `live.agent()`. A copy with
+    other parts (`dataclasses.replace`) has none, and stays with what it was made of.
     """
 
     collection: Collection
@@ -95,10 +104,20 @@ class FairAgent(Summarized):
         The engine is the default one, BM25 and light vectors, unless they name another. Without `groups` it searches by
         the engine alone.
         """
-        about = (records, text, id, groups, title, separator, population)
-        collection = Collection.from_records(*about, labels=labels, bounds=bounds)
+        collection = Collection.from_records(
+            records,
+            text=text,
+            id=id,
+            groups=groups,
+            title=title,
+            separator=separator,
+            population=population,
+            labels=labels,
+            bounds=bounds,
+        )
         return fairagent.open_in_memory(collection, **settings)
 
+    @on_latest
     def search(
         self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
     ) -> SearchResult:
@@ -110,10 +129,8 @@ class FairAgent(Summarized):
         Raises UsageError for what is no query, SettingsError for an option that cannot be, DataError where a target
         cannot be made or the engine's list is none, BackendUnavailable, and what the refiner's model raises.
         """
-        if self.live:
-            return self.live.with_agent(lambda agent: agent.search(query, on_step, **options))
         agent = self.under(SearchOptions.of(options))
-        return agent.serve(agent.find(query, agent.pool_size, on_step))
+        return agent.result_of(agent.find(query, agent.pool_size, on_step))
 
     def search_many(
         self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
@@ -136,7 +153,7 @@ class FairAgent(Summarized):
             return in_threads(agent.search, texts, agent.threads, "search")
         runs = in_threads(lambda query: agent.find(query, agent.pool_size), texts, agent.threads, "search")
         # Requests are numbered in the order of the queries.
-        return [agent.serve(run) for run in runs]
+        return [agent.result_of(run) for run in runs]
 
     @property
     def threads(self) -> int:
@@ -153,6 +170,7 @@ class FairAgent(Summarized):
         """How many candidates a search finds at least, to serve some of them."""
         return self.settings.sampling.pool if self.draws else self.settings.n
 
+    @on_latest
     def answer(
         self,
         query: str | Query | Topic,
@@ -169,15 +187,13 @@ class FairAgent(Summarized):
         `options` are as in `search`. Raises what `search` does, UsageError for an agent without an answerer, and what
         the filter, the generator and the attribution raise.
         """
-        if self.live:
-            return self.live.with_agent(lambda agent: agent.answer(query, on_text, on_step, on_cited, **options))
         agent, query = self.under(SearchOptions.of(options)), as_query(query)
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = agent.open_answerer()
         run = agent.find(query, agent.pool_size, on_step)
-        served = agent.serve(run, answers=True)
+        result = agent.result_of(run, answers=True)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
-            return answerer.answer(served, run.meter, agent.retriever, on_text, on_cited)
+            return answerer.answer(result, run.meter, agent.retriever, on_text, on_cited)
 
     async def asearch(
         self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
@@ -199,33 +215,31 @@ class FairAgent(Summarized):
         """As `answer`, as `asearch` is `search`."""
         return await _in_thread(lambda: self.answer(query, on_text, on_step, on_cited, **options))
 
+    @on_latest
     def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
         """`n_samples` of the rankings that may be served for `query`, from one run of the loop.
 
         They are the same at every call, whatever is served meanwhile. Raises what `search` does, UsageError for fewer
         than one sample, and where nothing is drawn.
         """
-        if self.live:
-            return self.live.with_agent(lambda agent: agent.sample(query, n_samples))
         run, sampling = self.find(query, self.pool_size), self.settings.sampling
         if sampling.alpha is None:
             raise UsageError("sampling.alpha is not set, so no ranking is drawn")
         rng = topic_rng(sampling.seed, run.query.id or run.query.text)
         return draw(run.pool, sampling.alpha, self.settings.n, rng, n_samples)
 
+    @on_latest
     def under(self, options: SearchOptions) -> FairAgent:
         """The agent under these options, with the parts of this one: nothing is opened or built.
 
         Raises SettingsError for options that do not fit, UsageError for `fairness` where no re-ranker has such a dial,
         and for `shares` of a group that is not there or that do not add up to 1.
         """
-        if self.live:
-            return self.latest().under(options)
         if not options.given:
             return self
         groups = self.collection.groups
         for dimension, shares in (options.shares or {}).items():
-            if dimension in groups.dimensions and (faults := share_faults(shares, groups.labels(dimension))):
+            if dimension in groups.dimensions and (faults := shares_of(shares, groups.labels(dimension))[1]):
                 raise UsageError(f"shares of {dimension!r} cannot be used: {'; '.join(faults)}")
         reranker = self.reranker if options.dial is None else with_dial(self.reranker, options.dial)
         settings = options.over(self.settings, self.collection.groups.dimensions)
@@ -250,107 +264,120 @@ class FairAgent(Summarized):
 
     def reordered(self, run: SearchRun) -> SearchRun:
         """The candidates of a search that is done in the order of the agent's own settings, before it is served."""
-        clocks = perf_counter(), engine_seconds()
+        started = perf_counter(), engine_seconds()
         with one_blas_thread():
-            first, meter, loop = run.first_meter, run.meter, replace(run.loop, served=None)
-            pool = run.loop.served.pool if run.loop.served else None
+            pool = run.loop.reranked.pool if run.loop.reranked else None
+            again = replace(run, loop=replace(run.loop, reranked=None), retriever=self.retriever, started=started)
             # Where nothing but the dial is another, all that was measured and made stays.
             if self.settings.model_copy(update={"rerank": run.settings.rerank}) != run.settings:
-                first = ExposureMeter.make(self.collection, run.query.id, self.settings, run.own)
+                first = ExposureMeter.make(self.collection, run.query.id, self.settings, run.engine_list)
                 first = replace(first, cache=run.meter.cache)
                 meter = first.as_adjusted(run.first_meter, run.meter)
-                loop = replace(loop, steps=tuple(measured(meter, step) for step in run.loop.steps))
-                pool = None
-            return self._served(run.query, self.settings.n, run.own, first, meter, loop, clocks, pool)
+                loop = replace(again.loop, steps=tuple(measured(meter, step) for step in run.loop.steps))
+                pool, again = None, replace(again, first_meter=first, meter=meter, loop=loop)
+            return self._finished(replace(again, settings=self.settings), self.settings.n, pool)
 
+    @on_latest
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their trace.
 
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
-        if self.live:
-            return self.live.with_agent(lambda agent: agent.find(query, length, on_step))
-        clocks = perf_counter(), engine_seconds()
+        started = perf_counter(), engine_seconds()
         query, length = as_query(query), max(length, self.settings.n)
         about = {OPERATION: "invoke_agent", "gen_ai.agent.name": "fairagent", SOURCE: self.collection.name}
         with span("invoke_agent fairagent", about), one_blas_thread(), progress("searching"):
             # 1. Retrieve: by the user's words, then by the words of the topic.
             lists = self._retrieve_first(query)
-            own = lists[-1].ranking
+            engine_list = lists[-1].ranking
 
             # 2. Measure: what these lists give the groups, and what the groups should get.
-            first = ExposureMeter.make(self.collection, query.id, self.settings, own).with_cached(own.ids)
+            first = ExposureMeter.make(self.collection, query.id, self.settings, engine_list)
+            first = first.with_cached(engine_list.ids)
 
             # 3. Weigh: how relevant its documents are, by the engine and by whether the query asks for their type.
-            weighed = Weighed(self.retriever, query, own, own, first)
+            weighed = Weighed(self.retriever, query, engine_list, engine_list, first)
             if self.weighing:
-                weighed = self.weighing.of(self.retriever, query, own, first)
-            candidates, meter = weighed.candidates, weighed.meter
+                weighed = self.weighing.of(self.retriever, query, engine_list, first)
+            meter = weighed.meter
             steps = tuple(measured(meter, step) for step in lists)
             for step in steps[:-1] if self.loop else steps:
                 on_step(step)
 
             # 4. Loop: search again for the groups that lack candidates, and choose the candidates.
-            joined, serve = partial(self._joined, weighed), partial(self._order, query, own, meter)
-            parts = meter, self.retriever, self.settings.n, candidates, self._retrieve, joined, serve
             if self.loop:
-                result = looped(self.loop, Search(query, steps, *parts, on_step), self.settings.loop)
+                result = run_with(self.loop, self._search(weighed, steps, on_step), self.settings.loop)
             elif self.settings.candidates == "best" or len(steps) == 1:
-                result = LoopResult(candidates, steps, "", own)
+                result = LoopResult(weighed.candidates, steps, "", engine_list)
             else:
                 result = LoopResult(select(self.settings.candidates, steps), steps, "")
 
-            return self._served(query, length, own, first, meter, result, clocks)
+            # 5. Re-rank the candidates, and say what else is to be known.
+            run = SearchRun(
+                query=query,
+                pool=engine_list,
+                engine_list=engine_list,
+                first_meter=first,
+                meter=meter,
+                loop=result,
+                retriever=self.retriever,
+                settings=self.settings,
+                started=started,
+            )
+            return self._finished(run, length)
 
-    def _served(
-        self,
-        query: Query,
-        length: int,
-        own: Ranking,
-        first: ExposureMeter,
-        meter: ExposureMeter,
-        result: LoopResult,
-        clocks: tuple[float, float],
-        pool: Pool | None = None,
-    ) -> SearchRun:
-        """The rest of `find`; `own` is the engine's list, `first` what measured before the documents were weighed.
+    def _search(self, weighed: Weighed, steps: tuple[Step, ...], on_step: OnStep) -> Search:
+        """What the loop is given."""
+        query, n = weighed.query, self.settings.n
 
-        `pool` has the candidates where they were re-ranked before.
-        """
-        # 5. Re-rank the candidates, of the lists on their frontier that which the dial says; the loop may have done so.
-        served = result.served
-        if served is None or length > self.settings.n:
-            if pool is None or pool.n != length:
-                pool = pool_of(query, result.candidates, meter, length, result.own)
-            served = Served.of(pool, meter, self.reranker, self.settings.rerank)
+        def joined(candidates: Ranking, ids: Sequence[str]) -> Ranking:
+            if self.restriction:
+                ids = self.restriction.allowed(self.retriever, ids, query)
+            return weighed.joined(candidates, ids)
 
-        # 6. Say what else is to be known.
-        notes = (
-            *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
-            *notes_of(served, result, first, meter),
-            *engine_notes(self.retriever, query, own),
+        def rerank(candidates: Ranking, others: Sequence[Ranking]) -> FinalList:
+            pool = pool_of(query, candidates, weighed.meter, n, weighed.engine_list)
+            with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}):
+                return FinalList.of(pool, weighed.meter, self.reranker, self.settings.rerank, others)
+
+        return Search(
+            query=query,
+            steps=steps,
+            meter=weighed.meter,
+            engine=self.retriever,
+            n=n,
+            candidates=weighed.candidates,
+            retrieve=self._retrieve,
+            joined=joined,
+            rerank=rerank,
+            on_step=on_step,
         )
+
+    def _finished(self, run: SearchRun, length: int, pool: Pool | None = None) -> SearchRun:
+        """The run with its candidates re-ranked, unless the loop has done so; `pool` has them if they were before."""
+        result, meter = run.loop, run.meter
+        reranked = result.reranked
+        if reranked is None or length > self.settings.n:
+            if pool is None or pool.n != length:
+                pool = pool_of(run.query, result.candidates, meter, length, result.engine_list)
+            reranked = FinalList.of(pool, meter, self.reranker, self.settings.rerank)
+        notes = [
+            *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
+            *notes_of(reranked, result, run.first_meter, meter),
+            *engine_notes(self.retriever, run.query, run.engine_list),
+        ]
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
-            notes += ("no topic words were added: this engine does not tell the terms of its documents",)
-        result = replace(result, served=served)
-        about = own, first, meter, result, self.retriever, self.settings, notes, alarms_of(served, result, own, meter)
-        return SearchRun(query, served.ranking, *about, *clocks)
+            notes.append("no topic words were added: this engine does not tell the terms of its documents")
+        return replace(
+            run,
+            pool=reranked.ranking,
+            loop=replace(result, reranked=reranked),
+            notes=tuple(notes),
+            alarms=alarms_of(reranked, result, run.engine_list, meter),
+        )
 
-    def _joined(self, weighed: Weighed, candidates: Ranking, ids: Sequence[str]) -> Ranking:
-        """The candidates with those of these documents that the search may have."""
-        if self.restriction:
-            ids = self.restriction.allowed(self.retriever, ids, weighed.query)
-        return weighed.joined(candidates, ids)
-
-    def _order(
-        self, query: Query, own: Ranking, meter: ExposureMeter, candidates: Ranking, others: Sequence[Ranking]
-    ) -> Served:
-        pool = pool_of(query, candidates, meter, self.settings.n, own)
-        with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}):
-            return Served.of(pool, meter, self.reranker, self.settings.rerank, others)
-
-    def serve(self, run: SearchRun, answers: bool = False) -> SearchResult:
+    def result_of(self, run: SearchRun, answers: bool = False) -> SearchResult:
         """What the user gets of a search: the first `settings.n` candidates, or some that are drawn for this request.
 
         They are counted in an account, if any; a search that is only made for its numbers (`find`) counts nowhere.
@@ -365,11 +392,10 @@ class FairAgent(Summarized):
 
         def pools() -> tuple[Pool, Pool]:
             n, meter = self.settings.n, run.meter
-            candidates = pool_of(run.query, run.loop.candidates, meter, n, run.loop.own)
+            candidates = pool_of(run.query, run.loop.candidates, meter, n, run.loop.engine_list)
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
-        notes = account_notes(self.reranker, pools, run.query)
-        return run.result(ranking, drawn, notes, answers)
+        return run.result(ranking, drawn, account_notes(self.reranker, pools, run.query), answers)
 
     def _retrieve_first(self, query: Query) -> list[Step]:
         """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""
@@ -385,19 +411,14 @@ class FairAgent(Summarized):
 
     def _retrieve(self, query: Query) -> Ranking:
         about = {OPERATION: "retrieval", SOURCE: self.collection.name}
-        with span(f"retrieval {self.collection.name}", about) as told:
+        with span(f"retrieval {self.collection.name}", about) as retrieval:
             ranking = searched(self.retriever, query, max(self.settings.depth, self.settings.n), self.settings.engine)
-            told.set_attributes({"fairagent.documents": len(ranking)})
+            retrieval.set_attributes({"fairagent.documents": len(ranking)})
         return ranking
 
-    def latest(self) -> FairAgent:
-        """The agent with what is open at this moment: itself, where its index is not opened again when it changes."""
-        return self.live.agent() if self.live else self
-
+    @on_latest
     def open_answerer(self) -> Answerer:
         """What answers; UsageError where there is none."""
-        if self.live:
-            return self.latest().open_answerer()
         if self.answerer is None:
             raise UsageError("this agent has no answerer; `open_agent` makes one that answers")
         return self.answerer()

@@ -7,7 +7,7 @@ both for the same. So a document's type counts only where the collection says wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,18 +38,6 @@ FEW_MISSING = 0.05
 """The share of missing labels below which nobody has to think about them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DocumentType:
-    """How surely documents are of the type that has labels of a dimension.
-
-    `of` (n,) are probabilities, `chance` is their mean over the whole collection.
-    """
-
-    dimension: str
-    of: FloatArray
-    chance: float
-
-
 def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32]) -> FloatArray:
     """How surely each document is of the type that has labels, (n,) in [0, 1].
 
@@ -65,50 +53,48 @@ def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32]) -> FloatArra
 class TypePrior:
     """What the types of documents say of a query: how much each dimension applies to it, and which documents it wants.
 
-    `shares` has for a dimension the share p of its type among the first candidates, where it is above the type's chance
-    c in the collection, `chances` those. A document of probability t gains `weight` ln(t p / c + (1 - t) (1 - p) / (1 -
-    c)), its likelihood ratio, in units of relevance; nothing in other dimensions, so that no query loses the documents
-    that it is about. `importance` (0 to 1) is the type's share of the first candidates beside its chance.
+    `listed` (n,) is what the documents of the list gain that it was made of, `gain` what any others do, in units of
+    relevance. `importance` (0 to 1) is the type's share of the first candidates beside its chance.
     """
 
-    source: TypeSource
-    topic: str
-    weight: float
-    shares: Mapping[str, float]
-    chances: Mapping[str, float]
+    listed: FloatArray
+    gain: Callable[[Sequence[str]], FloatArray]
     importance: Mapping[str, float]
 
-    @classmethod
-    def of(cls, source: TypeSource, topic: str, ids: Sequence[str], relevance: FloatArray, weight: float) -> TypePrior:
-        """For candidates with a `relevance` (n,), best first; p is estimated anew from the order that it gives.
 
-        It is shrunk by a few documents towards c.
-        """
-        shares, importance, chances = dict[str, float](), dict[str, float](), dict[str, float]()
-        for one in source.document_types(ids, topic):
-            importance[one.dimension] = min(1.0, float(one.of[:HEAD].mean()) / one.chance) if len(ids) else 1.0
-            if not len(ids) or np.ptp(one.of) <= 0:
-                continue
-            part = np.zeros(len(ids))
-            for _ in range(ROUNDS):
-                first = np.argsort(-(relevance + part), kind="stable")[:HEAD]
-                share = (one.of[first].sum() + SHRINK * one.chance) / (len(first) + SHRINK)
-                if share <= one.chance:
-                    break
-                part = weight * likelihood(one.of, share, one.chance)
-            else:
-                shares[one.dimension], chances[one.dimension] = float(share), one.chance
-        return cls(source, topic, weight, shares, chances, importance)
+def type_prior(source: TypeSource, topic: str, ids: Sequence[str], relevance: FloatArray, weight: float) -> TypePrior:
+    """For candidates with a `relevance` (n,), best first.
 
-    def gain(self, ids: Sequence[str]) -> FloatArray:
-        """What these documents gain, (n,), in units of relevance."""
-        total = np.zeros(len(ids))
-        if self.shares and self.weight:
-            for one in self.source.document_types(ids, self.topic):
-                if one.dimension in self.shares:
-                    ratio = likelihood(one.of, self.shares[one.dimension], self.chances[one.dimension])
-                    total = total + self.weight * ratio
+    Where the share p of a dimension's type among the first candidates is above the type's chance c in the collection, a
+    document of probability t gains `weight` ln(t p / c + (1 - t) (1 - p) / (1 - c)), its likelihood ratio, in units of
+    relevance; nothing in other dimensions, so that no query loses the documents that it is about. p is estimated anew
+    from the order that it gives, and shrunk by a few documents towards c.
+    """
+    importance, shares = dict[str, float](), dict[str, tuple[float, float]]()
+    listed = np.zeros(len(ids))
+    for dimension, of, chance in source.document_types(ids, topic):
+        importance[dimension] = min(1.0, float(of[:HEAD].mean()) / chance) if len(ids) else 1.0
+        if not len(ids) or np.ptp(of) <= 0:
+            continue
+        part = np.zeros(len(ids))
+        for _ in range(ROUNDS):
+            first = np.argsort(-(relevance + part), kind="stable")[:HEAD]
+            share = (of[first].sum() + SHRINK * chance) / (len(first) + SHRINK)
+            if share <= chance:
+                break
+            part = weight * likelihood(of, share, chance)
+        else:
+            shares[dimension] = float(share), chance
+            listed = listed + part
+
+    def gain(others: Sequence[str]) -> FloatArray:
+        total = np.zeros(len(others))
+        for dimension, of, _ in source.document_types(others, topic) if shares and weight else ():
+            if dimension in shares:
+                total = total + weight * likelihood(of, *shares[dimension])
         return total
+
+    return TypePrior(listed, gain, importance)
 
 
 def likelihood(of: FloatArray, share: float, chance: float) -> FloatArray:
@@ -153,11 +139,6 @@ class TypeSource:
         return cls(collection, chances, declared, graph.ids, table, aucs)
 
     @property
-    def clustered(self) -> frozenset[str]:
-        """The dimensions whose missing labels cluster, and nobody declares which documents can have one."""
-        return frozenset(self.table)
-
-    @property
     def notes(self) -> Iterator[str]:
         """What is known of missing labels where the collection does not declare which documents can have one."""
         for name, auc in self.clusterings.items():
@@ -171,19 +152,18 @@ class TypeSource:
                     "collection's file can say which can have one"
                 )
 
-    def document_types(self, ids: Sequence[str], topic: str) -> list[DocumentType]:
-        """The types of these documents, in the dimensions in which not all documents are of one."""
-        types = []
+    def document_types(self, ids: Sequence[str], topic: str) -> Iterator[tuple[str, FloatArray, float]]:
+        """How surely these documents are of the type that has labels, in dimensions in which not all are or none is.
+
+        Each with its name, the probabilities (n,), and their mean over the whole collection.
+        """
         for name, chance in self.chances.items():
             if not 0 < chance < 1:
                 continue
             if name in self.declared:
-                of = np.asarray(self.collection.groups.of_type(name, ids, topic), dtype=np.float64)
-            else:
-                assert self.ids is not None
-                of = self.table[name][self.ids.known(ids)]
-            types.append(DocumentType(name, of, chance))
-        return types
+                yield name, np.asarray(self.collection.groups.of_type(name, ids, topic), dtype=np.float64), chance
+            elif self.ids is not None:
+                yield name, self.table[name][self.ids.known(ids)], chance
 
 
 def clustering(labeled: FloatArray, neighbors: NDArray[np.int32]) -> float:

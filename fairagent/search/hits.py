@@ -4,15 +4,17 @@
 
     hits, before, after, notes = fair_rerank(engine.search("jazz"), "gender", {"female": 0.5, "male": 0.5}, n=10)
 
-No engine's package is imported; `hit_shapes.py` says what counts as a hit.
+No engine's package is imported. A hit is a mapping, an object with attributes (LlamaIndex, LangChain, Haystack, OpenAI,
+Qdrant), or a pair of a hit, or its id, and a score; a whole answer of an engine is read as the list in it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from numbers import Real
+from dataclasses import dataclass, fields, is_dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,21 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection import Collection, Groups, GroupTable
-from fairagent.collection.bounds import plain
+from fairagent.collection.collection import NoDocuments
 from fairagent.collection.config import DimensionColumn
-from fairagent.collection.documents import NoDocuments
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.known import compare_ids, known_documents
 from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
 from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed, shown
+from fairagent.collection.rows import Bounds, bounded, error_text, plain
 from fairagent.collection.spellings import meant
-from fairagent.collection.table_buffer import Labels, TableBuffer
-from fairagent.collection.target_choice import following
-from fairagent.collection.targets import GivenTarget, share_faults
-from fairagent.errors import DataError, UsageError
+from fairagent.collection.table import Labels, TableBuffer
+from fairagent.collection.targets import GivenTarget, following, share_faults
+from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.measures import parse_discount
-from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in, read_hit
 from fairagent.search.rerank.base import pool_of
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings import SearchOptions, Unknown, load_settings
@@ -42,6 +42,15 @@ from fairagent.types import Dial, Exposure, FloatArray, Hit, Query, Ranking, exp
 from fairagent.types.clean import label_text
 from fairagent.types.common import counted
 
+IDS = ("ref_doc_id", "id", "_id", "node_id", "docid", "doc_id", "docno", "file_id")
+"""Where hits keep the id of their document; the first that is set counts."""
+SCORES = ("score", "_score", "distance")
+WITHIN = ("_source", "fields", "entity", "payload", "attributes", "meta", "metadata", "groups")
+"""Where they keep further fields."""
+LISTS = ("body", "hits", "points", "data", "results", "documents")
+"""Where a whole answer keeps its hits: Elasticsearch, Qdrant, OpenAI (a search, a call of file_search), Haystack."""
+COLUMNS = {"ids": "id", "distances": "distance", "metadatas": "metadata", "documents": "document", "uris": "uri"}
+"""Chroma's answers are columns: the name of each, and what it is in a row."""
 Shares = Mapping[str, Mapping[str, float]]
 """Dimension -> label -> share."""
 
@@ -50,8 +59,8 @@ def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
     """A collection with these groups and world shares, which are their target too; a collection stays what it is."""
     if isinstance(groups, Collection):
         return groups
-    own = {dimension: GivenTarget(shares=dict(shares)) for dimension, shares in population.items()} or None
-    return Collection("", {}, {}, groups, population, (), NoDocuments("of groups alone"), target=own)
+    target = {dimension: GivenTarget(shares=dict(shares)) for dimension, shares in population.items()} or None
+    return Collection("", {}, {}, groups, population, (), NoDocuments("of groups alone"), target=target)
 
 
 class GroupsByPlace:
@@ -74,16 +83,12 @@ class GroupsByPlace:
         return self._groups.of_type(dimension, self._documents(ids), topic)
 
     def _documents(self, ids: Sequence[str]) -> list[str]:
-        return [self._ids[int(id[1:])] if id[:1] == _PLACE else id for id in ids]
-
-
-_PLACE = "\0"
-"""What no id of a document begins with."""
+        return [self._ids[int(id[1:])] if id[:1] == "\0" else id for id in ids]
 
 
 def place(number: int) -> str:
-    """The name of a place of a list, from 0."""
-    return f"{_PLACE}{number}"
+    """The name of a place of a list, from 0; no id of a document begins like it."""
+    return f"\0{number}"
 
 
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
@@ -207,9 +212,9 @@ def exposures_of(
     read, spans = list[HitShape](), dict[str, range]()
     for query, answer in answers.items():
         with _of(query):
-            own = [read_hit(hit, number, f"query {query!r}, ") for number, hit in enumerate(hits_in(answer), start=1)]
-        spans[query] = range(len(read), len(read) + len(own))
-        read += own
+            some = [read_hit(hit, number, f"query {query!r}, ") for number, hit in enumerate(hits_in(answer), start=1)]
+        spans[query] = range(len(read), len(read) + len(some))
+        read += some
     if not read:
         raise UsageError("no query has a hit, so there is no exposure")
     collection, targets, notes = _grouped(groups, read, separator, labels, target, named or {})
@@ -244,10 +249,10 @@ def _scores(read: Sequence[HitShape], ranked: bool) -> tuple[FloatArray, list[st
     none, steps = np.flatnonzero(~np.isfinite(scores)), np.diff(scores)
     if none.size or (steps >= 0).all() or (ranked and (steps > 0).any()):
         # Where no hit has such a field at all, nobody expects that it counts.
-        told = any(hit.score is not None for hit in read)
+        some = any(hit.score is not None for hit in read)
         first = f"{len(none)} of {counted(len(read), 'hit')} (the first is hit {none[0] + 1})" if none.size else ""
         notes = [f"no score, or none that is a number, in {first}: the order of all stands for their scores"]
-        return np.linspace(1, 0, len(read), endpoint=False), notes if told and none.size else []
+        return np.linspace(1, 0, len(read), endpoint=False), notes if some and none.size else []
     if (steps > 0).any():
         rank = int(np.flatnonzero(steps > 0)[0]) + 2
         raise UsageError(
@@ -308,7 +313,7 @@ def _grouped(
         known = known_documents(replace(whole, source=NoDocuments(whole.name)))
         by_place = GroupsByPlace(whole.groups, _ids(read))
         unknown = compare_ids("hits", _ids(read), known) if known else ""
-        _expect_labels(by_place, len(read))
+        _expect_labels(by_place, len(read), *by_place.dimensions)
         notes = [unknown] if unknown else []
         return replace(whole, groups=by_place), _by_dimension(target, by_place.dimensions), notes
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
@@ -320,23 +325,20 @@ def _grouped(
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
     for row, hit in enumerate(read):
         of_hit: dict[str, Labels] = {}
+        name = ""
         try:
             for name, cells in values.items():
-                try:
-                    of_hit[name] = labels_of(plain(cells[row]), how[name])
-                except ValueError as error:
-                    raise ValueError(f"{name}: {error}") from None
+                of_hit[name] = labels_of(plain(cells[row]), how[name])
+            name = ""
             buffer.add(place(row), of_hit, hit.number)
         except ValueError as error:
-            faults.add(Path(f"{hit.of}hit"), hit.number, str(error))
+            faults.add(Path(f"{hit.of}hit"), hit.number, f"{name}: {error}" if name else str(error))
     faults.check("the groups of the hits")
     table = GroupTable(*buffer.finish())
     notes += label_notes(table, 'labels="join" joins them')
-    for name, where in columns.items():
-        if isinstance(where, Mapping):
-            _expect_labels(table, len(read), name)
+    _expect_labels(table, len(read), *(name for name, where in columns.items() if isinstance(where, Mapping)))
     table, shares = aligned(table, given, notes, "hit")
-    own = {**targets, **shares} if isinstance(targets, Mapping) else dict.fromkeys(columns, targets)
+    chosen = {**targets, **shares} if isinstance(targets, Mapping) else dict.fromkeys(columns, targets)
     for name, names in _by_dimension(named, list(columns)).items():
         if name in columns and name not in given:
             more = dict.fromkeys([*table.labels(name), *meant(names, table.labels(name)).values()])
@@ -344,12 +346,12 @@ def _grouped(
     for name, there in ((name, table.labels(name)) for name in columns):
         if not there:
             raise DataError(f"no hit has a label of {name!r}: there is nothing to be fair to")
-        if len(there) < 2 and "uniform" in (own.get(name), getattr(own.get(name), "kind", "")):
+        if len(there) < 2 and "uniform" in (chosen.get(name), getattr(chosen.get(name), "kind", "")):
             raise UsageError(
                 f"target 'uniform' in {name!r}: the hits are of one group, {there[0]!r}, and nothing names another; "
                 f"write the shares, which name the groups: target={{{name!r}: {{{there[0]!r}: 0.5, 'another': 0.5}}}}"
             )
-    return groups_alone(table, {}), own if isinstance(targets, Mapping) else targets, notes
+    return groups_alone(table, {}), chosen if isinstance(targets, Mapping) else targets, notes
 
 
 def _given(targets: Any) -> dict[str, Mapping[Any, float]]:
@@ -365,7 +367,7 @@ def _given(targets: Any) -> dict[str, Mapping[Any, float]]:
 
 def _expect_labels(groups: Groups, hits: int, *dimensions: str) -> None:
     """Raise DataError for a dimension of which no hit has a label."""
-    for name in dimensions or groups.dimensions:
+    for name in dimensions:
         if not groups.memberships(name, list(map(place, range(hits))))[:, 1:].any():
             raise DataError(f"no hit has a label of {name!r}: there is nothing to be fair to")
 
@@ -403,3 +405,165 @@ def _ids(read: Sequence[HitShape]) -> list[str]:
 def are_shares(target: Any) -> bool:
     """Whether a target is the shares of labels, and not targets by dimension."""
     return isinstance(target, Mapping) and bool(target) and all(isinstance(one, Real) for one in target.values())
+
+
+@dataclass(frozen=True, slots=True)
+class HitShape:
+    """What a hit says: the id of its document, and its fields; `of` stands before its number where it is named.
+
+    The score is nan where its field is empty or no number, None where it has no such field; so is the id.
+    """
+
+    number: int
+    id: str | None
+    score: float | None
+    fields: Mapping[str, Any]
+    of: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its fields; of a field that holds others, their paths."""
+        names: list[str] = []
+        for name, one in self.fields.items():
+            inner = one if isinstance(one, Mapping) else {}
+            names += [name] if inner is not one else [f"{name}.{key}" for key in inner if key not in self.fields]
+        return names
+
+
+def at_path(within: Any, path: str) -> Any:
+    """The value of a field, None where there is none; "a.b" is also b of the a, and of each a of a list.
+
+    >>> at_path({"a": {"b": 1}}, "a.b"), at_path({"a.b": 2}, "a.b"), at_path({"a": [{"b": 1}, {"b": 2}]}, "a.b")
+    (1, 2, [1, 2])
+    """
+    if isinstance(within, list):
+        return [one for one in (at_path(one, path) for one in within) if one is not None] or None
+    values = within if isinstance(within, Mapping) else attributes(within)
+    if path in values:
+        return values[path]
+    first, dot, rest = path.partition(".")
+    return at_path(values[first], rest) if dot and first in values else None
+
+
+def attributes(one: Any) -> dict[str, Any]:
+    """What an object holds, by name; of its properties those that have one of the names above."""
+    held = [field.name for field in fields(one)] if is_dataclass(one) else [*getattr(one, "__dict__", ()), *_slots(one)]
+    names = dict.fromkeys([*IDS, *SCORES, *WITHIN, *(name for name in held if not name.startswith("_"))])
+    return {name: getattr(one, name) for name in names if hasattr(one, name)}
+
+
+def _slots(one: Any) -> list[str]:
+    """The names in `__slots__` of the classes of an object, that of the first class first."""
+    named = (vars(kind).get("__slots__", ()) for kind in type(one).__mro__[:-1])
+    return [name for slots in named for name in ([slots] if isinstance(slots, str) else slots)]
+
+
+def _fields(one: Any) -> Mapping[str, Any]:
+    """What the metadata of a hit say: a mapping, or an object with attributes; of texts and lists nothing."""
+    if isinstance(one, Mapping):
+        return one
+    held = getattr(one, "__dict__", None) or _slots(one)
+    return attributes(one) if held and not isinstance(one, str | bytes | Integral | Sequence) else {}
+
+
+def hits_in(answer: Any) -> list[Any]:
+    """The hits of an engine's answer, or a list of them, as they are; columns (Chroma's) become a dict for each hit.
+
+    Raises UsageError for what holds no hits, naming where they were looked for, and for answers to several queries.
+    """
+    if isinstance(answer, Mapping) and "ids" in answer and answer.keys() & {"metadatas", "distances", "documents"}:
+        return _rows(answer)
+    if isinstance(answer, Iterator):
+        return [one for _, one in bounded(answer, "hit", Bounds())]
+    if isinstance(answer, Sequence) and not isinstance(answer, str | bytes | memoryview):
+        # Lists of hits, one for each query (Milvus); a list may also be a pair with a score.
+        nested = bool(answer) and all(
+            isinstance(one, list) and all(isinstance(hit, Mapping) for hit in one) for one in answer
+        )
+        return _of_one_query([list(one) for one in answer]) if nested else list(answer)
+    held = answer if isinstance(answer, Mapping) else {name: getattr(answer, name, None) for name in LISTS}
+    inner = next((held[name] for name in LISTS if isinstance(held.get(name), list | tuple | Mapping)), None)
+    if inner is None:
+        raise UsageError(
+            f"{shown(answer)} ({type(answer).__name__}) is no list of hits, and holds none in {', '.join(LISTS)}; pass "
+            "the list, the best hit first"
+        )
+    return hits_in(inner)
+
+
+def _rows(columns: Mapping[str, Any]) -> list[Any]:
+    """The hits of an answer in columns, which is for one query, or the list of those for several."""
+    given = {one: _column(columns[name]) for name, one in COLUMNS.items() if columns.get(name) is not None}
+    if any(isinstance(id, list) for id in given["id"]):
+        given = {name: _of_one_query(lists) for name, lists in given.items()}
+    if len({len(column) for column in given.values()}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in given.items())
+        raise UsageError(f"the columns of these hits differ in length ({lengths})")
+    return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+
+
+def _of_one_query(lists: list[Any]) -> list[Any]:
+    if len(lists) != 1:
+        raise UsageError(f"these are the hits of {len(lists)} queries; pass those of one at a time")
+    return _column(lists[0])
+
+
+def _column(values: Any) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise UsageError(f"a column of these hits is {shown(values)}, expected a list") from None
+
+
+def read_hit(hit: Any, number: int, of: str = "") -> HitShape:
+    """The hit with this number (`of`: what stands before it); UsageError for what is no hit, naming what is looked for.
+
+    DataError for a hit that raises when it is looked at.
+    """
+    try:
+        return replace(_read(hit, number), of=of)
+    except FairAgentError:
+        raise
+    except Exception as error:
+        raise DataError(f"hit {number} cannot be read: {error_text(error)}") from None
+
+
+def _read(hit: Any, number: int) -> HitShape:
+    if isinstance(hit, str | Integral):
+        return HitShape(number, str(hit), None, {})
+    if isinstance(hit, tuple | list) and not hasattr(hit, "_asdict"):
+        if len(hit) != 2:
+            raise UsageError(f"hit {number} is {shown(hit)}; expected a pair: a hit or its id, and a score")
+        return replace(_read(hit[0], number), score=_number(hit[1], number))
+    if isinstance(hit, Mapping):
+        held: Mapping[str, Any] = hit
+    elif hasattr(hit, "_asdict"):
+        held = hit._asdict()
+    else:
+        # A node of LlamaIndex has a score around it.
+        held = {**attributes(hit), **attributes(getattr(hit, "node", None))}
+    if not held:
+        raise UsageError(
+            f"hit {number} is a {type(hit).__name__} ({shown(hit)}), which has no id, score or metadata; looked for "
+            f"were {listed([*IDS, *SCORES, *WITHIN])}"
+        )
+    inner = (_fields(held[name]) for name in WITHIN if held.get(name) is not None)
+    within = {key: value for fields in inner for key, value in fields.items()}
+    ids = (id for name in IDS if held.get(name) is not None and (id := _id(held[name], name, number)))
+    scores = (_number(held[name], number) for name in SCORES if held.get(name) is not None)
+    none = math.nan if any(name in held for name in SCORES) else None
+    return HitShape(number, next(ids, None), next(scores, none), {**within, **held})
+
+
+def _id(value: Any, name: str, number: int) -> str:
+    try:
+        return str(plain(value))
+    except Exception as error:
+        raise DataError(f"hit {number}, field {name!r}: the id cannot be read: {error_text(error)}") from None
+
+
+def _number(score: Any, number: int) -> float:
+    try:
+        return float(score)
+    except Exception:
+        raise UsageError(f"the score of hit {number} is {shown(score)}, expected a number") from None

@@ -13,8 +13,7 @@ from typing import TypeVar
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.llm.models import Models
-from fairagent.retrieve.known import as_indexed, behind
-from fairagent.retrieve.manifest import MANIFEST, state_of
+from fairagent.retrieve.manifest import MANIFEST, as_indexed, behind, state_of
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent
@@ -28,8 +27,6 @@ LOOK = 0.5
 """Seconds after which whoever searches looks whether the index is still the one that is open."""
 TRIES = 5
 """So often work is begun whose index is replaced meanwhile."""
-ENCODER = "encoder"
-"""What the keys of opened encoders begin with."""
 
 
 def index_folder(collection: Collection, settings: Settings, given: Path | str = "") -> Path:
@@ -99,17 +96,16 @@ class LiveSite:
 
     def agent(self) -> FairAgent:
         """The agent that is current: of what `now` returns. Requests are counted on from one to the next."""
-        return self._agent(self.now())
+        return self.with_agent(lambda agent: agent)
 
     def with_agent(self, work: Callable[[FairAgent], T]) -> T:
         """As `use`, with the agent that is current."""
-        return self.use(lambda site: work(self._agent(site)))
 
-    def _agent(self, site: Site) -> FairAgent:
-        agent: FairAgent = site.memo.get(
-            ("agent", site.collection.behind), lambda: replace(self._build(site), requests=self._requests)
-        )
-        return agent
+        def on_site(site: Site) -> T:
+            key = ("agent", site.collection.behind)
+            return work(site.memo.get(key, lambda: replace(self._build(site), requests=self._requests)))
+
+        return self.use(on_site)
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""
@@ -129,7 +125,7 @@ class LiveSite:
         self._site = None
         site = self._open(self._collection())
         if before is not None:
-            site.memo.take_over(before.memo, lambda key: ENCODER in key and before.index not in key)
+            site.memo.take_over(before.memo, lambda key: "encoder" in key and before.index not in key)
         if self._models is not None:
             site.models.close()
             site = replace(site, models=self._models)
@@ -147,8 +143,9 @@ class LiveSite:
             assert isinstance(file, Path)
             loaded = load_collection(file, self._index or self._settings.index)
         if isinstance(given, Collection):
-            own = {name: getattr(given, name) for name in ("topics", "qrels", "population", "target")}
-            loaded = replace(loaded, **own)
+            loaded = replace(
+                loaded, topics=given.topics, qrels=given.qrels, population=given.population, target=given.target
+            )
         self._folder = index_folder(loaded, self._settings, self._index)
         # First: what comes in between is noticed.
         self._state = state_of(self._folder / MANIFEST)

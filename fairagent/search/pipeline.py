@@ -17,7 +17,7 @@ from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import prepare_index
 from fairagent.retrieve.encoders import ENDPOINT
 from fairagent.retrieve.graph import prepare_graphs
-from fairagent.retrieve.manifest import MANIFEST, Manifest, remove_older
+from fairagent.retrieve.manifest import MANIFEST, Manifest
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.live import LiveSite, index_folder
@@ -30,8 +30,9 @@ from fairagent.storage.folders import workshop
 from fairagent.storage.threads import Memo, progress
 
 if TYPE_CHECKING:
-    from fairagent.answer.answering import Answerer, Contexts
-    from fairagent.llm.prompts.calls import Calls
+    from fairagent.answer.answering import Answerer
+    from fairagent.answer.context import Contexts
+    from fairagent.llm.prompts import Calls
 
 
 def open_agent(
@@ -136,7 +137,6 @@ def rebuild(given: Site, progress: Progress = lambda what, done: None) -> Manife
                 f"the files of collection {collection.name!r} have changed while they were indexed; repeat the command"
             )
         shop.put(recorded=True)
-        remove_older(given.index)
         return Manifest.read(given.index)
 
 
@@ -184,12 +184,12 @@ def build(site: Site) -> FairAgent:
     if site.engine is None:
         site = replace(site, engine=settings.engine.build(site))
     return FairAgent(
-        collection,
-        site.engine,
-        settings.loop.build(site) if settings.loops else None,
-        settings.rerank.build(site),
-        settings,
-        cache(partial(build_answerer, site)),
+        collection=collection,
+        retriever=site.engine,
+        loop=settings.loop.build(site) if settings.loops else None,
+        reranker=settings.rerank.build(site),
+        settings=settings,
+        answerer=cache(partial(build_answerer, site)),
         weighing=Weighing.of_site(site),
     )
 
@@ -203,17 +203,22 @@ def build_answerer(site: Site) -> Answerer:
     from fairagent.answer.answering import Answerer
 
     settings = site.settings
-    parts = settings.generate.build(site), build_contexts(site), settings.attribute.build(site)
-    return Answerer(*parts, settings.citations)
+    generator, attributor = settings.generate.build(site), settings.attribute.build(site)
+    return Answerer(generator, build_contexts(site), attributor, settings.citations)
 
 
 def build_contexts(site: Site) -> Contexts:
     """What makes contexts of rankings; raises as `build_answerer`."""
-    from fairagent.answer.answering import Contexts
+    from fairagent.answer.context import Contexts
 
     settings, context = site.settings, site.settings.context
-    steps = settings.filter.build(site), settings.debias.build(site)
-    return Contexts(*steps, context.documents, context.tokens, context.order == "balanced")
+    return Contexts(
+        filter=settings.filter.build(site),
+        debiasing=settings.debias.build(site),
+        documents=context.documents,
+        tokens=context.tokens,
+        balanced=context.order == "balanced",
+    )
 
 
 def engine_alone(site: Site) -> FairAgent:
@@ -271,8 +276,7 @@ def most_calls(
     if not (asking := [part for part in parts if part.asks_with(settings)]):
         return []
     # Here and not above: prompts are not loaded for a search that asks nobody.
-    from fairagent.llm.prompts import Prompts
-    from fairagent.llm.prompts.calls import Case
+    from fairagent.llm.prompts import Case, Prompts
 
     dimensions = dimensions_of(collection, settings)
     named = [(label, name) for name in dimensions for label in collection.groups.labels(name)]

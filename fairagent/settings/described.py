@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from fairagent.settings.parts import SLOTS
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 Schema = Mapping[str, Any]
 """A JSON schema, or a part of one."""

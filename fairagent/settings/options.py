@@ -23,25 +23,43 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class SearchOptions(Section):
     """What one search asks for, laid over the settings; what is not given stays as these say."""
 
-    n: int | None = Field(None, ge=1)
-    """The ranking's length in documents, and the cut-off at which exposure is measured; 1 or more."""
-    fairness: float | None = Field(None, ge=0)
-    """What a gap of 1 to the targets costs, in units of mean relevance (0 to 1): 0 orders by relevance alone, larger
-    values are fairer and less relevant. For re-rankers with this dial, as `exposure`, the default."""
-    keep: float | None = Field(None, ge=0, le=1)
-    """In the place of `fairness`: the share of the relevance to keep (0 to 1), for the fairest list that keeps it."""
-    gap: float | None = Field(None, ge=0)
-    """In the place of `fairness`: the gap that is small enough, for the most relevant list within it."""
-    unknown: Unknown | None = None
-    """What documents without a label should get of the exposure. share: what they have in the engine's own list.
-    ignore: they do not count. A number: a share of your own (0 to 1)."""
-    shares: dict[str, dict[Label, Share]] | None = None
-    """Dimension -> group -> the share of the exposure that it should get (0 to 1); those of a dimension add up to 1.
-    Dimensions that are not named keep their target."""
-
-    where: dict[str, Value | Annotated[tuple[Value, ...], Field(min_length=1)]] | None = None
-    """Column of the documents, or dimension of groups -> the value that a document must have, or a list of values of
-    which it must have one; of several columns each. A text also stands for the number that it reads as."""
+    n: int | None = Field(
+        None, ge=1, description="The ranking's length in documents, and the cut-off at which exposure is measured."
+    )
+    fairness: float | None = Field(
+        None,
+        ge=0,
+        description="What a gap of 1 to the targets costs, in units of mean relevance (0 to 1): 0 orders by relevance "
+        "alone, larger values are fairer and less relevant. For re-rankers with this dial, as `exposure`, the default.",
+    )
+    keep: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="In the place of `fairness`: the share of the relevance to keep (0 to 1), for the fairest list "
+        "that keeps it.",
+    )
+    gap: float | None = Field(
+        None,
+        ge=0,
+        description="In the place of `fairness`: the gap that is small enough, for the most relevant list within it.",
+    )
+    unknown: Unknown | None = Field(
+        None,
+        description="What documents without a label should get of the exposure. share: what they have in the engine's "
+        "own list. ignore: they do not count. A number: a share of your own (0 to 1).",
+    )
+    shares: dict[str, dict[Label, Share]] | None = Field(
+        None,
+        description="Dimension -> group -> the share of the exposure that it should get (0 to 1); those of a dimension "
+        "add up to 1. Dimensions that are not named keep their target.",
+    )
+    where: dict[str, Value | Annotated[tuple[Value, ...], Field(min_length=1)]] | None = Field(
+        None,
+        description="Column of the documents, or dimension of groups -> the value that a document must have, or a list "
+        "of values of which it must have one; of several columns each. A text also stands for the number that it "
+        "reads as.",
+    )
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())

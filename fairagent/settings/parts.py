@@ -80,8 +80,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "refine": {
         "feedback": "fairagent.search.refine.feedback:FeedbackConfig",
-        "llm": "fairagent.search.refine.llm:LlmConfig",
-        "grounded": "fairagent.search.refine.llm:GroundedConfig",
+        "llm": "fairagent.search.refine.asking:LlmConfig",
+        "grounded": "fairagent.search.refine.asking:GroundedConfig",
         "none": "fairagent.settings.parts:Without",
     },
     "rerank": {
@@ -104,7 +104,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "attribute": {
         "citations": "fairagent.answer.attribution:CitationConfig",
         "judge": "fairagent.answer.attribution:JudgeConfig",
-        "embeddings": "fairagent.answer.attribution:EmbeddingConfig",
         "none": "fairagent.settings.parts:Without",
     },
 }
@@ -243,7 +242,7 @@ class Part(Section):
         raise NotImplementedError
 
     def worst_case(self, case: Any) -> Iterator[Any]:
-        """The most calls of a language model (`fairagent.llm.prompts.calls.Calls`) that it makes in `case`."""
+        """The most calls of a language model (`fairagent.llm.prompts.Calls`) that it makes in `case`."""
         for part in (*self.inner, *self.uses(case.settings)):
             yield from part.worst_case(case)
 

@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema
 
 from fairagent.errors import SettingsError
 from fairagent.settings.faults import LONGEST_VALUE, MOST_FAULTS, distinct_faults, fault_lines, keys_of
-from fairagent.storage import yaml_text
+from fairagent.storage import readers
 from fairagent.storage.readers import Malformed, file_text
 from fairagent.types.clean import in_line, label_text
 from fairagent.types.common import counted
@@ -110,7 +110,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping; raise SettingsError where the file is missing, not YAML or not a mapping."""
     name = in_line(str(path))
     try:
-        text = file_text(path, yaml_text.LARGEST_YAML)
+        text = file_text(path, readers.LARGEST_YAML)
     except FileNotFoundError:
         raise SettingsError(f"{name}: no such file") from None
     except (OSError, Malformed) as error:
@@ -126,7 +126,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def parse_yaml(text: str, origin: str) -> Any:
     """The value of a YAML text; SettingsError, naming `origin`, where it is none."""
     try:
-        return yaml_text.parse_yaml(text)
+        return readers.parse_yaml(text)
     except Malformed as error:
         raise SettingsError(f"{origin}: {error}") from None
 
@@ -137,8 +137,8 @@ def nested(keys: Sequence[str], value: Any, origin: str) -> dict[str, Any]:
     >>> nested(["rerank", "kind"], "fused", "--set")
     {'rerank': {'kind': 'fused'}}
     """
-    if len(keys) > yaml_text.DEEPEST:
-        raise SettingsError(f"{origin[:LONGEST_VALUE]}: more than {yaml_text.DEEPEST} keys within each other")
+    if len(keys) > readers.DEEPEST_YAML:
+        raise SettingsError(f"{origin[:LONGEST_VALUE]}: more than {readers.DEEPEST_YAML} keys within each other")
     for key in reversed(keys):
         value = {key: value}
     mapping: dict[str, Any] = value

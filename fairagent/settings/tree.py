@@ -196,7 +196,7 @@ class Settings(Section):
     """How the gap between exposure and target is measured: js (Jensen-Shannon, as AWRF), kl, KL(exposure || target),
     kl-reverse, all in nats, or tv (total variation, 0 to 1)."""
     discount: str = "log2-max2"
-    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
+    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), given(1, w, ...)."""
     candidates: Literal["best", "last", "union"] = "best"
     """`loop: fair-qr`: which lists the re-ranker sees: the last accepted one (best), the last one tried (last), or all
     accepted ones (union)."""
@@ -205,8 +205,8 @@ class Settings(Section):
     encoder: str = Field("light", min_length=1)
     """What makes the vectors of documents and queries where an engine names none itself: light (made of the index in
     seconds, nothing to install), minilm, or any that `engine: dense` knows."""
-    expansion: Expansion = Expansion()
-    feedback: FeedbackSettings = FeedbackSettings()
+    expansion: Expansion = Expansion.model_construct()
+    feedback: FeedbackSettings = FeedbackSettings.model_construct()
     loop: Loop = default("loop")
     """How a search goes on from its first results: widen (more candidates of groups that lack them), fair-qr (the
     paper's, with `refine`), or none."""
@@ -220,24 +220,24 @@ class Settings(Section):
     """How the candidates are ordered at the end: original (the user's query), fused, exposure, mmr, fa-star-ir, ...; a
     list is a chain, each re-ranking what the one before it gives; none: as the engine has them. Keys without a kind,
     e.g. rerank.fairness=1, are those of the last part of the chain that has them."""
-    sampling: Sampling = Sampling()
+    sampling: Sampling = Sampling.model_construct()
     filter: Filter = default("filter")
     """What is removed from the ranking before an answer is written: none, or fair (FairFilter)."""
     debias: Debias = default("debias")
     """How contexts are debiased after the filter: none, or debias-rag."""
-    context: ContextSettings = ContextSettings()
-    citations: CitationSettings = CitationSettings()
+    context: ContextSettings = ContextSettings.model_construct()
+    citations: CitationSettings = CitationSettings.model_construct()
     generate: Generate = default("generate")
     """Who writes the answer: extractive (the documents' sentences), or llm."""
     attribute: Attribute = default("attribute")
-    """How the documents that the answer rests on are determined: citations, nli, judge, embeddings, or none."""
+    """How the documents that the answer rests on are determined: citations, nli, judge, or none."""
     prompts: str = ""
     """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
     which each file replaces the shipped one of that name."""
-    model: ModelSettings = ModelSettings()
+    model: ModelSettings = ModelSettings.model_construct()
     cache: str = ".fairagent/replies"
     """The folder that caches the replies of models, so that none is paid for twice; empty: no cache."""
-    budget: BudgetSettings = BudgetSettings()
+    budget: BudgetSettings = BudgetSettings.model_construct()
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""
 

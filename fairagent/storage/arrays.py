@@ -9,15 +9,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from fairagent.storage.files import new_file, open_to_read
 from fairagent.storage.readers import Malformed
-from fairagent.storage.regular import new_file, open_to_read
 
-KINDS = "biufSU"
-"""Numbers, truth values, bytes and texts: what our files hold."""
-LONGEST_HEADER = 1000
-"""Bytes."""
-_LENGTHS = {(1, 0): 2, (2, 0): 4}
-"""Version of the format -> bytes of the header's length."""
 # NumPy reads it as a Python literal. Before 3.11.8 and 3.12.2 Python loses its place when two threads read one at a
 # time (SystemError: AST constructor recursion depth mismatch), and a literal can be much that is no header.
 _HEADER = re.compile(r"\{'descr': '([^']+)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\)(?:, )?\}")
@@ -55,8 +49,8 @@ def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F
     with open_to_read(path) as file:
         try:
             version = npy.read_magic(file)
-            size = int.from_bytes(file.read(_LENGTHS[version]), "little")
-            if size > LONGEST_HEADER:
+            size = int.from_bytes(file.read({(1, 0): 2, (2, 0): 4}[version]), "little")
+            if size > 1000:
                 raise ValueError(f"a header of {size:,} bytes")
             text = file.read(size).decode("ascii").strip()
             if not (header := _HEADER.fullmatch(text)):
@@ -65,6 +59,6 @@ def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F
             shape = tuple(int(length) for length in header[3].split(",") if length.strip())
         except (ValueError, LookupError, TypeError) as error:
             raise Malformed(f"{path.name} is no array of NumPy's ({type(error).__name__}: {error})") from None
-        if dtype.kind not in KINDS or not dtype.itemsize:
+        if dtype.kind not in "biufSU" or not dtype.itemsize:
             raise Malformed(f"{path.name} holds {dtype} in the shape {shape}, which no file of ours does")
         return shape, dtype, "F" if header[2] == "True" else "C", file.tell()

@@ -1,36 +1,170 @@
-"""Atomic writes, removed folders, locks, and file names."""
+"""Files that are regular, appear whole or grow line by line, and are written by one process at a time.
 
+Archives carry links, FIFOs and devices. A link in a stranger's folder can lead to any file of whoever unpacks it, and
+opening a FIFO waits for somebody who never comes. So a file is looked at before it is opened, opened without waiting,
+and looked at again; what is none is named in the error.
+"""
+
+from __future__ import annotations
+
+import hashlib
 import json
 import os
 import re
 import shutil
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
+from io import BufferedReader
 from pathlib import Path
 from secrets import token_hex
-from typing import IO
+from typing import IO, BinaryIO, Self
 
 from filelock import FileLock, Timeout
 
-from fairagent.errors import BackendUnavailable, NotRegular
-from fairagent.storage.cancellation import check_cancelled, is_cancelled
-from fairagent.storage.readers import file_text, parse_json
-from fairagent.storage.regular import (
-    ASIDE,
-    OWNER,
-    folder_to_write,
-    new_rights,
-    open_to_write,
-    rights,
-)
+from fairagent.errors import BackendUnavailable, NotRegular, UsageError
+from fairagent.storage.threads import check_cancelled, is_cancelled
 
+ASIDE = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags of every file that is written: neither wait nor follow a link, and give it to no child."""
+OWNER = 0o600
+"""Rights of what is private: prompts and replies hold documents and queries."""
 LOCK = "lock"
-POLL = 0.02
-"""Seconds between two looks at a lock that somebody else has."""
-_ODD = re.compile(r"[^A-Za-z0-9._+-]+")
+PIPES = (Path("/dev/fd"), Path("/proc/self/fd"))
+"""Where the shell names what it has connected with this process."""
+_KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
+_TAIL = len(',"sha256":"0123456789abcdef"}')
 _BEGUN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.new")
+
+
+def expect_regular(path: Path, status: os.stat_result, alone: bool = False) -> None:
+    """Raise NotRegular where `status`, that of `path`, is not that of a regular file; `alone`: with no second name."""
+    if not stat.S_ISREG(status.st_mode):
+        what = _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
+        raise NotRegular(f"{path} is {what} and no regular file; move it away, or put the file itself there")
+    if alone and status.st_nlink > 1:
+        raise NotRegular(f"{path} is a file with a second name (a hard link), which would change too; put a copy there")
+
+
+@contextmanager
+def _closed_on_error(descriptor: int) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        # Ctrl-C may come when a file object is made already, which has then closed it.
+        with suppress(OSError):
+            os.close(descriptor)
+        raise
+
+
+def open_to_read(path: Path, within: Path | None = None, pipes: bool = False) -> BufferedReader:
+    """A regular file to read, at once; links are followed, but not out of the folder `within`.
+
+    With `pipes` it may be one that the shell has made: `<(command)`. Raises NotRegular for anything else, OSError where
+    it cannot be read.
+    """
+    if pipes and path.parent in PIPES:
+        return path.open("rb")
+    expect_regular(path, path.stat())
+    if within is not None and not path.resolve().is_relative_to(within.resolve()):
+        raise NotRegular(f"{path} is a link that leads out of {within}; put the file itself there")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with _closed_on_error(descriptor):
+        status = os.fstat(descriptor)
+        expect_regular(path, status)
+        if within is not None:
+            target = path.resolve()
+            if not (target.is_relative_to(within.resolve()) and os.path.samestat(target.lstat(), status)):
+                raise NotRegular(f"{path} was exchanged while it was opened")
+        return os.fdopen(descriptor, "rb")
+
+
+def open_private(path: Path) -> BufferedReader:
+    """A regular file of this user that nobody else can read or change, to read, at once; no link is followed.
+
+    Raises NotRegular for anything else than a file, UsageError where it is another user's, or others have rights to it,
+    OSError where it cannot be read.
+    """
+    expect_regular(path, path.lstat())
+    descriptor = os.open(path, os.O_RDONLY | ASIDE)
+    with _closed_on_error(descriptor):
+        status = os.fstat(descriptor)
+        expect_regular(path, status)
+        if status.st_uid != os.geteuid():
+            raise UsageError(f"{path} belongs to another user ({status.st_uid}), who can change it; make a copy of it")
+        if status.st_mode & 0o077:
+            raise UsageError(f"others than its owner have rights to {path}, which holds secrets: chmod 600 {path}")
+        return os.fdopen(descriptor, "rb")
+
+
+@contextmanager
+def folder_to_write(folder: Path, within: Path | None = None) -> Iterator[int]:
+    """A descriptor of `folder`; below `within` folders that are missing are made, and no link is followed."""
+    base = folder if within is None else within
+    descriptor = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in folder.relative_to(base).parts:
+            base /= name
+            try:
+                os.mkdir(name, dir_fd=descriptor)
+            except FileExistsError:
+                if not stat.S_ISDIR(os.lstat(name, dir_fd=descriptor).st_mode):
+                    raise NotRegular(f"{base} is no folder, but a link or a file; move it away") from None
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | ASIDE, dir_fd=descriptor)
+            # In this order: Ctrl-C may come in between.
+            outer, descriptor = descriptor, inner
+            os.close(outer)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _rights(path: Path, at: int, private: bool) -> int | None:
+    """The rights that `path`, in the folder of the descriptor `at`, keeps; None where there is no such file yet."""
+    try:
+        status = os.lstat(path.name, dir_fd=at)
+    except FileNotFoundError:
+        return None
+    expect_regular(path, status)
+    return stat.S_IMODE(status.st_mode) & (OWNER if private else 0o777)
+
+
+def _new_rights(at: int, private: bool) -> int:
+    """Those of a new file in the folder of this descriptor: who may not look into it may not read the file either."""
+    return OWNER if private else os.fstat(at).st_mode & 0o666 | OWNER
+
+
+def open_to_write(path: Path, flags: int, private: bool = False) -> int:
+    """A descriptor of the regular file at `path`, opened with `flags`, made where these say so.
+
+    Raises NotRegular for a link, a file with a second name, or anything else, which is not touched; OSError where it
+    cannot be written. A `private` file is its owner's alone from now on.
+    """
+    with folder_to_write(path.parent) as at:
+        _rights(path, at, private)
+        descriptor = os.open(path.name, flags | ASIDE, _new_rights(at, private), dir_fd=at)
+    with _closed_on_error(descriptor):
+        status = os.fstat(descriptor)
+        expect_regular(path, status, alone=True)
+        if private and status.st_mode & 0o077:
+            os.fchmod(descriptor, OWNER)
+    return descriptor
+
+
+def new_file(path: Path, replacing: bool = True, private: bool = False) -> BinaryIO:
+    """A new file to write, and to read, at `path`, in the place of a regular file that is there if `replacing`.
+
+    Others see it grow: for the files of a folder that is put in its place as a whole (`workshop`), and what is never
+    replaced. Raises NotRegular where something else is there, FileExistsError where anything is and `replacing` is not.
+    """
+    with folder_to_write(path.parent) as at:
+        # Removed and not emptied: it may be mapped, or have a second name.
+        if replacing and _rights(path, at, private) is not None:
+            os.unlink(path.name, dir_fd=at)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | ASIDE
+        return os.fdopen(os.open(path.name, flags, _new_rights(at, private), dir_fd=at), "w+b")
 
 
 def write_whole(path: Path, text: str, within: Path | None = None, private: bool = False) -> None:
@@ -53,15 +187,15 @@ def whole_file(path: Path, within: Path | None = None, private: bool = False) ->
     with explained(path):
         (within or path.parent).mkdir(parents=True, exist_ok=True)
     with explained(path), folder_to_write(path.parent, within) as at:
-        own_rights = rights(path, at, private)
+        old_rights = _rights(path, at, private)
         _tidy(path.name, at)
-        new, descriptor = _begun(path.name, new_rights(at, private) if own_rights is None else OWNER, at)
+        new, descriptor = _begun(path.name, _new_rights(at, private) if old_rights is None else OWNER, at)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
                 file.flush()
-                if own_rights is not None:
-                    os.fchmod(file.fileno(), own_rights)
+                if old_rights is not None:
+                    os.fchmod(file.fileno(), old_rights)
                 os.fsync(file.fileno())
                 os.replace(new, path.name, src_dir_fd=at, dst_dir_fd=at)
         except BaseException:
@@ -72,7 +206,7 @@ def whole_file(path: Path, within: Path | None = None, private: bool = False) ->
 
 
 def _begun(name: str, mode: int, at: int) -> tuple[str, int]:
-    """A file to be renamed to `name`: its own name, and a descriptor that has it locked while it is written."""
+    """A file to be renamed to `name`, and a descriptor that has it locked while it is written."""
     while True:
         new = f".{name}.{token_hex(8)}.new"
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ASIDE, mode, dir_fd=at)
@@ -111,10 +245,7 @@ def force(path: Path) -> None:
 
 
 def remove_folder(path: Path, ignore_errors: bool = True) -> None:
-    """Remove a folder with all that is in it, as `shutil.rmtree` does; Ctrl-C comes out as such.
-
-    Interrupted after it has closed a folder, `rmtree` closes it once more, and raises the OSError of that instead.
-    """
+    """`shutil.rmtree`, of which Ctrl-C comes out as such: it raises the OSError of a folder that it closes twice."""
     try:
         shutil.rmtree(path, ignore_errors)
     except OSError as error:
@@ -139,6 +270,74 @@ def cannot_write(path: Path, reason: str, left: str = "what is done so far stays
     return BackendUnavailable(
         f"{path} cannot be written ({reason}); {left}: make room or mend the permissions, then repeat the command"
     )
+
+
+def checksum(text: str | bytes, key: str = "") -> str:
+    """16 hex digits of the SHA-256 of a text and of the key that it belongs to."""
+    content = text.encode() if isinstance(text, str) else text
+    return hashlib.sha256(key.encode() + b"\n" + content).hexdigest()[:16]
+
+
+def sealed(line: str, key: str = "") -> str:
+    """A JSON object on one line, with a checksum as its last key; `key` is what the line has to belong to.
+
+    >>> sealed('{"a":1}')
+    '{"a":1,"sha256":"7395dc66860499cb"}'
+    """
+    return f'{line[:-1]},"sha256":"{checksum(line, key)}"}}'
+
+
+def unsealed(line: bytes, key: str = "") -> bytes:
+    """The object that was sealed; ValueError where the line is another one, or belongs to something else."""
+    plain = line.rstrip(b"\n")
+    body = plain[:-_TAIL] + b"}"
+    if plain[-_TAIL:] != f',"sha256":"{checksum(body, key)}"}}'.encode():
+        raise ValueError("its checksum is not that of its contents")
+    return body
+
+
+class LineFile:
+    """A file of JSON objects at `path`, a line each with a checksum, to be added to; to be used as a context.
+
+    A line is there as a whole or not at all: a torn last one is taken away first. `forced`: each line is forced to the
+    disk, so that it outlasts a power cut; a `private` file is its owner's alone. Raises NotRegular where something else
+    is at `path`.
+    """
+
+    def __init__(self, path: Path, forced: bool = True, private: bool = False) -> None:
+        self.path, self._forced, self._private, self._descriptor = path, forced, private, -1
+
+    def __enter__(self) -> Self:
+        with explained(self.path):
+            self._descriptor = open_to_write(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, self._private)
+            # Looked at first: what another process adds meanwhile is no torn line.
+            size = os.fstat(self._descriptor).st_size
+            whole = sum(map(len, whole_lines(self.path)))
+            if whole < size:
+                os.ftruncate(self._descriptor, whole)
+            force(self.path.parent)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Its number may be another file's from now on.
+        closed, self._descriptor = self._descriptor, -1
+        os.close(closed)
+
+    def write(self, line: str, key: str = "") -> None:
+        """Write one line, sealed with `key`; BackendUnavailable where that cannot be."""
+        rest = sealed(line, key).encode() + b"\n"
+        with explained(self.path):
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            if self._forced:
+                os.fsync(self._descriptor)
+
+
+def whole_lines(path: Path, within: Path | None = None) -> Iterator[bytes]:
+    """Every line that ends as lines do, with its end; none where there is no file. Errors as `open_to_read`."""
+    if path.exists():
+        with open_to_read(path, within) as file:
+            yield from (line for line in file if line.endswith(b"\n"))
 
 
 @contextmanager
@@ -189,13 +388,12 @@ def is_worked_in(folder: Path) -> bool:
 def one_at_a_time(path: Path, seconds: float) -> Iterator[None]:
     """Wait, up to `seconds`, until no other thread or process is in a block of this `path`, which is a file's.
 
-    The file is there as long as the block lasts. The operating system drops the lock with the process, so that nobody
-    waits for one that was killed. Where there are no locks, or nothing can be written, nobody waits at all. Waiting can
-    be cancelled.
+    The file is there as long as the block lasts, and nobody waits for a process that was killed. Where there are no
+    locks, or nothing can be written, nobody waits at all. Waiting can be cancelled.
     """
     lock = FileLock(path, timeout=seconds)
     with suppress(OSError):
-        lock.acquire(poll_interval=POLL, cancel_check=is_cancelled)
+        lock.acquire(poll_interval=0.02, cancel_check=is_cancelled)
     try:
         check_cancelled()
         yield
@@ -210,9 +408,10 @@ def one_at_a_time(path: Path, seconds: float) -> Iterator[None]:
 def _holder(path: Path) -> tuple[int, str] | tuple[None, None]:
     """Process and host that the lock file names; None where it names none (its owner died while writing it)."""
     try:
-        named = parse_json(file_text(path, 1000))
+        with open_to_read(path) as file:
+            named = json.loads(file.read(1000))
         return int(named["pid"]), str(named["host"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, NotRegular):
         return None, None
 
 
@@ -231,4 +430,4 @@ def file_name(system: str) -> str:
     >>> file_name("agent, FA*IR (0.1)")
     'agent_FA_IR_0.1'
     """
-    return _ODD.sub("_", system).strip("_.") or "system"
+    return re.sub(r"[^A-Za-z0-9._+-]+", "_", system).strip("_.") or "system"

@@ -24,18 +24,16 @@ from time import sleep
 
 from fairagent.errors import UsageError
 from fairagent.storage.digests import RECORD, record_files
-from fairagent.storage.files import LOCK, cannot_write, force, is_worked_in, locked, remove_folder
-from fairagent.storage.regular import open_to_write
+from fairagent.storage.files import LOCK, cannot_write, force, is_worked_in, locked, open_to_write, remove_folder
 
 MARKER = ".fairagent"
 LOOKS, BETWEEN = 100, 0.01
 """So often, and so many seconds apart, whoever reads looks for a folder that is just being put in its place."""
-DISK = {
+_DISK = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EBUSY),
     errno.EXDEV,
 }
 """What the disk, the rights on it or how it is mounted are to blame for."""
-LEFT = "what was there before is as it was"
 
 
 class Workshop:
@@ -83,8 +81,18 @@ class Workshop:
         self._empty()
         remove_folder(self.path)
 
+    def conclude(self) -> None:
+        """Do what a process that died had still to do, alone."""
+        with locked(self.path), _explained(self.path):
+            self.finish()
+            self.clear()
+
+    def is_usable(self) -> bool:
+        """Whether it is fairagent's: nothing is there, it is marked so, or its maker died before that."""
+        names = _files(self.path)
+        return not self.path.is_symlink() and (names.get(MARKER, False) or names.keys() <= {LOCK})
+
     def _empty(self) -> None:
-        """Remove all that was made here, or moved here."""
         for part in self.path.iterdir() if self.path.is_dir() else ():
             if part.name not in (MARKER, LOCK):
                 self._remove(part)
@@ -112,7 +120,7 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
     """
     expect_replaceable(folder, markers)
     shop = Workshop(folder)
-    if not _own(shop.path):
+    if not shop.is_usable():
         raise UsageError(
             f"{shop.path} is there and was not made by this version of fairagent, which would work there; move it "
             "away, or name another folder"
@@ -121,7 +129,9 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
         shop.path.mkdir(parents=True, exist_ok=True)
         os.close(open_to_write(shop.path / MARKER, os.O_WRONLY | os.O_CREAT))
     with locked(shop.path), _explained(shop.path):
-        _expect_plain(shop)
+        for path in shop.path.iterdir():
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise UsageError(f"{path} is a link or no file, and was not made by fairagent; remove {shop.path}")
         shop.finish()
         shop.begin()
         try:
@@ -130,13 +140,6 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
             # Ended between the two renamings, the second one is still to be done.
             shop.finish()
             shop.clear()
-
-
-def _expect_plain(shop: Workshop) -> None:
-    """Raise UsageError where there is a link, or anything but files and folders, in the workshop."""
-    for path in shop.path.iterdir():
-        if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            raise UsageError(f"{path} is a link or no file, and was not made by fairagent; remove {shop.path}")
 
 
 def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> None:
@@ -160,51 +163,37 @@ def _files(folder: Path) -> dict[str, bool]:
         return {"": False}
 
 
-def recover(folder: Path) -> None:
-    """Move to its place what a killed process was about to put there; what else it left is the next builder's."""
-    shop = Workshop(folder)
-    if not folder.exists() and shop.old.is_dir() and _own(shop.path) and not _is_put(shop):
-        _conclude(shop)
-
-
-def tidy(folder: Path) -> None:
-    """Remove what killed processes have left beside the folder, and in it; BackendUnavailable where one is at work."""
-    for shop in (Workshop(folder), *(Workshop(path.with_suffix("")) for path in folder.glob("*.partial"))):
-        if shop.path.is_dir() and _own(shop.path):
-            _conclude(shop)
-
-
-def _conclude(shop: Workshop) -> None:
-    """Do what a process that died had still to do, alone."""
-    with locked(shop.path), _explained(shop.path):
-        shop.finish()
-        shop.clear()
-
-
-def _is_put(shop: Workshop) -> bool:
-    """Wait where a living process is between the two renamings; whether the folder is there then."""
-    for _ in range(LOOKS):
-        if shop.folder.exists() or not is_worked_in(shop.path):
-            break
-        sleep(BETWEEN)
-    return shop.folder.exists()
-
-
 def is_there(folder: Path, name: str) -> bool:
     """Whether the finished `folder`, with a file `name`, is at its place; a killed process may have left it halfway."""
     recover(folder)
     return (folder / name).is_file()
 
 
-def _own(path: Path) -> bool:
-    """Whether a workshop at `path` is fairagent's: none is there, it is marked so, or its maker died before that."""
-    names = _files(path)
-    return not path.is_symlink() and (names.get(MARKER, False) or names.keys() <= {LOCK})
+def recover(folder: Path) -> None:
+    """Move to its place what a killed process was about to put there; what else it left is the next builder's."""
+    shop = Workshop(folder)
+    if folder.exists() or not shop.old.is_dir() or not shop.is_usable():
+        return
+    # A living process may be between the two renamings.
+    for _ in range(LOOKS):
+        if folder.exists() or not is_worked_in(shop.path):
+            break
+        sleep(BETWEEN)
+    if not folder.exists():
+        shop.conclude()
+
+
+def tidy(folder: Path) -> None:
+    """Remove what killed processes have left beside the folder, and in it; BackendUnavailable where one is at work."""
+    for shop in (Workshop(folder), *(Workshop(path.with_suffix("")) for path in folder.glob("*.partial"))):
+        if shop.path.is_dir() and shop.is_usable():
+            shop.conclude()
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Turn a full or read-only disk, met while writing below `path`, into a message with the way out."""
+    left = "what was there before is as it was"
     try:
         yield
     except OSError as error:
@@ -212,11 +201,11 @@ def _explained(path: Path) -> Iterator[None]:
         short = error.errno is None and str(error).endswith(" written")
         # Whatever else is read on the way has errors of its own.
         elsewhere = error.filename and not Path(error.filename).is_relative_to(path.parent)
-        if not short and (error.errno not in DISK or elsewhere):
+        if not short and (error.errno not in _DISK or elsewhere):
             raise
-        raise cannot_write(path, error.strerror or str(error), LEFT) from None
+        raise cannot_write(path, error.strerror or str(error), left) from None
     except Exception as error:
         # The library that writes models has errors of its own for those of the system.
         if not (type(error).__module__.startswith("safetensors") and "os error" in str(error)):
             raise
-        raise cannot_write(path, str(error), LEFT) from None
+        raise cannot_write(path, str(error), left) from None

@@ -29,7 +29,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "opensearch": ("opensearch-py",),
     "pgvector": ("psycopg",),
     "milvus": ("pymilvus", "milvus-lite"),
-    "trec": ("ir-datasets",),
     "local": ("xllamacpp",),
 }
 """Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""

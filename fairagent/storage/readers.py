@@ -1,8 +1,11 @@
-"""Readers of what strangers wrote: whole files as bytes and as text, names of folders, and JSON within bounds.
+"""Readers of what strangers wrote, within bounds: bytes, text, names of folders, JSON and YAML.
 
 Python reads NaN, Infinity and numbers of any length, none of which is JSON or of use; what nests deep is read, and then
-breaks whoever goes through it.
+breaks whoever goes through it. A few lines of YAML can stand for billions of values, nest deeper than any stack, or
+name objects to be made: a text is gone through as events first, and values are made only where it keeps to the bounds.
 """
+
+from __future__ import annotations
 
 import bz2
 import gzip
@@ -17,10 +20,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
+
+import yaml
 
 from fairagent.errors import FairAgentError
-from fairagent.storage.regular import open_to_read
+from fairagent.storage.files import open_to_read
 
 
 class Malformed(ValueError):
@@ -174,10 +179,6 @@ def as_text(content: bytes) -> str:
         raise Malformed(f"not UTF-8 (byte 0x{content[error.start]:02x}, line {line})", line) from None
 
 
-LONGEST = 200
-"""Bytes of UTF-8: file systems take 255, and what is written beside adds to it."""
-
-
 def plain_name(name: str) -> str:
     """`name` itself; ValueError where it would lead to another folder, or is no name that a file can have.
 
@@ -188,20 +189,18 @@ def plain_name(name: str) -> str:
         raise ValueError("a folder is named after it: it may not be . or .., or hold / or \\")
     if not name.isprintable() or name != name.strip():
         raise ValueError("a folder is named after it: no control characters, and no space at its ends")
-    if len(name.encode("utf-8", "surrogatepass")) > LONGEST:
-        raise ValueError(f"a folder is named after it: at most {LONGEST} bytes")
+    if len(name.encode("utf-8", "surrogatepass")) > 200:  # file systems take 255, and what is written beside adds to it
+        raise ValueError("a folder is named after it: at most 200 bytes")
     return name
 
 
 DEEPEST = 100
 """Lists and objects within each other."""
-LONGEST_INT = 20
-"""Characters of a whole number: 64 bits and a sign."""
 _SPACE = " \t\n\r"
 
 
 def _int(text: str) -> int:
-    if len(text) > LONGEST_INT:
+    if len(text) > 20:  # 64 bits and a sign
         raise Malformed(f"a whole number of {len(text):,} characters")
     return int(text)
 
@@ -224,17 +223,19 @@ _scan = _decoder.scan_once
 
 def parse_json(text: str) -> Any:
     """The value of a JSON text; Malformed, with the line, where it is none or exceeds the bounds."""
+    too_deep = Malformed(f"more than {DEEPEST} lists and objects within each other")
     try:
         begin = 0 if text[:1] in ("{", "[") else len(text) - len(text.lstrip(_SPACE))
-        value, end = _scan(text, begin)
+        try:
+            value, end = _scan(text, begin)
+        except StopIteration as stop:
+            raise json.JSONDecodeError("Expecting value", text, stop.value) from None
         if end != len(text) and (rest := text[end:].lstrip(_SPACE)):
             raise json.JSONDecodeError("Extra data", text, len(text) - len(rest))
     except json.JSONDecodeError as error:
-        raise _at(error) from None
-    except StopIteration as stop:
-        raise _at(json.JSONDecodeError("Expecting value", text, stop.value)) from None
+        raise Malformed(f"{error.msg}, line {error.lineno}, column {error.colno}", error.lineno) from None
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep from None
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
         level = [
@@ -245,12 +246,125 @@ def parse_json(text: str) -> Any:
         ]
         if not level:
             return value
-    raise _too_deep()
+    raise too_deep
 
 
-def _at(error: json.JSONDecodeError) -> Malformed:
-    return Malformed(f"{error.msg}, line {error.lineno}, column {error.colno}", error.lineno)
+LARGEST_YAML = 1 << 20
+"""Characters of a text, and bytes of a file."""
+MOST_VALUES = 20_000
+"""Keys and values, what an alias stands for counted each time."""
+DEEPEST_YAML = 40
+"""Lists and mappings within each other."""
+NESTED = f"more than {DEEPEST_YAML} lists and mappings within each other"
+
+_TIMESTAMP, _INT, _FLOAT, _BOOL = (f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int", "float", "bool"))
+_TRUTH = re.compile("(?:true|True|TRUE|false|False|FALSE)$")
+
+T = TypeVar("T")
+
+# libyaml's parser, where PyYAML was built with it: some ten times as fast.
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _too_deep() -> Malformed:
-    return Malformed(f"more than {DEEPEST} lists and objects within each other")
+class _Loader(_Base):  # type: ignore[misc]
+    """Safe YAML without dates, which no setting is: 2022-01-01 is a text.
+
+    As in YAML 1.2 only true and false are what they say: yes, no, on and off are texts, as they are in a table.
+    """
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, _TRUTH if tag == _BOOL else pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in _Base.yaml_implicit_resolvers.items()
+    }
+
+    def number(self, node: yaml.ScalarNode) -> float:
+        if len(node.value) > 40:  # some of them take Python long to read
+            raise _yaml_error(node, f"a number of {len(node.value):,} characters")
+        value: float = self.construct_yaml_int(node) if node.tag == _INT else self.construct_yaml_float(node)
+        if isinstance(value, int) and value.bit_length() > 63:
+            raise _yaml_error(node, f"the number {value} is too large")
+        return value
+
+
+_Loader.add_constructor(_INT, _Loader.number)
+_Loader.add_constructor(_FLOAT, _Loader.number)
+
+
+def parse_yaml(text: str) -> Any:
+    """The value of a YAML text; Malformed, with the line, where it is none or exceeds the bounds."""
+    return _guarded(text, lambda: yaml.load(text, _Loader))
+
+
+def compose_yaml(text: str) -> yaml.Node | None:
+    """The same as nodes, which know their lines."""
+    node: yaml.Node | None = _guarded(text, lambda: yaml.compose(text, _Loader))
+    return node
+
+
+def _guarded(text: str, read: Callable[[], T]) -> T:
+    if len(text) > LARGEST_YAML:
+        raise Malformed(f"larger than {LARGEST_YAML:,} characters")
+    try:
+        _check(text)
+        return read()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        message = " ".join(", ".join(part for part in (error.context, error.problem) if part).split())
+        if "nesting depth" in message:
+            # libyaml's own bound, which newer versions reach before the first event of such a text.
+            message = NESTED
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise Malformed(f"not valid YAML: {message}{where}", mark.line + 1 if mark else None) from None
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise Malformed(f"not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def _check(text: str) -> None:
+    """Malformed where a YAML text exceeds the bounds, what an alias stands for counted each time."""
+    events = yaml.parse(text, _Loader)
+    anchors: dict[str, tuple[int, int]] = {}
+
+    def size(event: Any, depth: int) -> tuple[int, int]:
+        """How many values it stands for, in how many levels; `depth` are around it."""
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in anchors:
+                raise _yaml_error(event, f"the alias *{event.anchor} stands for nothing that ends before it")
+            values, levels = anchors[event.anchor]
+        else:
+            if event.tag is not None:
+                raise _yaml_error(event, "a tag (!name), which is not available; quote what should be a text")
+            if isinstance(event, yaml.ScalarEvent):
+                if "\0" in event.value:
+                    raise _yaml_error(event, "a NUL character")
+                event.value.encode()  # half of a surrogate pair is no text
+            values, levels = (1, 0) if isinstance(event, yaml.ScalarEvent) else inside(event, depth)
+            if event.anchor:
+                anchors[event.anchor] = values, levels
+        if depth + levels > DEEPEST_YAML:
+            raise _yaml_error(event, NESTED)
+        return values, levels
+
+    def inside(event: Any, depth: int) -> tuple[int, int]:
+        if depth >= DEEPEST_YAML:
+            raise _yaml_error(event, NESTED)
+        values, levels, number, keys = 1, 1, 0, set[str]()
+        while not isinstance(inner := next(events), yaml.CollectionEndEvent):
+            more, deeper = size(inner, depth + 1)
+            values, levels = values + more, max(levels, deeper + 1)
+            if values > MOST_VALUES:
+                raise _yaml_error(inner, f"more than {MOST_VALUES:,} keys and values, aliases resolved")
+            if isinstance(event, yaml.MappingStartEvent) and number % 2 == 0 and isinstance(inner, yaml.ScalarEvent):
+                if inner.value in keys:
+                    raise _yaml_error(inner, f"the key {inner.value[:60]!r} occurs twice")
+                keys.add(inner.value)
+            number += 1
+        return values, levels
+
+    for event in events:
+        if isinstance(event, yaml.NodeEvent):
+            size(event, 0)
+
+
+def _yaml_error(place: Any, message: str) -> Malformed:
+    line = place.start_mark.line + 1
+    return Malformed(f"not valid YAML: {message} (line {line})", line)

@@ -1,92 +1,186 @@
-"""Threads: those of the numerical libraries, a memo that threads share, and progress that is shown elsewhere.
+"""Work side by side: ending it from outside, values that threads share, progress, BLAS threads, and processes.
 
-Products as small as those of a search lose more by waiting for several BLAS threads than they gain.
+Work that may be ended runs in a block of `cancelled_by`; threads that share its context belong to it. It looks whether
+it is cancelled where it waits (a socket, a lock, a pause) and at each `progress`, and ends there with `Cancelled`.
+
+What computes more than it waits needs processes. They are spawned, never forked: Java and torch do not survive a fork.
+So a script needs the guard `if __name__ == "__main__":`, as everything does that starts processes.
 """
 
 from __future__ import annotations
 
+import math
+import os
+import signal
+import subprocess
 import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
-from contextvars import ContextVar
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fairagent.errors import BudgetExceeded
-from fairagent.storage.cancellation import Cancelled, check_cancelled, result_of
+from fairagent.errors import BackendUnavailable, BudgetExceeded
+from fairagent.storage.signals import ENDING
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
+T = TypeVar("T")
 
-OF_LIBRARIES = (
-    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
-)
-"""What BLAS and OpenMP libraries look at when they are loaded, and not afterwards; OpenMP is torch's and faiss's."""
+SHORT = 0.05
+"""Seconds after which a wait that nothing can break off looks whether it is cancelled."""
 
-_LOCK = threading.Lock()
-_inside = 0
-_limits: list[Any] = []
-_seen = 0
+
+class Cancelled(BaseException):
+    """The work was cancelled. No Exception: nothing that handles failures may take it for one."""
+
+
+class Cancellation:
+    """Whether one piece of work is cancelled. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._event = threading.Event()
+        self._ends: dict[object, Callable[[], None]] = {}
+
+    def cancel(self) -> None:
+        """End the work, now where it waits in a block of `ended_by`; more than once is as once."""
+        with self._lock:
+            self._event.set()
+            # Within the lock: whoever has left such a block may close what `end` breaks off.
+            for end in self._ends.values():
+                end()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it is."""
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raise Cancelled where it is."""
+        if self._event.is_set():
+            raise Cancelled
+
+    def wait(self, seconds: float) -> None:
+        """Pause; Cancelled as soon as it is."""
+        self._event.wait(seconds)
+        self.check()
+
+    @contextmanager
+    def ending(self, end: Callable[[], None]) -> Iterator[None]:
+        """A block that `end`, called from another thread, breaks off; it must neither wait nor raise."""
+        key = object()
+        with self._lock:
+            self.check()
+            self._ends[key] = end
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._ends[key]
+            self.check()
+
+
+_cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """BLAS uses one thread until the last of all blocks that are open at the same time, in any thread, ends.
-
-    A library that is loaded within a block is held from the next block on that is entered.
-    """
-    global _inside, _seen
-    with _LOCK:
-        _inside += 1
-        # Looking for libraries takes a millisecond, and none comes without a module.
-        if not _limits or _seen != len(sys.modules):
-            _seen = len(sys.modules)
-            _limits.append(_in_this_thread(partial(_blas_libraries(_seen).limit, limits=1)))
+def cancelled_by(cancellation: Cancellation) -> Iterator[None]:
+    """What is done in the block ends with Cancelled when `cancellation` says so."""
+    token = _cancellation.set(cancellation)
     try:
         yield
     finally:
-        with _LOCK:
-            _inside -= 1
-            while not _inside and _limits:
-                _in_this_thread(_limits.pop().restore_original_limits)
+        _cancellation.reset(token)
 
 
-@lru_cache(maxsize=1)
-def _blas_libraries(modules: int) -> ThreadpoolController:
-    """Those that are loaded, with so many modules."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController().select(user_api="blas")
+def is_cancelled() -> bool:
+    """Whether the work of this thread is."""
+    return (cancellation := _cancellation.get()) is not None and cancellation.cancelled
 
 
-def _in_this_thread(act: Callable[[], Any]) -> Any:
-    """What `act` returns, which may set OpenBLAS's threads in any thread.
-
-    Since its version 3.7 threadpoolctl does so for the first thread that asks alone, as long as this thread lives.
-    """
-    from threadpoolctl import OpenBLASController
-
-    if clear := getattr(OpenBLASController, "clear_controlling_thread", None):
-        clear(force=True)
-    return act()
+def check_cancelled() -> None:
+    """Raise Cancelled where the work of this thread is."""
+    if is_cancelled():
+        raise Cancelled
 
 
 @contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Torch computes in one thread; where it is not loaded, nothing happens."""
-    torch = sys.modules.get("torch")
-    if torch is None:
+def ended_by(end: Callable[[], None]) -> Iterator[None]:
+    """As `Cancellation.ending`, of the work of this thread."""
+    if cancellation := _cancellation.get():
+        with cancellation.ending(end):
+            yield
+    else:
         yield
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+
+
+def sleep(seconds: float) -> None:
+    """Pause; Cancelled as soon as the work is."""
+    if cancellation := _cancellation.get():
+        cancellation.wait(seconds)
+    else:
+        time.sleep(seconds)
+
+
+def waiting(wait: Callable[[float], T], seconds: float = math.inf) -> T:
+    """One `wait(seconds)` of a loop that then looks again for what it waits for; a short one where it may be cancelled.
+
+    Without an end it waits as long as the operating system can.
+    """
+    check_cancelled()
+    return wait(min(seconds, SHORT if _cancellation.get() else threading.TIMEOUT_MAX))
+
+
+@contextmanager
+def holding(lock: threading.Lock) -> Iterator[None]:
+    """A block that holds `lock`; waiting for it can be cancelled."""
+    while not waiting(lambda seconds: lock.acquire(timeout=seconds)):
+        pass
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
+        lock.release()
+
+
+def result_of(future: Future[T]) -> T:
+    """The result of `future`, or what it raises; waiting for it can be cancelled."""
+    while not future.done():
+        with suppress(TimeoutError):
+            waiting(future.exception)
+    return future.result()
+
+
+def abandonable(work: Callable[[], T], late: Callable[[T], None]) -> T:
+    """What `work` returns or raises, though nothing can break it off: who is cancelled leaves it behind.
+
+    It goes on in a thread of its own, and `late` gets what it returns after that.
+    """
+    if _cancellation.get() is None:
+        return work()
+    future: Future[T] = Future()
+
+    def working() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(working,), name="abandonable", daemon=True).start()
+    try:
+        return result_of(future)
+    except Cancelled:
+        future.add_done_callback(lambda done: None if done.exception() else late(done.result()))
+        raise
 
 
 class Memo:
@@ -100,10 +194,8 @@ class Memo:
         """The value of `key`, computed by `make` if it is not there; an error goes to those who wait and is dropped."""
         while True:
             with self._lock:
-                future = self._made.get(key)
-                mine = future is None
-                if future is None:
-                    future = self._made[key] = Future()
+                mine = key not in self._made
+                future = self._made.setdefault(key, Future())
             if mine:
                 try:
                     future.set_result(make())
@@ -184,3 +276,191 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+OF_LIBRARIES = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+)
+"""What BLAS and OpenMP libraries look at when they are loaded, and not afterwards; OpenMP is torch's and faiss's."""
+
+_blas_lock = threading.Lock()
+_inside = 0
+_limits: list[Any] = []
+_modules = 0
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS uses one thread until the last of all blocks that are open at the same time, in any thread, ends.
+
+    Products as small as those of a search lose more by waiting for several threads than they gain. A library that is
+    loaded within a block is held from the next block on that is entered.
+    """
+    global _inside, _modules
+    with _blas_lock:
+        _inside += 1
+        # Looking for libraries takes a millisecond, and none comes without a module.
+        if not _limits or _modules != len(sys.modules):
+            _modules = len(sys.modules)
+            _limits.append(_in_this_thread(partial(_blas_libraries(_modules).limit, limits=1)))
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _inside -= 1
+            while not _inside and _limits:
+                _in_this_thread(_limits.pop().restore_original_limits)
+
+
+@lru_cache(maxsize=1)
+def _blas_libraries(modules: int) -> ThreadpoolController:
+    """Those that are loaded, with so many modules."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _in_this_thread(act: Callable[[], Any]) -> Any:
+    """What `act` returns: since 3.7 threadpoolctl sets OpenBLAS's threads for the first thread that asks alone."""
+    from threadpoolctl import OpenBLASController
+
+    if clear := getattr(OpenBLASController, "clear_controlling_thread", None):
+        clear(force=True)
+    return act()
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Torch computes in one thread; where it is not loaded, nothing happens."""
+    if (torch := sys.modules.get("torch")) is None:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+LOOK = 1.0
+"""Seconds between two looks whether a process was stopped."""
+STOPPED = 20
+"""Looks in a row that find it so until it is given up: looks and not seconds, since this one may be stopped itself."""
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Crew(ThreadPoolExecutor):
+    """An executor that hands jobs to as many processes; one does its jobs `here`, if so wanted.
+
+    Processes start with the first jobs, those besides `here` once it is to `grow`: a short run starts none. They end
+    with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments and its
+    result can be pickled, and what it raises is raised here; BackendUnavailable where a process has ended, or was
+    stopped: it would be waited for without end.
+    """
+
+    def __init__(self, count: int, here: bool = True) -> None:
+        super().__init__(count, thread_name_prefix="crew", initializer=self._begin)
+        self._pool = ProcessPoolExecutor(max(1, count - here), get_context("spawn"), _prepare)
+        self._mine = threading.local()
+        self._lock = threading.Lock()
+        self._here, self._watched, self._given_up = here, False, ""
+        self._awake, self._ending = threading.Event(), threading.Event()
+        if not here:
+            self.grow()
+
+    def submit(self, work: Callable[..., T], /, *arguments: Any, **_: Any) -> Future[T]:
+        """Have a job done; its result as a future."""
+        return super().submit(lambda: self._do(work, arguments))
+
+    def grow(self) -> None:
+        """Have the other processes start."""
+        self._awake.set()
+
+    @property
+    def grown(self) -> bool:
+        """Whether they are to."""
+        return self._awake.is_set()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Wait for the jobs that are under way, and end the processes."""
+        self._ending.set()
+        self._awake.set()
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        self.abandon()
+        self._pool.shutdown(cancel_futures=True)
+
+    def abandon(self) -> None:
+        """End the processes at once: nobody waits for what they do."""
+        self._ending.set()
+        self._awake.set()
+        for one in self._processes:
+            one.kill()
+
+    @property
+    def _processes(self) -> list[BaseProcess]:
+        return list((self._pool._processes or {}).values())
+
+    def _begin(self) -> None:
+        with self._lock:
+            self._mine.here, self._here = self._here, False
+        if self._mine.here:
+            return
+        self._awake.wait()
+        with self._lock:
+            if not (self._watched or self._ending.is_set()):
+                self._watched = True
+                threading.Thread(target=self._watch, name="crew-watch", daemon=True).start()
+
+    def _do(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        if self._mine.here:
+            return work(*arguments)
+        try:
+            return self._pool.submit(work, *arguments).result()
+        except BrokenProcessPool:
+            how = self._given_up or "has ended: was it killed, or is the memory used up?"
+            raise BackendUnavailable(
+                f"a worker process {how} To go on, repeat the command, with fewer --workers where memory is short"
+            ) from None
+
+    def _watch(self) -> None:
+        """Kill a process that was stopped for too long; who waits for its job is told why."""
+        looks = Counter[int | None]()
+        while not self._ending.wait(LOOK):
+            for one in self._processes:
+                looks[one.pid] = looks[one.pid] + 1 if _is_stopped(one.pid) else 0
+                if looks[one.pid] >= STOPPED:
+                    self._given_up = f"(pid {one.pid}) is stopped (SIGSTOP) and was ended."
+                    one.kill()
+
+
+def _is_stopped(pid: int | None) -> bool:
+    """Whether a process was stopped (SIGSTOP, Ctrl-Z); False where the system does not tell."""
+    with suppress(OSError, IndexError):
+        # After the command's name, which may hold anything, comes the state.
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+    with suppress(OSError):
+        state = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, check=False).stdout
+        return state.startswith(b"T")
+    return False
+
+
+def _prepare() -> None:
+    """What a process does before its first job."""
+    parent = parent_process()
+    assert parent is not None
+
+    def end_with_it() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
+    # Libraries that are loaded from now on use one thread.
+    os.environ.update(dict.fromkeys(OF_LIBRARIES, "1"))
+    # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)

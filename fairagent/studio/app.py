@@ -1,16 +1,21 @@
-"""The studio's application: pages, ours and other packages', their calls, and how errors leave it.
+"""The studio's application: pages, ours and other packages', their calls, how errors leave it, and its numbers.
 
 A page is a `StudioPage`, named in an entry point of the group `fairagent.studio_pages`, as ours are (docs/extending.md
 has one). A page is given to whoever reaches the port on this machine (`RequestGuard`): it holds nothing of the
 collection, and its script asks for that under /api/ by `record` and `events` of /assets/ask.js, which send the token.
+
+Every request gets an id, is counted for Prometheus, and has a log line. No label has a query, a text, a document or
+a user: routes are as they are declared, so that their number is bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import mimetypes
+import secrets
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,36 +23,31 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from string import ascii_letters, digits
+from time import perf_counter
 from typing import Any
 
+import prometheus_client as prometheus
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response, StreamingResponse
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairagent.errors import FairAgentError, SettingsError
+from fairagent.errors import FairAgentError, SettingsError, UsageError
 from fairagent.report.page import STYLES, TEMPLATES
 from fairagent.report.record import PlainRecord
 from fairagent.settings.faults import fault_lines, no_such
 from fairagent.settings.plugins import load_plugins
-from fairagent.studio.access import MEDIA, RequestLog, StudioMetrics, expect_known_arguments
-from fairagent.studio.calls import ExposureRequest, SearchRequest, TracedRequest
-from fairagent.studio.desk import Desk, NotFinished
-from fairagent.studio.lanes import (
-    FAULT,
-    OF_ONE_USER,
-    WITH_MODEL,
-    Lanes,
-    Work,
-    encoded,
-    events,
-    ignore_event,
-    status,
-)
+from fairagent.storage.telemetry import FIELDS, about_request
+from fairagent.studio.desk import Desk, ExposureRequest, NotFinished, SearchRequest, TracedRequest
+from fairagent.studio.lanes import FAULT, OF_ONE_USER, WITH_MODEL, Lanes, Work, encoded, events, ignore_event, status
 from fairagent.studio.server import (
     DATA,
     LARGEST_BODY,
@@ -57,11 +57,11 @@ from fairagent.studio.server import (
     ClientGone,
     Door,
     RequestGuard,
+    UserBudgetExceeded,
     refused,
     unless_gone,
 )
-from fairagent.studio.spending import UserBudgetExceeded
-from fairagent.types.clean import LONGEST_QUERY
+from fairagent.types.clean import LONGEST_QUERY, logger
 
 DOCS = "/docs"
 PAGES = Path(__file__).parent / "pages"
@@ -73,6 +73,15 @@ STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
 }
 """What OpenAPI says of a call that answers with events for those who accept them."""
+ID = "x-request-id"
+GIVEN = frozenset(ascii_letters + digits + "._-")
+"""What an id of a request may be made of; it has 64 characters at most."""
+CLOSED = 499
+"""The status of a request whose client has left before it was answered, as nginx counts it."""
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Bounds of the histogram's buckets."""
+
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,9 +190,8 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
             swagger_css_url=f"/assets/{SWAGGER[1]}",
             swagger_favicon_url="data:,",
         )
-        html = (
-            bytes(page.body).decode().replace("</body>", '<script type="module" src="/assets/docs.js"></script></body>')
-        )
+        ours = '<script type="module" src="/assets/docs.js"></script></body>'
+        html = bytes(page.body).decode().replace("</body>", ours)
         script = html.rpartition("<script>")[2].partition("</script>")[0]
         allowed = f"'self' 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
         # The page's own script, and nothing else, may stand in the page.
@@ -196,7 +204,8 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
 
     @app.get(METRICS, include_in_schema=False)
     async def numbers() -> Response:
-        return Response(generate_latest(metrics.registry), headers={"content-type": MEDIA})
+        text = prometheus.generate_latest(metrics.registry)
+        return Response(text, headers={"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 
     @app.get("/health", include_in_schema=False)
     async def health() -> Response:
@@ -253,9 +262,9 @@ class SearchPage(StudioPage):
                 request, partial(desk.search, body, trace=body.trace), studio.lanes_for(body, "search")
             )
 
-        @app.post("/api/reorder", summary="What a search has found in another order, at once")
+        @app.post("/api/reorder", summary="The results of a search in another order, at once")
         async def reorder(body: TracedRequest) -> Response:
-            """Nothing is searched and no model is asked, if the search itself was made a while ago; else it is made."""
+            """Neither the engine nor a model is called where the search was made a while ago; else it is made."""
             lanes = studio.lanes_for(body, "search")
             if lanes is studio.models:
                 # Only what may ask a model waits for what does.
@@ -283,6 +292,107 @@ class SearchPage(StudioPage):
             return studio.html("search.html", longest=LONGEST_QUERY)
 
 
+class StudioMetrics(Collector):
+    """The numbers of one server, in a registry of its own; those of desk and `lanes` are read on request."""
+
+    def __init__(self, desk: Desk, lanes: Mapping[str, Lanes]) -> None:
+        self._desk, self._lanes = desk, lanes
+        self.registry = prometheus.CollectorRegistry()
+        self.requests = prometheus.Counter(
+            "fairagent_requests", "Requests by route and status.", ("route", "status"), registry=self.registry
+        )
+        self.seconds = prometheus.Histogram(
+            "fairagent_request_seconds",
+            "Seconds from the head of a request to the end of its reply.",
+            ("route",),
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of now."""
+        usage = self._desk.live.usage
+        yield GaugeMetricFamily("fairagent_collection_documents", "Documents of the open index.", self._desk.documents)
+        for place, (name, about) in enumerate(
+            (("running", "Pieces of work that are being done."), ("waiting", "Pieces of work that wait for a lane."))
+        ):
+            gauge = GaugeMetricFamily(f"fairagent_lane_{name}", about, labels=("lane",))
+            for lane, lanes in self._lanes.items():
+                gauge.add_metric((lane,), lanes.load[place])
+            yield gauge
+        tokens = CounterMetricFamily("fairagent_model_tokens", "Tokens that models read, write.", labels=("kind",))
+        tokens.add_metric(("input",), usage.input_tokens)
+        tokens.add_metric(("output",), usage.output_tokens)
+        yield tokens
+        for name, about, count in (
+            ("index_reopened", "How often a replaced index was opened.", self._desk.live.openings - 1),
+            ("model_calls", "Requests to language models, failed ones too.", usage.calls),
+            ("model_failures", "Of those, without a usable reply.", usage.unusable),
+            # Without a price nothing is known, and 0 would be wrong.
+            ("model_dollars", "What they cost, in US dollars.", usage.cost),
+            ("model_cached_calls", "Calls that the cache has saved.", usage.saved.calls if usage.saved else 0),
+        ):
+            if count is not None:
+                yield CounterMetricFamily(f"fairagent_{name}", about, count)
+
+
+class RequestLog:
+    """An ASGI middleware around all others: ids, numbers and log lines of requests, without what is in them.
+
+    A proxy may give a request its id in the header X-Request-Id; the reply has it.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: StudioMetrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass it on, and tell what became of it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = perf_counter(), CLOSED
+        given = Headers(scope=scope).get(ID, "")
+        number = given if 0 < len(given) <= 64 and GIVEN.issuperset(given) else secrets.token_hex(8)
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[ID] = number
+            await send(message)
+
+        with about_request(request=number):
+            try:
+                await self._app(scope, receive, watched)
+            except BaseException:
+                status = 500 if status == CLOSED else status
+                raise
+            finally:
+                seconds = perf_counter() - started
+                # As it is declared: an address may hold a document, a topic, or anything.
+                route = getattr(scope.get("route"), "path", "none")
+                self._metrics.requests.labels(route, str(status)).inc()
+                self._metrics.seconds.labels(route).observe(seconds)
+                fields = {"method": scope["method"], "route": route, "status": status, "ms": round(1000 * seconds, 1)}
+                user = {"user": scope["user"]} if "user" in scope else {}
+                log.info("request", extra={FIELDS: fields | user})
+
+
+async def expect_known_arguments(request: Request) -> None:
+    """Raise UsageError for an argument in the address that a route of the schema has not, or that is there twice."""
+    route = request.scope["route"]
+    # What stands in the address of a page is read by the page's script.
+    if not isinstance(route, APIRoute) or not route.include_in_schema:
+        return
+    known = {one.alias for one in route.dependant.query_params}
+    for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in known:
+            raise UsageError(f"{route.path} has {no_such('argument', name, sorted(known))}")
+        if count > 1:
+            raise UsageError(f"{name!r} stands {count} times in the address")
+
+
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(FairAgentError)
     async def ours(request: Request, error: FairAgentError) -> Response:
@@ -295,8 +405,8 @@ def _add_errors(app: FastAPI) -> None:
     async def wrong(request: Request, error: RequestValidationError) -> Response:
         body = getattr(request.scope["route"], "body_field", None)
         faults = [{**fault, "loc": fault["loc"][1:] or ("body",)} for fault in error.errors()[:20]]
-        said = fault_lines(body and body.field_info.annotation, faults)
-        return _json({"error": "; ".join(said), "kind": "UsageError"}, 400)
+        messages = fault_lines(body and body.field_info.annotation, faults)
+        return _json({"error": "; ".join(messages), "kind": "UsageError"}, 400)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -306,7 +416,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ClientGone)
     async def gone(request: Request, error: ClientGone) -> Response:
-        return Response(status_code=499)
+        return Response(status_code=CLOSED)
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:

@@ -1,19 +1,25 @@
-"""What a collection holds, for who sees it for the first time: documents, groups with their shares, queries to try."""
+"""What pages show of a collection (documents, groups with their shares, queries to try) and of a search's frontier."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 
+import numpy as np
+
 from fairagent.collection import Collection
+from fairagent.collection.exposure import total_gap
 from fairagent.collection.groups import tables_of
 from fairagent.errors import FairAgentError
-from fairagent.report.record import PlainRecord
+from fairagent.report.record import PlainRecord, exposure_record, hit_record
 from fairagent.retrieve.bm25.analysis import STOP_WORDS, plain_words
 from fairagent.retrieve.manifest import Manifest
-from fairagent.types import Document
+from fairagent.search.run import SearchRun, hits_of
+from fairagent.types import Document, Ranking, SearchResult
 from fairagent.types.clean import logger
 
 EXAMPLES = 3
@@ -53,7 +59,7 @@ def columns(collection: Collection) -> list[PlainRecord]:
     The commonest come first; `values` is empty where there are more than `MOST_VALUES`, or another sort of cells.
     """
     groups = collection.groups
-    found = {name: list(groups.labels(name)) for name in groups.dimensions}
+    choices = {name: list(groups.labels(name)) for name in groups.dimensions}
     counts: dict[str, Counter[str]] = {}
     try:
         for document in islice(collection.source, LOOKED_AT):
@@ -68,8 +74,8 @@ def columns(collection: Collection) -> list[PlainRecord]:
         if not values:
             continue
         few = [value for value, _ in values.most_common()] if len(values) <= MOST_VALUES else []
-        found.setdefault(name, few)
-    return [{"name": name, "values": values} for name, values in found.items()]
+        choices.setdefault(name, few)
+    return [{"name": name, "values": values} for name, values in choices.items()]
 
 
 def document_count(collection: Collection, index: Path) -> tuple[int, bool]:
@@ -134,3 +140,51 @@ def phrases(documents: Iterable[Document]) -> Iterator[str]:
             used.update(phrase)
             yield " ".join(phrase)
     yield from (one.title for one in documents if 0 < len(one.title) <= LONGEST_TITLE)
+
+
+OF_HITS = ("id", "name", "title", "snippet", "groups")
+
+
+def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, int]) -> PlainRecord | None:
+    """The lists from the most relevant to the fairest, and which of them is served; None where there is no dial.
+
+    Each has its ids, the share of the relevance that it `kept`, its gap, the exposures, their changes in words, and the
+    `keep` that asks for it. `own` is the engine's list, a point beside them. `hits` are all documents once, with their
+    `ranks` in the engine's list.
+    """
+    reranked = run.loop.reranked
+    if reranked is None or reranked.frontier is None or result.trace.draw is not None or not len(run.pool):
+        return None
+    frontier, number = reranked.frontier, reranked.frontier.choose(reranked.dial)
+
+    def share_of(share: float, place: int) -> float:
+        """The share of the relevance to keep that asks for this list, with as few digits as that takes."""
+        shares = (math.floor(share * 10**digits) / 10**digits for digits in range(2, 10))
+        return next((one for one in shares if frontier.keeping(one) == place), share)
+
+    engine, gap = frontier.engine, frontier.gap
+    # The engine's list is left out where another is at least as good in everything.
+    numbers = [one for one in range(len(gap)) if one in (0, number) or one != engine or gap[one] < gap[:one].min()]
+    lists = [frontier.ranking(one) for one in numbers]
+    every = tuple(dict.fromkeys(id for one in lists for id in one.ids))
+    hits = hits_of(Ranking(every, np.zeros(len(every))), run.meter, run.retriever, run.query)
+    traces = [replace(result.trace, exposures=run.meter.measure(one)) for one in lists]
+    return {
+        "served": numbers.index(number),
+        "own": None if engine is None else {"kept": float(frontier.kept[engine]), "gap": float(gap[engine])},
+        "lists": [
+            {
+                "keep": share_of(float(frontier.kept[place]), place),
+                "kept": float(frontier.kept[place]),
+                "gap": total_gap(trace.exposures),
+                "exposure": [exposure_record(one) for one in trace.exposures],
+                "changes": [one.record() for one in trace.changes],
+                "ids": list(ranking.ids),
+            }
+            for place, ranking, trace in zip(numbers, lists, traces, strict=True)
+        ],
+        "hits": {
+            one["id"]: {**{name: one[name] for name in OF_HITS}, "engine_rank": ranks.get(one["id"])}
+            for one in map(hit_record, hits)
+        },
+    }

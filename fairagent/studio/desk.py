@@ -1,4 +1,7 @@
-"""`Desk`: one collection, opened once, and searched under many settings."""
+"""`Desk`: one collection, opened once, and searched under many settings; the requests of the API and of agents.
+
+Whoever may search may not choose files or servers: of the settings only those stand in `Choices` that name neither.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,20 @@ from dataclasses import dataclass
 from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
-from fairagent.answer.citing import CitedSoFar
+from fairagent.answer.answering import CitedSoFar
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.collection.known import compare_ids
 from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 from fairagent.report.record import PlainRecord, answer_record, exposure_record, hit_record, result_record, step_record
 from fairagent.retrieve.base import TextSource, texts_for
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import ignore_step
@@ -29,20 +34,157 @@ from fairagent.search.pipeline import asks_model, build, open_live, with_setting
 from fairagent.search.run import SearchRun, hits_of
 from fairagent.settings import SearchOptions, Settings, load_settings
 from fairagent.settings.faults import no_such
-from fairagent.studio.calls import (
-    MOST_IDS,
-    MOST_SERVED,
-    Choices,
-    ExposureRequest,
-    ListRequest,
-    SearchRequest,
-)
-from fairagent.studio.contents import contents_record, document_count
-from fairagent.studio.controls import controls
-from fairagent.studio.frontier import frontier_record
+from fairagent.settings.section import meanings
+from fairagent.storage.readers import parse_json
+from fairagent.studio.contents import contents_record, document_count, frontier_record
 from fairagent.studio.lanes import Listener, NothingThere, ignore_event
 from fairagent.types import Hit, Query, Ranking, SearchResult, Step
-from fairagent.types.clean import name_of, printable
+from fairagent.types.clean import LONGEST_QUERY, name_of, printable
+
+MOST_IDS = 1000
+"""Documents in a list whose exposure is measured."""
+MOST_SERVED = 100
+"""Documents in a ranking."""
+
+
+class RequestModel(BaseModel):
+    """Values of strangers: unknown keys, nan and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Choices(RequestModel):
+    """Settings for one request, laid over those that the server was started with; null leaves those as they are."""
+
+    profile: Literal["offline", "agent", "engine", "fair-qr", "fair-filter", "debias-rag"] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = None
+    depth: Annotated[int, Field(ge=1, le=2000)] | None = None
+    dimensions: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=20)] | None = None
+    target: Literal["population", "uniform", "corpus", "estimated", "trec-estimated", "qrels", "trec"] | None = None
+    divergence: Literal["kl", "kl-reverse", "js", "tv"] | None = None
+    engine: Literal["auto", "bm25", "rm3", "dense", "fused"] | None = None
+    loop: Literal["widen", "fair-qr", "none"] | None = None
+    rerank: Literal["original", "fused", "exposure", "mmr", "graph", "fa-star-ir", "none"] | None = None
+    filter: Literal["none", "fair"] | None = None
+    generate: Literal["extractive", "llm"] | None = None
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Those that were chosen, as settings.
+
+        >>> Choices(n=5, loop=None).overrides
+        {'n': 5}
+        """
+        return self.model_dump(exclude_none=True)
+
+
+QueryText = Annotated[str, Field(max_length=LONGEST_QUERY, description="What is searched for.")]
+Topic = Annotated[str, Field(max_length=500, description="A topic of the collection; its query is used without one.")]
+
+
+class SearchRequest(RequestModel):
+    """A query, or a topic of the collection, and settings for it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "lawyers", "settings": {"n": 5}}]})
+
+    query: QueryText = ""
+    topic: Topic = ""
+    settings: Choices = Choices()
+
+
+class ListRequest(SearchRequest, SearchOptions):
+    """A search, and what this one search asks for beside the settings."""
+
+    # Whole from the start: routes are made of it.
+    model_config = ConfigDict(defer_build=False)
+    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = Field(
+        None, description=SearchOptions.model_fields["n"].description
+    )
+
+    @property
+    def options(self) -> SearchOptions:
+        """What it asks for; SettingsError where that cannot be."""
+        return SearchOptions.of(self.model_dump(include=set(SearchOptions.model_fields), exclude_none=True))
+
+
+class TracedRequest(ListRequest):
+    """A search whose reply may tell how its list came about."""
+
+    trace: bool = Field(False, description="Reply also with the steps, the texts, the engine's own list, the frontier.")
+
+
+Ids = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=500)], ...],
+    Field(min_length=1, description="Ids of documents as a search gives them, best first; at least one."),
+]
+
+
+class ExposureRequest(SearchRequest):
+    """A list of documents, best first, whose exposure is measured; the query is what targets are estimated from."""
+
+    ids: Ids
+
+
+MOST_TOPICS = 10
+"""Topics on which a template is tried at once: each asks the model twice."""
+MOST_DOCUMENTS = 20
+"""Documents that a template is filled with."""
+
+Id = Annotated[str, Field(max_length=100, description="A shipped template's id.")]
+Text = Annotated[str, Field(max_length=LARGEST_TEMPLATE, description="The template's text, head included.")]
+
+
+class Draft(RequestModel):
+    """A template's text that is in no file yet."""
+
+    id: Id
+    template: Text
+
+
+class FilledDraft(Draft):
+    """A draft, and what it is filled with: what a query or a topic finds, examples without one."""
+
+    query: QueryText = ""
+    topic: Topic = ""
+    group: Annotated[str, Field(max_length=500, description="The group to refine for; that which lacks most.")] = ""
+    documents: Annotated[int, Field(ge=1, le=MOST_DOCUMENTS)] = 3
+
+
+class TrialRequest(FilledDraft):
+    """A draft that is tried against another version: on a query, a topic, or several topics."""
+
+    against: Annotated[
+        str, Field(max_length=LARGEST_TEMPLATE, description="The other version's text; the shipped one's without it.")
+    ] = ""
+    topics: Annotated[tuple[Topic, ...], Field(max_length=MOST_TOPICS)] = ()
+
+
+class SaveRequest(Draft):
+    """A draft for the user's folder, whose file had the SHA-256 `was` when it was read ("": there was none)."""
+
+    was: Annotated[str, Field(max_length=64)] = ""
+
+
+WORDS: dict[str, dict[str, Any]] = parse_json((Path(__file__).parent / "pages" / "words.json").read_text("utf-8"))
+"""Of a setting: its `label`, and `words` for its values."""
+
+
+def controls(settings: Settings) -> list[dict[str, Any]]:
+    """Each setting of `Choices` for a page: its meaning, what may be chosen, and what it is in `settings`.
+
+    Those of `WORDS`, which come first, have a `label` and `words` for their values.
+    """
+    schema, meaning = Choices.model_json_schema()["properties"], meanings(Settings)
+    rows = []
+    for name in (*WORDS, *(name for name in Choices.model_fields if name not in WORDS)):
+        value, form = getattr(settings, name), schema[name]["anyOf"][0]
+        # A part by its kind, what is not set as "".
+        plain = "" if value is None else value if isinstance(value, str | int | tuple) else str(value)
+        choices = {key: form[key] for key in ("enum", "type", "minimum", "maximum") if key in form}
+        about = {"name": name, "label": "", "words": {}, **WORDS.get(name, {})}
+        rows.append({**about, "meaning": " ".join(meaning[name].split()), "value": plain, **choices})
+    return rows
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,10 +227,6 @@ class FinishedRuns:
             while len(self.runs) > self._most:
                 self.runs.popitem(last=False)
         return run
-
-    def get(self, key: Key, make: Callable[[], SearchRun]) -> SearchRun:
-        """A search that was kept, or else what `make` gives, kept from now on."""
-        return self.keep(key, self.runs.get(key) or make())
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +342,14 @@ class Desk:
         run = agent.find(query, agent.pool_size, _steps(listen))
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run), agent, opened.site.collection, run, trace)
+        return _search_record(agent.result_of(run), agent, opened.site.collection, run, trace)
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True, trace: bool = True) -> PlainRecord:
-        """What a search has found, in another order: as `search` has it, without the steps.
+        """The results of a search in another order: as `search` has it, without the steps.
 
-        Nothing is searched and nobody asked where the search was made a while ago from the index as it is; else it is
-        made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a dial
+        Neither the engine nor a model is called where the search was made a while ago from the index as it is; else it
+        is made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a dial
         that the re-ranker does not have.
         """
         query, agent = self.query_of(request), opened.agent(request.settings)
@@ -224,7 +362,8 @@ class Desk:
             return agent.under(kept_to).find(query, agent.settings.n)
 
         kept_to = SearchOptions(where=request.options.where)
-        run = opened.finished.get((query, request.settings, kept_to), make)
+        key = (query, request.settings, kept_to)
+        run = opened.finished.keep(key, opened.finished.runs.get(key) or make())
         ordered = agent.under(request.options.model_copy(update={"where": None}))
         done = ordered.reordered(run)
         record = _search_record(done.result(done.pool), ordered, opened.site.collection, done, trace)

@@ -23,7 +23,7 @@ from fairagent.errors import (
     UsageError,
 )
 from fairagent.report.record import PlainRecord
-from fairagent.storage.cancellation import Cancellation, cancelled_by, check_cancelled
+from fairagent.storage.threads import Cancellation, cancelled_by, check_cancelled
 from fairagent.types.clean import logger, printable
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ OF_ONE_USER = 2
 """Of these, where users have names: so that nobody's silent requests hold up the others'."""
 WAITING = 200
 FAULT = "a fault of fairagent; where the server was started stands what happened"
-ENDS = "the server ends; what was asked is not done"
+ENDS = "the server ends; the request is not answered"
 AS_IT_IS = {"id", "template"}
 
 log = logger(__name__)
@@ -64,7 +64,7 @@ class StudioStopped(StudioBusy):
 
 
 class NothingThere(UsageError):
-    """What was asked for by its id is not there."""
+    """The id that was requested does not exist."""
 
 
 class FileChanged(UsageError):
@@ -120,32 +120,34 @@ class Lanes:
     async def do(self, work: Callable[[], T]) -> T:
         """What `work` returns, done as whoever asks for it would do it: what limits them limits it.
 
-        When the task is cancelled, the work ends, down to the request to a model. Raises what `expect_room` does.
+        When the task is cancelled, the work ends, down to the request to a model; its lane is free when its thread has
+        ended. Raises what `expect_room` does.
         """
         self.expect_room()
-        name = asking.get()
-        limiters = [self._users.setdefault(name, anyio.CapacityLimiter(self._share)), self._limiter]
+        name, job, held = asking.get(), object(), list[anyio.CapacityLimiter]()
+        limiters = [self._users.setdefault(name, anyio.CapacityLimiter(self._share))] if name else []
+
+        def ended() -> None:
+            for one in held:
+                one.release_on_behalf_of(job)
+
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             self._waiting += 1
-            began, job, held = False, object(), list[anyio.CapacityLimiter]()
-
-            def ended() -> None:
-                for one in held:
-                    one.release_on_behalf_of(job)
-
             try:
-                for limiter in limiters if name else limiters[1:]:
+                for limiter in (*limiters, self._limiter):
                     await limiter.acquire_on_behalf_of(job)
                     held.append(limiter)
+            except BaseException:
+                ended()
+                self._scopes.discard(scope)
+                raise
+            finally:
                 self._waiting -= 1
-                began = True
+            try:
                 return await _in_thread(work, ended)
             finally:
                 self._scopes.discard(scope)
-                if not began:
-                    self._waiting -= 1
-                    ended()
         raise StudioStopped(ENDS)
 
     def stop(self) -> None:
@@ -162,7 +164,7 @@ async def _in_thread(work: Callable[[], T], ended: Callable[[], object]) -> T:
     loop, cancellation = asyncio.get_running_loop(), Cancellation()
     future = loop.create_future()
 
-    def told(result: T | None, error: BaseException | None) -> None:
+    def finish(result: T | None, error: BaseException | None) -> None:
         ended()
         if not future.done():
             future.set_result((result, error))
@@ -176,7 +178,7 @@ async def _in_thread(work: Callable[[], T], ended: Callable[[], object]) -> T:
             failure = error
         # There may be no loop any more.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(told, result, failure)
+            loop.call_soon_threadsafe(finish, result, failure)
 
     threading.Thread(target=copy_context().run, args=(working,), name="lane", daemon=True).start()
     try:
@@ -215,17 +217,11 @@ def encoded(record: PlainRecord) -> str:
     return json.dumps(cleaned(record), allow_nan=False)
 
 
-def event(name: str, record: PlainRecord) -> str:
-    r"""One server-sent event, whose data is one line of JSON.
-
-    >>> event("text", {"text": "a\nb"})
-    'event: text\ndata: {"text": "a\\nb"}\n\n'
-    """
-    return f"event: {name}\ndata: {encoded(record)}\n\n"
-
-
 def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
-    """The server-sent events of `work`, the last of them its result or its error; StudioBusy before the first."""
+    """The server-sent events of `work`, the last of them its result or its error; StudioBusy before the first.
+
+    The data of each is one line of JSON.
+    """
     lanes.expect_room()
     loop, sent = asyncio.get_running_loop(), asyncio.Queue[tuple[str, PlainRecord] | None]()
 
@@ -239,15 +235,17 @@ def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         task.add_done_callback(lambda _: sent.put_nowait(None))
         try:
-            while (told := await sent.get()) is not None:
-                yield event(*told)
-            if (error := task.exception()) is None:
-                yield event("result", task.result())
+            while (one := await sent.get()) is not None:
+                yield f"event: {one[0]}\ndata: {encoded(one[1])}\n\n"
+            error = task.exception()
+            if error is None:
+                name, record = "result", task.result()
             elif isinstance(error, FairAgentError):
-                yield event("error", {"error": str(error), "kind": type(error).__name__})
+                name, record = "error", {"error": str(error), "kind": type(error).__name__}
             else:
                 log.error(FAULT, exc_info=error)
-                yield event("error", {"error": FAULT, "kind": "Exception"})
+                name, record = "error", {"error": FAULT, "kind": "Exception"}
+            yield f"event: {name}\ndata: {encoded(record)}\n\n"
         finally:
             task.cancel()
 

@@ -29,19 +29,17 @@ from fairagent.errors import (
 )
 from fairagent.evaluate.judging import judged_value
 from fairagent.llm.prompts import Prompts, check_prompts, folder_of, shipped_folder, variants
-from fairagent.llm.prompts.specimens import SPECIMENS, meaning
-from fairagent.llm.prompts.template import LARGEST_TEMPLATE
+from fairagent.llm.prompts.template import LARGEST_TEMPLATE, meaning, specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.report.record import PlainRecord, usage_record
-from fairagent.search.refine.llm import REFINERS
+from fairagent.search.refine.asking import REFINERS
 from fairagent.settings import Settings
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import write_whole
 from fairagent.storage.readers import Malformed, as_text, file_bytes
 from fairagent.studio.app import Studio, StudioPage
-from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
-from fairagent.studio.desk import Desk, ranked_hit
+from fairagent.studio.desk import Desk, Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest, ranked_hit
 from fairagent.studio.lanes import FileChanged, Listener, ignore_event
 from fairagent.studio.tryout import READERS, FilledTemplate, RecordingModel, tryout_of
 from fairagent.types import Query, Ranking
@@ -53,7 +51,7 @@ FOLDER = Path("my-prompts")
 """The user's folder of templates where neither the settings nor the command name one."""
 SHIPPED, AGAINST, EDITED = "shipped", "against", "edited"
 """What the sides of a trial are called: the first is the shipped template, or the text that a request names."""
-LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
+LOOPS = ("group_keywords", "group_passages", "judge_relevance")
 """Templates that the loop asks with, as its settings say."""
 Pair = tuple[PlainRecord, PlainRecord]
 
@@ -115,10 +113,6 @@ class PromptDesk:
         self._lock = threading.Lock()
         self._shipped = Prompts()
 
-    def _expect_model(self) -> None:
-        if not self._desk.settings.model.name:
-            raise UsageError("trying a template needs a language model; start the studio with --set model.name=NAME")
-
     def templates(self) -> PlainRecord:
         """All shipped templates, the user's folder, and what the server's own searches are prompted with."""
         settings = self._desk.settings
@@ -158,7 +152,7 @@ class PromptDesk:
                     "name": name,
                     "required": name not in head.variables.optional,
                     "meaning": meaning(id, name),
-                    "example": json.dumps(SPECIMENS[id][name], ensure_ascii=False),
+                    "example": json.dumps(specimens()[id][name], ensure_ascii=False),
                 }
                 for name in (*head.variables.required, *head.variables.optional)
             ],
@@ -189,7 +183,8 @@ class PromptDesk:
 
     def trial(self, draft: TrialRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The replies to two versions of a template on each topic; an event ("tried", ...) for each."""
-        self._expect_model()
+        if not self._desk.settings.model.name:
+            raise UsageError("trying a template needs a language model; start the studio with --set model.name=NAME")
         first = self._sound(Draft(id=draft.id, template=draft.against)) if draft.against else self._shipped
         sides = {AGAINST if draft.against else SHIPPED: first, EDITED: self._sound(draft)}
         text = "" if draft.topics else draft.query
@@ -271,7 +266,7 @@ class PromptDesk:
             query = self._desk.query_of(SearchRequest(query=draft.query, topic=draft.topic))
             return tryout_of(draft.id, prompts, self._desk.site, query, draft.group, draft.documents).show()
         about = "filled with examples; with a query, from a search"
-        return FilledTemplate(prompts.render(draft.id, **SPECIMENS[draft.id]), about)
+        return FilledTemplate(prompts.render(draft.id, **specimens()[draft.id]), about)
 
     def _trial(self, draft: TrialRequest, prompts: Prompts, query: Query) -> PlainRecord:
         """One template on one query; raises where the model, or what it takes to ask it, fails."""
@@ -346,39 +341,25 @@ def ndcg_of(collection: Collection, query: Query, first: Ranking, served: Rankin
 
 
 def no_effect(pairs: Sequence[Pair]) -> str:
-    """That and why the second version changes nothing against the first, in a sentence; "" where it changes something.
+    """That the second version changes nothing against the first, in a sentence; "" where it changes something.
 
     Where there are rankings these are compared, and else the replies.
     """
-    if not pairs:
-        return ""
-    on = "on this query" if len(pairs) == 1 else f"on all {counted(len(pairs), 'topic')}"
-    if not any(trial["replies"] for pair in pairs for trial in pair):
-        return f"This text changes nothing: nothing was asked {on} ({pairs[0][0]['about']})."
 
     def equal(key: str) -> bool:
         return all(left.get(key) == right.get(key) for left, right in pairs)
 
-    if not any("hits" in trial for pair in pairs for trial in pair):
-        if not equal("replies"):
-            return ""
-        return f"This text changes nothing: the replies are equal {on}{', since both prompts are' * equal('prompt')}."
-    if any(_ids(left) != _ids(right) for left, right in pairs):
+    ranked = any("hits" in trial for pair in pairs for trial in pair)
+    lists = [[[hit["id"] for hit in trial.get("hits", ())] for trial in pair] for pair in pairs]
+    if not pairs or (any(left != right for left, right in lists) if ranked else not equal("replies")):
         return ""
-    reasons = {
-        "prompt": "both texts are filled to the same prompt",
-        "replies": "the replies are equal",
-        "rows": "other replies come to the same keywords",
-    }
-    kept = any(trial.get("kept") for pair in pairs for trial in pair)
-    last = "other keywords bring the same documents in the same order"
-    none = "the loop keeps the keywords of neither, since the gap does not fall or no keyword is in the index"
-    why = next((said for key, said in reasons.items() if equal(key)), last if kept else none)
-    return f"This text changes nothing: the rankings are equal {on}; {why}."
-
-
-def _ids(trial: PlainRecord) -> list[str]:
-    return [hit["id"] for hit in trial.get("hits", ())]
+    on = "on this query" if len(pairs) == 1 else f"on all {counted(len(pairs), 'topic')}"
+    if not any(trial["replies"] for pair in pairs for trial in pair):
+        return f"This text changes nothing: no model was called {on} ({pairs[0][0]['about']})."
+    why = "both prompts are equal" if equal("prompt") else "the replies are equal"
+    if ranked and not equal("prompt") and not equal("replies"):
+        why = "other replies come to the same documents in the same order, or the loop takes none of them"
+    return f"This text changes nothing {on}: {why}."
 
 
 def unused(id: str, refines: bool, settings: Settings) -> str:

@@ -15,8 +15,7 @@ from fairagent.evaluate.results import PAGE
 from fairagent.evaluate.run import HEAD, plan_in, read_head
 from fairagent.report.record import PlainRecord
 from fairagent.settings.faults import no_such
-from fairagent.storage.files import is_worked_in
-from fairagent.storage.regular import open_to_read
+from fairagent.storage.files import is_worked_in, open_to_read
 from fairagent.studio.app import PAGES, Studio, StudioPage
 from fairagent.studio.server import POLICY
 

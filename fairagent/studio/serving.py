@@ -30,15 +30,13 @@ from uvicorn.config import LOGGING_CONFIG
 from fairagent.studio.app import studio_app
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes
-from fairagent.studio.server import Door, hosts_of
-from fairagent.studio.spending import SpendingBook
-from fairagent.studio.tokens import Admission, hash_of, read_users
+from fairagent.studio.server import Admission, Door, SpendingBook, hash_of, hosts_of, read_users
 
 HERE = "127.0.0.1"
 KEPT_SECONDS = 10
 """That a connection may be silent after a reply."""
 MOST_CONNECTIONS = 400
-"""Above which requests are told to come again (503); a process may have about 1,000 files open."""
+"""Above which requests are refused (503); a process may have about 1,000 files open."""
 ENDING = 1.0
 """Seconds that clients have to take their replies when the server ends."""
 LAST_RESORT = 3
@@ -118,7 +116,7 @@ def serve(
     """
     serving.check()
     with ExitStack() as stack:
-        # Before the collection, which takes its time: what is wrong is said at once.
+        # Before the collection, which takes its time: errors are raised at once.
         opened = stack.enter_context(closing(listening(serving.port, serving.address)))
         port = opened.getsockname()[1]
         hosts = hosts_of(serving.address, port, serving.names)
@@ -150,13 +148,13 @@ class StudioServer(uvicorn.Server):
     Where the program has set up its logging, uvicorn's lines go there.
     """
 
-    def __init__(self, app: ASGIApp, lanes: Lanes, most: int = MOST_CONNECTIONS, kept: int = KEPT_SECONDS) -> None:
+    def __init__(self, app: ASGIApp, lanes: Lanes, most: int = MOST_CONNECTIONS, idle: int = KEPT_SECONDS) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 http="h11",
                 limit_concurrency=most,
-                timeout_keep_alive=kept,
+                timeout_keep_alive=idle,
                 log_config=None if logging.getLogger().handlers else LOGGING_CONFIG,
                 log_level="warning",
                 access_log=False,

@@ -17,9 +17,8 @@ from pydantic import ValidationError, create_model
 from fairagent.errors import FairAgentError
 from fairagent.report.record import PlainRecord
 from fairagent.settings.faults import fault_lines, no_such
-from fairagent.storage.log_lines import FIELDS, about_request
-from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
-from fairagent.studio.desk import Desk
+from fairagent.storage.telemetry import FIELDS, about_request
+from fairagent.studio.desk import Desk, ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.lanes import WITH_MODEL, Lanes, cleaned
 from fairagent.types.clean import logger
 

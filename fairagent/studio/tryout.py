@@ -15,9 +15,8 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.pipeline import build, check_groups, engine_alone, resolve, with_settings
-from fairagent.search.refine.asking import AskingRefiner
+from fairagent.search.refine.asking import REFINERS, AskingRefiner, GroundedConfig, LlmConfig, refining_part
 from fairagent.search.refine.feedback import RefineState
-from fairagent.search.refine.llm import REFINERS, GroundedConfig, LlmConfig, refining_part
 from fairagent.settings import Settings
 from fairagent.settings.faults import no_such
 from fairagent.types import Group, Query, Refinement, SearchResult, Usage
@@ -177,9 +176,9 @@ class FillingTryout:
         """The messages with these documents; with examples where no search gives the values."""
         if self.id not in READERS:
             # Here and not above: it reads a file.
-            from fairagent.llm.prompts.specimens import SPECIMENS
+            from fairagent.llm.prompts.template import specimens
 
-            values = dict(SPECIMENS[self.id])
+            values = dict(specimens()[self.id])
             if "query" in values:
                 values["query"] = query_shown(self.query.text)
             return FilledTemplate(

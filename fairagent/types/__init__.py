@@ -41,7 +41,10 @@ from fairagent.types.search import (
 )
 
 if TYPE_CHECKING:
-    from fairagent.types.arrays import FloatArray
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float64]
 
 __all__ = [
     "NO_LABEL",
@@ -83,6 +86,7 @@ def __getattr__(name: str) -> Any:
     # Nobody waits for numpy who only wants a value's type.
     if name != "FloatArray":
         raise AttributeError(f"module 'fairagent.types' has no attribute {name!r}")
-    from fairagent.types.arrays import FloatArray
+    import numpy as np
+    from numpy.typing import NDArray
 
-    return FloatArray
+    return NDArray[np.float64]

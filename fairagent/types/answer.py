@@ -9,7 +9,7 @@ from fairagent.types.common import Alarm, Recorded, Summarized, Usage, counted, 
 from fairagent.types.search import Document, Exposure, Group, Hit, Query, SearchResult
 
 if TYPE_CHECKING:
-    from fairagent.types.arrays import FloatArray
+    from fairagent.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 Compat = Literal["authors"] | None
 """None: what a paper says; "authors": what its authors' code does, where the two differ. Each function says how."""
@@ -103,47 +102,37 @@ def of_usage(usage: Usage) -> tuple[Alarm, ...]:
     return (Alarm(NO_REPLY, f"the model was called {calls} time{'s' * (calls != 1)}, for nothing"),)
 
 
-LONGEST = 60
-"""Characters of a text that is quoted."""
-
-
 class Summarized:
     """A value whose `repr` is its class and `_summary`, one line of what matters."""
 
     __slots__ = ()
-
-    @property
-    def _summary(self) -> str:
-        raise NotImplementedError
+    _summary: Any
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._summary}>"
 
 
-class Displayable(Summarized):
-    """A value that a notebook displays."""
+class Recorded(Summarized):
+    """A result that a notebook displays, and that is also plain values: what the command line prints with --json.
+
+    `writer` has the functions that do it (`html_of`, `record_of`, `to_json`, `frame_of`); the package names it.
+    """
 
     __slots__ = ()
+    writer: ClassVar[Any]
 
     def _repr_html_(self) -> str:
-        # Loaded when a notebook calls this, since it knows all values.
-        html: str = import_module("fairagent.report.notebook").html_of(self)
+        html: str = self.writer.html_of(self)
         return html
-
-
-class Recorded(Displayable):
-    """A result that is also plain values: what the command line prints with --json."""
-
-    __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: dicts, lists, texts, numbers and None; a gap may be infinite."""
-        record: dict[str, Any] = import_module("fairagent.report.record").record_of(self)
+        record: dict[str, Any] = self.writer.record_of(self)
         return record
 
     def to_json(self) -> str:
         """One JSON object in ASCII, equal to the command line's; what is not finite is null."""
-        text: str = import_module("fairagent.report.record").to_json(self.to_dict())
+        text: str = self.writer.to_json(self.to_dict())
         return text
 
     def to_frame(self) -> Any:
@@ -152,7 +141,7 @@ class Recorded(Displayable):
         Groups are columns of the dimensions' names, unless a column of the documents has that name; several labels
         are joined by ", ". BackendUnavailable, with what to install, where pandas is not on this machine.
         """
-        return import_module("fairagent.report.record").frame_of(self)
+        return self.writer.frame_of(self)
 
 
 def dollars(cost: float | None) -> str:
@@ -180,12 +169,12 @@ def listed(names: Collection[str], most: int = 20) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""A text as it is written in Python, or its beginning.
+    r"""A text as it is written in Python, or its first 60 characters.
 
     >>> quoted("lawyers\x1b"), quoted("a" * 90)[-5:]
     ("'lawyers\\x1b'", "aaa…'")
     """
-    return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+    return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from fairagent.types.change import ExposureChange, exposure_change, seen_change
 from fairagent.types.clean import name_of
 from fairagent.types.common import Alarm, Recorded, Summarized, Usage, counted, quoted
 
 if TYPE_CHECKING:
-    from fairagent.types.arrays import FloatArray
-
-GROUPS_SHOWN = 4
-"""Groups that an exposure names at a prompt."""
-
+    from fairagent.types import FloatArray
 
 UNKNOWN = "@UNKNOWN"
 """The label of documents whose group is unknown: column 0 of every membership matrix."""
-
-
-SNIPPET = 200
-"""Characters of a document's snippet at most."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,8 +34,8 @@ class Document(Summarized):
     def snippet(self) -> str:
         """The first 200 characters of its text in one line, or 199 and an ellipsis."""
         # Of a book only the first pages are looked at.
-        words = " ".join(self.text[: 4 * SNIPPET].split())
-        return words if len(words) <= SNIPPET else f"{words[: SNIPPET - 1]}…"
+        words = " ".join(self.text[:800].split())
+        return words if len(words) <= 200 else f"{words[:199]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +108,7 @@ class Ranking(Summarized):
     def _summary(self) -> str:
         if not self.ids:
             return "of no document"
-        ends = " to ".join(
-            f"{self.ids[place]!r} ({self.scores[place]:.4g})" for place in dict.fromkeys((0, len(self) - 1))
-        )
-        return f"of {counted(len(self), 'document')}: {ends}"
+        return f"of {counted(len(self), 'document')}: {self.ids[0]!r} ({self.scores[0]:.4g}) first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,33 +211,14 @@ class Exposure(Summarized):
     @property
     def _summary(self) -> str:
         *known, unknown = exposure_rows(self)
-        far = sorted(known, key=lambda row: -abs(row.share - (row.target or 0)))[:GROUPS_SHOWN]
+        far = sorted(known, key=lambda row: -abs(row.share - (row.target or 0)))[:4]
         shown = [_row(row) for row in known if row in far]
         more = [f"{len(known) - len(shown)} more groups"] if len(known) > len(shown) else []
         return f"{self.dimension}: {', '.join([*shown, *more, _row(unknown)])}"
 
 
-class _Exposed(Protocol):
-    """An exposure in whatever form, with the fields of `Exposure`."""
-
-    @property
-    def labels(self) -> Sequence[str]: ...
-
-    @property
-    def shares(self) -> FloatArray | Sequence[float]: ...
-
-    @property
-    def target(self) -> FloatArray | Sequence[float]: ...
-
-    @property
-    def unknown(self) -> float: ...
-
-    @property
-    def unknown_target(self) -> float | None: ...
-
-
-def exposure_rows(exposure: _Exposed) -> list[ExposureRow]:
-    """The rows of every table and bar of an exposure: the known groups, then the documents without a label.
+def exposure_rows(exposure: Any) -> list[ExposureRow]:
+    """The rows of an `Exposure`, or of what has its fields, in tables and bars: the known groups, then the unlabeled.
 
     The known groups share 1 among themselves, the last row is a share of all.
     """

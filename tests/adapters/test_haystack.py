@@ -11,7 +11,7 @@ from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
 from adapters.test_hits import EVEN, GENDERS, ORDER, SCORES
-from adapters.test_llama_index_retriever import fair
+from adapters.test_llama_index import fair
 from fairagent import build_index, load_collection, open_agent, write_demo
 from fairagent.guests.haystack import ExposureRanker, FairHaystackRetriever
 

@@ -7,7 +7,7 @@ import asyncio
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from adapters.test_hits import GENDERS
-from adapters.test_llama_index_retriever import Passages, fair
+from adapters.test_llama_index import Passages, fair
 from fairagent import fair_rerank
 from fairagent.guests.langchain import ExposureCompressor, FairLangChainRetriever
 from fairagent.types import SearchResult

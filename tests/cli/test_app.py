@@ -1,52 +1,44 @@
+"""The program: signals, pipes, and whatever a user can get wrong: one message with what, where and what to do."""
+
 from __future__ import annotations
 
+import json
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
+from faults import tiny
 from typer.testing import CliRunner
 
+from fairagent import load_collection
 from fairagent.cli import app as program
-from fairagent.cli import search as command
+from fairagent.cli import options
+from fairagent.evaluate.run import HEAD
+from fairagent.retrieve.manifest import MANIFEST
 from fairagent.storage.signals import Ended
 
 from .conftest import Call, Small, start, write_collection
 
 
-def test_a_mistyped_command_is_a_usage_error(call: Call) -> None:
-    result = call("serach")
-    assert result.exit_code == 2
-    assert "search" in result.stderr
-
-
-def test_an_unexpected_error_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "fairagent: interrupted\n"),
+        (Ended(signal.SIGTERM), 143, "fairagent: ended by SIGTERM\n"),
+        (Ended(signal.SIGHUP), 129, "fairagent: ended by SIGHUP\n"),
+        (ZeroDivisionError("a fault of ours"), 1, ""),
+    ],
+)
+def test_what_ends_a_command(monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, message: str) -> None:
     def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("a fault of ours")
+        raise error
 
-    monkeypatch.setattr(command.options, "settings_of", broken)
+    monkeypatch.setattr(options, "settings_of", broken)
     result = CliRunner().invoke(program, ["search", "x"])
-    assert isinstance(result.exception, ZeroDivisionError)
-
-
-def test_ctrl_c_in_a_command_says_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command.options, "settings_of", interrupted)
-    result = CliRunner().invoke(program, ["search", "x"])
-    assert result.exit_code == 130
-    assert result.stderr == "fairagent: interrupted\n"
-
-
-@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
-def test_other_signals_are_named(name: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ended(*_: object, **__: object) -> None:
-        raise Ended(signal.Signals[name])
-
-    monkeypatch.setattr(command.options, "settings_of", ended)
-    result = CliRunner().invoke(program, ["search", "x"])
-    assert result.exit_code == code
-    assert result.stderr == f"fairagent: ended by {name}\n"
+    assert (result.exit_code, result.stderr) == (code, message)
+    # A fault of ours keeps its traceback.
+    assert isinstance(result.exception, ZeroDivisionError) == (code == 1)
 
 
 INTERRUPTED = """
@@ -84,3 +76,113 @@ def test_pipes_get_no_control_codes_and_any_encoding_will_do(small: Small, tmp_p
     assert out.isascii()
     assert "#|" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------
+
+SEARCH = [
+    (["--set", "rerankin.kind=fused"], 2, "rerankin: unknown key; did you mean 'rerank'?"),
+    (
+        ["--set", "rerank.farness=1"],
+        2,
+        "rerank.parts[1].farness: unknown key of re-ranker 'exposure'; did you mean 'fai",
+    ),
+    (["--set", "rerank.kind=fusd"], 2, "rerank: no re-ranker of kind 'fusd'; did you mean 'fused'?"),
+    (["--set", "engine=dens"], 2, "engine: no engine of kind 'dens'; did you mean 'dense'?"),
+    (["--set", "rerank=[mmr, {kind: exposur}]"], 2, "rerank.parts[1]: no re-ranker of kind 'exposur'; did you mean"),
+    (["--set", "rerank={kind: fa-star-ir, group: {gender: femal}}"], 2, "did you mean 'female'?"),
+    (["--set", "n=[1"], 2, "not valid YAML"),
+    (["--set", "n=0", "--set", "depth=-1"], 2, "2 errors"),
+    (["--dimension", "gendr"], 2, "no dimension 'gendr'; did you mean 'gender'?"),
+    (["--set", "target=populaton"], 2, "target: no target of kind 'populaton'; did you mean 'population'?"),
+    (["--set", "target={gender: {female: 0.5, male: 0.4}, era: corpus}"], 4, "add up to 0.9, expected 1"),
+    (["--target", "uniformly"], 2, "no target of kind 'uniformly'"),
+    (["--set", "analyzer=whitespace"], 4, "analyzer: index english, now whitespace"),
+    (["--set", "analyzer=german"], 4, "fairagent index --force"),
+    (["--settings", "nowhere.yaml"], 2, "nowhere.yaml: no such file"),
+    (["--index", "nowhere"], 3, "build it with `fairagent index`"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), SEARCH)
+def test_search(call: Call, small: Small, arguments: list[str], code: int, message: str) -> None:
+    result = call("search", "lawyer", *small.options, *arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("name", [["search", "lawyer"], ["index"]])
+def test_no_collection(call: Call, name: list[str]) -> None:
+    result, nowhere = call(*name), call(*name, "-c", "nowhere.yaml")
+    assert (result.exit_code, nowhere.exit_code) == (2, 2)
+    assert "--collection FILE" in result.stderr
+    assert "fairagent demo" in result.stderr
+    assert "nowhere.yaml: no such file" in nowhere.stderr
+
+
+def test_a_mistyped_command_is_a_usage_error(call: Call) -> None:
+    result = call("serach")
+    assert (result.exit_code, "search" in result.stderr) == (2, True)
+
+
+def test_every_fault_of_the_collection_is_named_with_its_line(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "faulty")
+    (file.parent / "qrels.tsv").write_text("T1 0 d00 1\nT1 0 d01\nT9 0 d02 yes\n", encoding="utf-8")
+    (file.parent / "groups.tsv").write_text("id\tgender\tera\nd00\tmal\told\n", encoding="utf-8")
+    result = call("index", "-c", str(file))
+    assert result.exit_code == 4
+    for place in ("qrels.tsv:2", "qrels.tsv:3", "groups.tsv:2"):
+        assert place in result.stderr
+    assert not Path("indexes").exists()
+
+
+def test_a_folder_that_is_no_index_is_never_replaced(call: Call, small: Small, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("Dear ...", encoding="utf-8")
+    for force in ([], ["--force"]):
+        result = call("index", "-c", str(small.file), "--index", "letters", *force)
+        assert result.exit_code == 2
+        assert "was not made by fairagent" in " ".join(result.stderr.split())
+    assert (tmp_path / "letters" / "dear.txt").read_text(encoding="utf-8") == "Dear ..."
+
+
+@pytest.mark.parametrize("index", [".", "/"])
+def test_an_index_whose_folder_has_no_name(index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tiny.write(tmp_path / "files")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert load_collection(file, index).groups.dimensions
+
+
+# --- files of an older version --------------------------------------------------------------------------------------
+
+
+def test_an_old_run(call: Call, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / HEAD).write_text('{"format": 1}', encoding="utf-8")
+    result = call("report", str(run))
+    assert result.exit_code != 0
+    for words in ("older version of fairagent", "--new"):
+        assert words in result.stderr
+    assert (run / HEAD).read_text(encoding="utf-8") == '{"format": 1}'
+
+
+def test_an_old_settings_file(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text("reranker: mmr\nengine: {kind: rm3, terms_added: 5}\n", encoding="utf-8")
+    result = call("config", "--settings", str(file))
+    assert result.exit_code == 2
+    assert "reranker: unknown key; did you mean 'rerank'?" in result.stderr
+    assert "engine.terms_added: unknown key" in result.stderr
+
+
+def test_an_old_index(call: Call, small: Small, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(small.index, index)
+    manifest = json.loads((index / MANIFEST).read_text(encoding="utf-8")) | {"format": 1}
+    (index / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    result = call("search", "lawyer", "-c", str(small.file), "--index", str(index))
+    assert result.exit_code == 4
+    assert "another version of fairagent" in result.stderr
+    assert "run `fairagent index`" in result.stderr

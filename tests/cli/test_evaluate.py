@@ -1,12 +1,19 @@
-"""`fairagent evaluate`, `estimate` and `report`, as a user calls them."""
+"""`fairagent evaluate` with `--check-only` and `assert:`, `estimate` and `report`, as a user calls them."""
 
 from __future__ import annotations
 
 import json
+import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from fairagent.errors import DataError
+from fairagent.retrieve.base import as_query
+from fairagent.search.agent import FairAgent
 
 from .conftest import Call, Small, start
 
@@ -177,19 +184,176 @@ def test_report_writes_what_evaluate_wrote(call: Call, small: Small) -> None:
     assert "no system 'agnet'" in wrong.stderr
 
 
-def test_a_run_with_a_failed_topic_ends_with_7(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairagent.errors import DataError
-    from fairagent.retrieve.base import as_query
-    from fairagent.search.agent import FairAgent
+def test_an_experiment_says_before_what_it_may_ask(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its results are JSON: that stands alone on standard output."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    more = "  asking: {loop: fair-qr, refine: llm, iterations: 2, model: {name: gpt-x, attempts: 1}}\n"
+    result = call("evaluate", write(small, more + "prices: {gpt-x: {input: 1.5, output: 10}}\n"), "--json")
+    assert re.match(r"may ask gpt-x 4 times \(\$0\.\d+ at most\)\n", result.stderr)
+    quiet = call("evaluate", write(small, name="quiet.yaml"), "--run", "quiet", "--json")
+    assert quiet.stderr == ""
+    json.loads(quiet.stdout)
 
+
+# --- thresholds -----------------------------------------------------------------------------------------------------
+
+MET = "assert: {nDCG@10: '>= 0', FA*IR: {nDCG@10: '>= baseline - 1', gender: {male: '> .1'}}}\n"
+MISSED = "assert: {FA*IR: {nDCG@10: '>= 0'}, agent: {nDCG@10: '> 1', gender: {female: '> baseline + 1'}}}\n"
+AWAY = "runs/small_try"
+
+
+@pytest.fixture
+def trouble(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
+    """Topic T2 raises this."""
     search = FairAgent.search
 
-    def failing(self, query):
-        if as_query(query).id == "T2":
-            raise DataError("a stored text is damaged")
-        return search(self, query)
+    def set(error: Exception) -> None:
+        def failing(self: FairAgent, query: Any) -> Any:
+            if as_query(query).id == "T2":
+                raise error
+            return search(self, query)
 
-    monkeypatch.setattr(FairAgent, "search", failing)
-    result = call("evaluate", write(small))
+        monkeypatch.setattr(FairAgent, "search", failing)
+
+    return set
+
+
+def test_all_met(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small, MET))
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    assert result.stdout.endswith("4 of 4 thresholds are met\n")
+
+
+def test_missed(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    result = call("evaluate", write(small, MISSED), "--details")
+    assert result.exit_code == 8
+    folder = Path(AWAY)
+    text = (folder / "results.txt").read_text(encoding="utf-8")
+    assert "MISSED" in result.stdout
+    assert all((folder / name).stat().st_size for name in (*RESULTS, "report.html"))
+    head, columns, *missed = result.stderr.splitlines()
+    assert head == "1 of 3 thresholds are met"
+    assert columns.split() == ["system", "dimension", "measure", "or", "group", "value", "bound", "limit", "result"]
+    assert [line.split()[:3] for line in missed] == [["agent", "relevance", "nDCG@10"], ["agent", "gender", "female"]]
+    assert missed[0].split()[4:] == [">", "1", "1.000000", "MISSED"]
+    # In the files the one that is met stands too.
+    table = text.partition(head)[2].partition("\n\nnDCG")[0]
+    assert re.findall("(?m) (met|MISSED)$", table) == ["met", "MISSED", "MISSED"]
+    # Again, with nothing left to run: the same.
+    assert call("evaluate", "try.yaml").exit_code == 8
+    # A report shows what was missed, and fails nothing.
+    shown = call("report", AWAY)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert head in shown.stdout
+
+
+def test_a_miss_counts_more_than_a_failed_topic(call: Call, small: Small, trouble: Callable[[Exception], None]) -> None:
+    trouble(DataError("a stored text is damaged"))
+    assert call("evaluate", write(small, MISSED), "--run", "missed").exit_code == 8
+    result = call("evaluate", write(small, MET), "--run", "met")
     assert result.exit_code == 7
+    assert "4 of 4 thresholds are met" in result.stdout
     assert "BM25 failed: a stored text is damaged: 1 topic (T2)" in " ".join(result.stdout.split())
+
+
+# --- check only -----------------------------------------------------------------------------------------------------
+
+LACKING = """\
+name: some lack
+about: A try.
+collection: {collection}
+measures: [nDCG@10]
+settings: {{index: '{index}', target: estimated}}
+systems:
+  BM25: {{profile: engine}}
+  asks: {{profile: fair-qr, model: {{name: gpt-x}}}}
+  asks too: {{profile: fair-qr, model: {{name: gpt-x}}, iterations: 2}}
+  sees: {{profile: engine, engine: {{kind: dense, encoder: nowhere/no-such-model}}}}
+prices: {{gpt-x: {{input: 1.5, output: 10}}}}
+"""
+KEY = "no key for the language model at api.openai.com: set OPENAI_API_KEY"
+WEIGHTS = "no embedding model 'nowhere/no-such-model' on this machine"
+
+
+@pytest.fixture
+def lacking(small: Small, no_variables: None) -> Path:
+    path = Path("try.yaml")
+    path.write_text(LACKING.format(collection=small.file, index=small.index), encoding="utf-8")
+    return path
+
+
+def lacks_of(text: str) -> dict[str, str]:
+    """System -> what the table says of it."""
+    table = text.partition("lacks\n")[2].partition("\n\n")[0]
+    return {line[:8].strip(): line[8:].strip() for line in table.splitlines()}
+
+
+def test_what_each_system_lacks(call: Call, lacking: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    before = sorted(Path().rglob("*"))
+    result = call("evaluate", str(lacking), "--check-only")
+    assert result.exit_code == 3
+    assert result.stderr == ""
+    assert "some lack\nA try.\n" in result.stdout
+    assert "1 of 4 systems can run here; nothing was run" in result.stdout
+    found = lacks_of(result.stdout)
+    assert found["BM25"] == "nothing"
+    assert found["asks"] == found["asks too"] != found["sees"]
+    for system, said in (("asks", KEY), ("sees", WEIGHTS)):
+        assert f"\n{found[system]} {said}" in result.stdout
+    # Said once, whoever lacks it.
+    assert result.stdout.count(KEY) == result.stdout.count(WEIGHTS) == 1
+    assert "what language models would be called:" in result.stdout
+    assert "Corrections of invalid replies" in result.stdout
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_json_and_the_cost(call: Call, lacking: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    result = call("evaluate", str(lacking), "--check-only", "--json")
+    record = json.loads(result.stdout)
+    assert result.exit_code == 3
+    assert [one["ready"] for one in record["systems"]] == [True, False, False, False]
+    assert record["systems"][1]["lacks"] == record["systems"][2]["lacks"]
+    assert [record["lacks"][number - 1][: len(WEIGHTS)] for number in record["systems"][3]["lacks"]] == [WEIGHTS]
+    # Two topics, five iterations and two.
+    assert [row["calls"] for row in record["costs"]] == [0, 10, 4, 0]
+    estimated = json.loads(call("estimate", str(only(lacking, "sees")), "--json").stdout)
+    assert record["dollars"] == pytest.approx(estimated["dollars"])
+    assert record["dollars"] > 0
+
+
+def only(file: Path, without: str) -> Path:
+    """The file without a system."""
+    kept = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith(f"  {without}:")]
+    file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    return file
+
+
+def test_a_wrong_setting_is_its_systems_own(call: Call, lacking: Path) -> None:
+    text = lacking.read_text(encoding="utf-8")
+    lacking.write_text(text.replace("iterations: 2", "iteration: 2"), encoding="utf-8")
+    result = call("evaluate", str(lacking), "--check-only")
+    assert result.exit_code == 2
+    found = lacks_of(result.stdout)
+    assert found["BM25"] == "nothing"
+    assert "iteration: unknown key" in result.stdout
+    assert found["asks too"] not in ("nothing", found["asks"])
+
+
+def test_shared_settings_that_a_profile_overrides_are_shown(call: Call, lacking: Path) -> None:
+    text = only(only(only(lacking, "sees"), "asks"), "asks too").read_text(encoding="utf-8").partition("prices:")[0]
+    shared = "target: estimated, iterations: 2, filter: none, context: {documents: 9, tokens: 900}"
+    text = text.replace("target: estimated", shared)
+    text += "  filtered: {profile: fair-filter, target: estimated}\n"
+    text += "  own: {profile: fair-filter, filter: none, context: {documents: 7}}\n"
+    lacking.write_text(text, encoding="utf-8")
+    result = call("evaluate", str(lacking), "--check-only")
+    said = result.stdout.partition("shared settings that a system's profile overrides:\n\n")[2].splitlines()
+    # `own` says both itself, and BM25's profile sets what the shared settings say.
+    assert said[:2] == ["filtered: filter: fair, not none; context.documents: 3, not 9", ""]
+    record = json.loads(call("evaluate", str(lacking), "--check-only", "--json").stdout)
+    assert record["overridden"] == {"filtered": ["filter: fair, not none", "context.documents: 3, not 9"]}

@@ -35,7 +35,6 @@ COMMANDS = {
         "index {collection} --set encoder=minilm",
         "index {collection} --set 'engine={{kind: dense, encoder: minilm, ann: always}}'",
         "index {collection} --set 'rerank={{kind: mmr, by: embeddings, encoder: minilm}}'",
-        "index {collection} --set profile=offline --set attribute=embeddings",
         "index {collection} --set profile=offline --set 'debias={{kind: debias-rag, library: avoid.jsonl}}'",
     ],
     "dense": [
@@ -53,7 +52,6 @@ COMMANDS = {
     "studio": ["serve {collection}", "mcp {collection}"],
     "dask": ["evaluate plain.yaml --dask local"],
     "labels": ["label {collection} --dimension gender"],
-    "trec": ["init irds:vaswani --yes -o vaswani.yaml"],
     "opensearch": ["search law {collection} --set 'engine={{kind: opensearch, index: i}}'"],
     "pgvector": ["search law {collection} --set 'engine={{kind: pgvector, table: t}}'"],
     "milvus": ["search law {collection} --set 'engine={{kind: milvus, entities: t}}'"],

@@ -110,7 +110,7 @@ def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, t
     result = call("index", *ann, "--device", "cpu")
     assert result.exit_code == 0, result.stderr
     assert "built besides: embedding small, ANN index of small" in result.stdout
-    said = "recall@500 1.000 of exact search (30 stored embeddings as queries)"
+    said = "recall@500 1.000 of exact search (32 queries)"
     assert f"ANN index of minilm: {said}" in result.stdout
     (found,) = json.loads(call("index", *ann, "--json").stdout)["ann"]
     assert (found["documents"], found["recall"]) == (30, 1.0)

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.cli.label_ask import ask
+from fairagent.cli.label import ask_for_labels as ask
 from fairagent.collection import load_collection
-from fairagent.errors import FairAgentError, UsageError
-from fairagent.labeling.asking import LabelAsking
-from fairagent.labeling.section import section_of, with_section
+from fairagent.errors import UsageError
+from fairagent.labeling.labeler import LabelAsking
 from fairagent.search.pipeline import open_site
-from fairagent.storage.yaml_text import parse_yaml
 
 from .conftest import Call, Small, write_collection
 
@@ -54,14 +52,11 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     assert again.exit_code == 2
     assert "--force" in again.stderr
 
-    (tmp_path / "collection.yaml").write_text(f"# Of mine.\n{file.read_text(encoding='utf-8')}# The end.\n")
-    written = call(*arguments, "--force", "--write", *where)
-    assert written.exit_code == 0, written.stderr
-    text = file.read_text(encoding="utf-8")
-    assert text.startswith("# Of mine.\nname: small\n")
-    assert text.endswith("target: trec-estimated\npopulation:\n  gender: {female: 0.5, male: 0.5}\n# The end.\n")
-    assert "#     gender: {column: gender, labels: [female, male]}\n" in text
-    assert "gender" in load_collection(file).groups.predicted
+    block = result.stdout[result.stdout.index("- {path: ") :]
+    era = "- {path: groups.tsv, dimensions: {era: {}}}"
+    text = re.sub(r"(?ms)^groups:.*?(?=^target:)", f"groups:\n{era}\n{block}", file.read_text(encoding="utf-8"))
+    file.write_text(text, encoding="utf-8")
+    assert load_collection(file).groups.predicted == ("gender",)
     assert set(load_collection(file).groups.dimensions) == {"era", "gender"}
     systems = "dimensions: [gender]\nsystems: {plain: {profile: engine}}\n"
     experiment = f"name: labeled\ncollection: collection.yaml\n{systems}"
@@ -96,47 +91,6 @@ def test_what_is_missing(
     result = call("label", *options, "-c", str(gaps(tmp_path)), "--index", str(small.index))
     assert result.exit_code == code
     assert says in " ".join(result.stderr.split())
-
-
-OTHER = "  dimensions: {gender: {predicted: true}}\n"
-GROUPS = "groups:\n  path: groups.tsv\n"
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("groups: {path: groups.tsv, dimensions: {gender: {}, era: {}}}", ["groups.tsv", "made.jsonl"]),
-        ("groups:\n- path: groups.tsv\n  dimensions:\n    gender: {}  # as told\n\n# Done.", ["made.jsonl"]),
-        ("groups: [{path: groups.tsv, dimensions: {era: {}}}]", ["groups.tsv", "made.jsonl"]),
-        ("", ["made.jsonl"]),
-        (f"{GROUPS.replace('groups.tsv', 'made.jsonl')}  id: id\n{OTHER}", ["made.jsonl"]),
-        (f"{GROUPS}{OTHER}", "made labels already"),
-        (
-            "groups: {path: &p groups.tsv, dimensions: {gender: {}}}\npopulation: *p",
-            "cannot be changed|undefined alias",
-        ),
-    ],
-    ids=["flow", "block", "another", "none", "own", "of others", "anchor"],
-)
-def test_what_is_written_into_the_collections_file(
-    small: Small, tmp_path: Path, before: str, after: list[str] | str
-) -> None:
-    site, file = open_site(small.file, small.index), gaps(tmp_path)
-    plain = (small.file.read_text(encoding="utf-8")).partition("groups:")[0]
-    file.write_text(f"{plain}{before}", encoding="utf-8")
-    if "{gender" not in before and "gender:" not in before:
-        site = replace(site, collection=replace(site.collection, groups=load_collection(file).groups))
-    site = replace(site, collection=replace(site.collection, origin=replace(site.collection.origin, file=file)))
-    section = section_of(site, tmp_path / "made.jsonl", tmp_path / "made.errors.json", "gender", False)
-    if isinstance(after, str):
-        with pytest.raises(FairAgentError, match=after):
-            with_section(site, section)
-        return
-    path, text = with_section(site, section)
-    assert (path, text.startswith(plain)) == (file, True)
-    groups = parse_yaml(text)["groups"]
-    assert [one["path"] for one in (groups if isinstance(groups, list) else [groups])] == after
-    assert all(line in text for line in before.splitlines())
 
 
 @pytest.mark.vectors

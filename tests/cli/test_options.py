@@ -1,14 +1,37 @@
+"""Options that add up to settings, and what a command says of its work on a terminal and in a pipe."""
+
 from __future__ import annotations
 
+import io
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.progress import Progress
 
-from fairagent.cli.options import overrides, settings_file, settings_of
+from fairagent.cli.options import (
+    EVERY,
+    announce_calls,
+    overrides,
+    report_lines,
+    requests_of,
+    settings_file,
+    settings_of,
+    status,
+    undone,
+)
 from fairagent.errors import SettingsError, UsageError
+from fairagent.llm.prompts import Calls
+from fairagent.settings import ModelSettings
+from fairagent.settings.models import Price
+from fairagent.storage.threads import listening, progress
+
+from .conftest import Call, Small
 
 
-def test_values_are_yaml() -> None:
+def test_values_are_yaml_add_up_and_options_win() -> None:
     given = overrides(["n=5", "depth=1e3", "dimensions=[a, b]", "prompts=", "model.name='7'", "collection=a=b.yaml"])
     assert given == {
         "n": 5,
@@ -18,17 +41,11 @@ def test_values_are_yaml() -> None:
         "model": {"name": "7"},
         "collection": "a=b.yaml",
     }
-
-
-def test_assignments_add_up_and_options_win() -> None:
     given = overrides(["rerank.kind=fused", "rerank.refined=0.2", "n=5"], n=7, index=None)
     assert given == {"rerank": {"kind": "fused", "refined": 0.2}, "n": 7}
-
-
-@pytest.mark.parametrize("assignment", ["n", "=5", " =5", "n: 5", "n={"])
-def test_what_is_no_assignment(assignment: str) -> None:
-    with pytest.raises(UsageError, match="--set"):
-        overrides([assignment])
+    for assignment in ("n", "=5", " =5", "n: 5", "n={"):
+        with pytest.raises(UsageError, match="--set"):
+            overrides([assignment])
 
 
 def test_the_file_in_the_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +58,91 @@ def test_the_file_in_the_folder_is_the_default(tmp_path: Path, monkeypatch: pyte
     assert settings_of(None, ["n=4"], collection=Path("c.yaml")).collection == "c.yaml"
     with pytest.raises(SettingsError, match="no such file"):
         settings_of(Path("mine.yaml"), None)
+
+
+# --- progress -------------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def waits_for(shown: Terminal, text: str) -> None:
+    deadline = time.monotonic() + 250
+    while text not in shown.getvalue():
+        assert time.monotonic() < deadline, shown.getvalue()
+        time.sleep(0.01)
+
+
+def test_what_is_done_is_shown_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    with status(), progress("searching [b]"):
+        waits_for(shown, "searching [b] ...")
+        with progress("starting Java"):
+            waits_for(shown, "starting Java ...")
+    # The last thing written erases the line.
+    assert shown.getvalue().endswith("\x1b[2K")
+
+
+def test_a_search_and_an_answer_say_what_they_do(call: Call, small: Small) -> None:
+    heard: list[str] = []
+    with listening(heard.append):
+        assert call("answer", "lawyer", *small.options).exit_code == 0
+    order = ["reading the collection", f"opening the index {small.index}", "searching", "writing the answer"]
+    assert [one for one in dict.fromkeys(heard) if one in order] == order
+
+
+def ticks(count: int) -> Callable[[float], bool]:
+    """A clock: so many waits, each of which must be of ten seconds, before it is time to end."""
+    left = iter(range(count))
+
+    def wait(seconds: float) -> bool:
+        assert seconds == EVERY
+        return next(left, None) is None
+
+    return wait
+
+
+def test_a_line_every_ten_seconds_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = Progress(disable=True)
+    first = bar.add_task("evaluating first\n\x1b[31m", total=160, completed=12)
+    bar.add_task("done before", total=3, completed=3)
+    report_lines(lambda: undone(bar), ticks(2))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2] for line in lines] == ["12 of 160 (0:00:10)", "12 of 160 (0:00:20)"]
+    bar.update(first, completed=160)
+    report_lines(lambda: undone(bar), ticks(3))
+    bar.add_task("reading", total=None, completed=12345)
+    report_lines(lambda: undone(bar), ticks(1))
+    assert capsys.readouterr().err == "reading: 12,345 (0:00:10)\n"
+
+
+# --- what may be asked of models ------------------------------------------------------------------------------------
+
+
+def test_calls_by_model_with_their_price(capsys: pytest.CaptureFixture[str]) -> None:
+    prices = {"small": Price(input=1.0, output=2.0)}
+    small, large = ModelSettings(name="small"), ModelSettings(name="large")
+    announce_calls(requests_of([Calls(small, 3, 1_000_000, 500_000), Calls(large, 1, 10, 10)], prices))
+    announce_calls(requests_of([], prices))
+    line = "may ask small 3 times ($2.0000 at most) and large once (price unknown)\n"
+    assert capsys.readouterr().err == line
+
+
+def test_a_search_and_an_answer_say_before_what_they_may_ask(
+    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    model = ["--set", "model.name=gpt-x", "--set", "model.attempts=1"]
+    for command, more, line in (
+        ("search", ["--set", "loop=fair-qr", "--set", "refine=llm", "--set", "iterations=2"], "may ask gpt-x 2 times"),
+        ("answer", ["--set", "profile=engine", "--set", "generate.kind=llm"], "may ask gpt-x once"),
+    ):
+        result = call(command, "lawyer", *small.options, *model, *more)
+        assert result.stderr.splitlines()[0] == f"{line} (price unknown)"
+    assert call("search", "lawyer", *small.options).stderr == ""

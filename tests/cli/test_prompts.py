@@ -11,8 +11,8 @@ import pytest
 
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts, shipped_folder
-from fairagent.llm.prompts.specimens import SPECIMENS
-from fairagent.search.refine.llm import REFINERS
+from fairagent.llm.prompts.template import specimens
+from fairagent.search.refine.asking import REFINERS
 from fairagent.studio.tryout import READERS
 
 from .conftest import Call, Small
@@ -165,8 +165,8 @@ def test_templates_that_read_get_the_first_documents(call: Call, small: Small, n
 
 
 def test_try_fills_every_other_template_with_examples(call: Call, small: Small) -> None:
-    for name in sorted(SPECIMENS.keys() - {*REFINERS, *READERS}):
+    for name in sorted(specimens().keys() - {*REFINERS, *READERS}):
         result = call("prompts", "try", name, "--query", "a lawyer of Oz", *small.options)
         assert result.exit_code == 0, result.output
         assert "with examples" in result.output
-        assert ("a lawyer of Oz" in result.output) == ("query" in SPECIMENS[name])
+        assert ("a lawyer of Oz" in result.output) == ("query" in specimens()[name])

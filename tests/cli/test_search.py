@@ -1,19 +1,25 @@
+"""`fairagent search` and `fairagent answer`."""
+
 from __future__ import annotations
 
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fairagent.cli import search as command
+from fairagent.guests.testing import LoopbackServer, completion
 
 from .conftest import FAIR_QR, Call, Small
 
 
 def record(call: Call, *arguments: str) -> Any:
-    result = call("search", *arguments, "--json")
+    result = call(*arguments, "--json")
     assert result.exit_code == 0, result.stderr
-    assert result.stderr == ""
+    assert result.stderr in ("", "may ask tiny 21 times (price unknown)\n")
     assert result.stdout.isascii()
 
     def refuse(constant: str) -> None:
@@ -30,62 +36,157 @@ def test_the_ranking_the_bars_and_the_story(call: Call, small: Small) -> None:
     assert re.fullmatch("gender: female gets [0-9]+% of the attention instead of 0%; it should have [0-9]+%", verdict)
     assert head.split() == ["rank", "was", "title", "gender", "score"]
     assert len([line for line in table.splitlines() if "Page" in line]) == 6
-    assert "female" in table
     bars, _, story = rest.partition("1. query")
-    assert "100%" in bars
-    assert "█" in bars
-    assert "target: " in bars
-    assert "lawyer (24 documents)" in story
-    assert "stopped" in story
-    assert "no model calls" in story
+    assert all(one in bars for one in ("100%", "█", "target: "))
+    assert all(one in story for one in ("lawyer (24 documents)", "stopped", "no model calls"))
     assert "\x1b" not in result.stdout
 
 
 def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Small) -> None:
-    found = record(call, "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
-    before = {group["label"]: group for group in found["exposure"]["before"][0]["groups"]}
-    after = {group["label"]: group for group in found["exposure"]["after"][0]["groups"]}
-    assert before["female"]["share"] == 0
-    assert after["female"]["share"] > 0
+    found = record(call, "search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
+    before, after = (
+        {group["label"]: group["share"] for group in found["exposure"][when][0]["groups"]}
+        for when in ("before", "after")
+    )
+    assert before["female"] == 0 < after["female"]
     assert found["gap"]["after"] < found["gap"]["before"]
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3, 4, 5, 6]
     assert {"gender": {"female": 1.0}} in [hit["groups"] for hit in found["hits"]]
-    assert found["steps"][0]["source"] == "query"
-    assert found["collection"] == "small"
-    assert found["oracle"] is False
+    assert (found["steps"][0]["source"], found["collection"], found["oracle"]) == ("query", "small", False)
 
 
 def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
-    plain = record(call, "lawyer", *small.options)
-    found = record(call, "lawyer", "--stochastic", "0", *small.options)
+    drawn = ("search", "lawyer", "--stochastic", "0", *small.options)
+    plain, found = record(call, "search", "lawyer", *small.options), record(call, *drawn)
     assert plain["draw"] is None
     assert found["draw"] == {"alpha": 0.0, "pool": 24, "seed": 0, "request": 0}
     assert found["hits"] != plain["hits"]
-    assert record(call, "lawyer", "--stochastic", "0", *small.options)["hits"] == found["hits"]
-    other = record(call, "lawyer", "--stochastic", "0", "--set", "sampling.seed=1", *small.options)
-    assert other["hits"] != found["hits"]
-    story = call("search", "lawyer", "--stochastic", "0", *small.options).stdout
-    assert "drawn" in story
-    result = call("search", "lawyer", "--stochastic", "-1", *small.options)
-    assert result.exit_code == 2
-    assert "sampling.alpha" in result.stderr
+    assert record(call, *drawn)["hits"] == found["hits"]
+    assert record(call, *drawn, "--set", "sampling.seed=1")["hits"] != found["hits"]
+    assert "drawn" in call(*drawn).stdout
+    assert call("search", "lawyer", "--stochastic", "-1", *small.options).exit_code == 2
 
 
 @pytest.mark.parametrize("query", ["the of and", "弁護士", '"( AND * ~ ['])
 def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, query: str) -> None:
     result = call("search", query, *small.options)
-    assert result.exit_code == 0
-    assert result.stdout == "No hits: no word of the query occurs in the index.\n"
-    found = record(call, query, *small.options)
+    assert (result.exit_code, result.stdout) == (0, "No hits: no word of the query occurs in the index.\n")
+    found = record(call, "search", query, *small.options)
     assert found["hits"] == []
     assert found["gap"] == dict.fromkeys(("before", "after"), pytest.approx(2 * math.log(2)))  # labels, and none
+    answer = record(call, "answer", query, *small.options)
+    assert (answer["answer"], answer["context"], answer["cited"]) == ("", [], [])
+    for more in ([], ["--beside"]):
+        assert call("answer", query, *more, *small.options).exit_code == 0
 
 
 def test_settings_come_from_the_file_in_the_folder(call: Call, small: Small) -> None:
-    from pathlib import Path
-
     Path("fairagent.yaml").write_text(f"collection: {small.file}\nindex: {small.index}\nn: 3\n", encoding="utf-8")
-    assert len(record(call, "lawyer")["hits"]) == 3
-    assert len(record(call, "lawyer", "--n", "4")["hits"]) == 4
     Path("other.yaml").write_text("n: 2\n", encoding="utf-8")
-    assert len(record(call, "lawyer", "--settings", "other.yaml", *small.options)["hits"]) == 2
+    for n, more in ((3, []), (4, ["--n", "4"]), (2, ["--settings", "other.yaml", *small.options])):
+        assert len(record(call, "search", "lawyer", *more)["hits"]) == n
+
+
+def test_the_answer_its_sources_the_exposures_and_the_story(call: Call, small: Small) -> None:
+    result = call("answer", "lawyer", "--dimension", "gender", *FAIR_QR, *small.options)
+    assert result.exit_code == 0, result.stderr
+    text, _, rest = result.stdout.partition("source ")
+    assert re.search(r"\w \[\d+\]\.", text)
+    sources, _, rest = rest.partition("exposure ")
+    assert len([line for line in sources.splitlines() if "Page" in line]) == 10
+    assert {"female", "yes"} <= set(sources.split())
+    bars, _, story = rest.partition("1. query")
+    assert bars.split()[:3] == ["retrieved", "cited", "target"]
+    for part in ("final ranking", "answer", "sentences of the documents as they stand", "no model calls"):
+        assert part in story
+    assert "\x1b" not in result.stdout
+
+
+def test_json_holds_it_all(call: Call, small: Small) -> None:
+    found = record(call, "answer", "lawyer", "--n", "6", "--dimension", "gender", *small.options)
+    assert [source["number"] for source in found["context"]] == [1, 2, 3, 4, 5, 6]
+    assert found["cited"]
+    assert [source["number"] for source in found["context"] if source["cited"]] == sorted(found["cited"])
+    assert [source["weight"] for source in found["context"]] == [float(source["cited"]) for source in found["context"]]
+    assert all(f"[{number}]" in found["answer"] for number in found["cited"])
+    assert [exposure["dimension"] for exposure in found["exposure"]["attributed"]] == ["gender"]
+    assert (found["collection"], found["search"]["query"]) == ("small", {"text": "lawyer", "topic": None})
+    assert (found["source"], found["attribution"], found["verdicts"]) == ("extractive", "citations", None)
+
+
+def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> None:
+    arguments = ["answer", "lawyer", "--beside", "--dimension", "gender", "--n", "6", *FAIR_QR, *small.options]
+    found = record(call, *arguments)
+    plain, fair = (
+        {group["label"]: group["share"] for group in found[side]["exposure"]["retrieved"][0]["groups"]}
+        for side in ("plain", "fair")
+    )
+    assert plain["female"] == 0 < fair["female"]
+    result = call(*arguments)
+    assert (result.exit_code, "the engine alone" in result.stdout) == (0, True)
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    (women,) = [line.split() for line in lines if line.split()[:1] == ["female"] and "%" in line]
+    assert (women[1], women[4]) == ("0%", "female")
+    assert women[5] != "0%"
+
+
+# --- with a model -----------------------------------------------------------------------------------------------
+
+MODEL = ["--set", "profile=offline", "--set", "model.name=tiny", "--set", "cache=''", "--n", "4"]
+WRITTEN = ["answer", "lawyer", "--set", "generate.kind=llm", *MODEL, "--dimension", "gender"]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with LoopbackServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def test_a_model_writes_and_judges(call: Call, small: Small, server: LoopbackServer) -> None:
+    def script(request: Any) -> str:
+        system, user = (message["content"] for message in request["messages"])
+        if system.startswith("You answer a question"):
+            return "She won [2], he lost [9]."
+        documents = json.JSONDecoder().raw_decode(user, user.index('[{"id"'))[0]
+        verdicts = [{"id": one["id"], "pass": "number 3" not in one["text"], "reason": "a number"} for one in documents]
+        return json.dumps({"verdicts": verdicts})
+
+    server.script = script
+    found = record(call, *WRITTEN, "--set", "filter.kind=fair", *small.options)
+    assert found["answer"] == "She won [2], he lost."
+    assert found["notes"] == ["citations of no document were taken out: [9]"]
+    assert len(found["verdicts"]) == 4
+    passed = [verdict["id"] for verdict in found["verdicts"] if verdict["kept"]]
+    assert [source["id"] for source in found["context"]] == passed
+    assert sum(removal["seen"] for removal in found["removed"]) == 4
+    assert found["usage"]["calls"] == len(server.requests)
+
+
+def test_a_model_is_heard_in_a_terminal(
+    call: Call, small: Small, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    monkeypatch.setattr(command, "console", lambda: Console(force_terminal=True, color_system=None, highlight=False))
+
+    server.script = ["She won [2], he lost [9]."]
+    shown = call(*WRITTEN, *small.options).stdout
+    assert shown.startswith("She won [2], he lost.\n")
+    assert server.requests[0]["stream"] is True
+    assert "citations of no document were taken out: [9]" in shown
+
+
+def test_an_answer_that_is_cut_off_is_shown_marked_and_ends_with_exit_code_7(
+    call: Call, small: Small, server: LoopbackServer
+) -> None:
+    server.script = lambda request: completion("She won [2], then she", finish="length")
+    shown, told, both, failed = (
+        call(*WRITTEN, *small.options, *more)
+        for more in ([], ["--json"], ["--beside", "--json"], ["--set", "generate.on_error=fail"])
+    )
+    assert [one.exit_code for one in (shown, told, both, failed)] == [7, 7, 7, 5]
+    assert "She won [2], then she [cut off here]" in shown.stdout
+    assert (json.loads(told.stdout)["answer"], json.loads(told.stdout)["truncated"]) == ("She won [2], then she", True)
+    assert failed.stdout == ""

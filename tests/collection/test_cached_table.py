@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 
 from fairagent.collection import GroupTable, load_collection
 from fairagent.collection import load as loading
-from fairagent.collection.table import LATEST, Made, cached_table
 from fairagent.storage.digests import RECORD
 
 ROWS = 10_000
@@ -112,22 +110,6 @@ def test_a_file_that_changes_while_it_is_read_is_not_cached(
     assert folders(file) == []
     (file.parent / "groups.tsv").write_text(rows())
     assert table(file).labels("gender") == ("female", "male", "nonbinary")
-
-
-def test_the_latest_tables_are_retained(file: Path, tmp_path: Path) -> None:
-    place = tmp_path / "some" / "place"
-    for number in range(LATEST + 3):
-        made = GroupTable.from_rows([("a", {"x": str(number)})], ["x"]), (f"note {number}",)
-        cached_table(place, partial(dict, number=number), partial(tuple, made))
-        for path in place.parent.rglob("groups.json"):
-            os.utime(path, ns=(path.stat().st_mtime_ns - 10**9,) * 2)
-    assert len(list(place.parent.iterdir())) == LATEST
-
-    def never() -> Made:
-        raise AssertionError("it is cached")
-
-    latest, notes = cached_table(place, lambda: {"number": LATEST + 2}, never)
-    assert (latest.labels("x"), notes) == ((str(LATEST + 2),), (f"note {LATEST + 2}",))
 
 
 def test_what_is_half_gone_is_made_anew(file: Path, reads: list[Path]) -> None:

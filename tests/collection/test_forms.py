@@ -1,8 +1,9 @@
-"""Documents and groups from CSV, TSV, Parquet and Hugging Face's folders: the same collection from each."""
+"""Records in every form: the same collection from each, faults with their lines, and ids of rows that have none."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,16 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairagent.collection import load_collection
-from fairagent.collection.config import RecordsFile
-from fairagent.collection.forms import records
-from fairagent.collection.records import Faults
-from fairagent.errors import DataError
+from fairagent.collection.collection import Documents
+from fairagent.collection.config import CONTENT, DocumentsFile, RecordsFile
+from fairagent.collection.forms import mended, records, whole_ids, with_ids
+from fairagent.collection.records import Faults, field_reader, template_fields
+from fairagent.errors import DataError, SettingsError
+from fairagent.settings import validate
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "title": "One", "text": 'She said "no",\nand left', "gender": "female"},
@@ -134,3 +139,85 @@ def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:
         load_collection(settings_for(path, groups=()))
     settings = settings_for(path, documents={"path": "rows/train"}, groups=())
     assert len(list(load_collection(settings).documents())) == 3
+
+
+def test_reading_goes_on_after_a_fault(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"a": 1}\nnope\n\xff\n{"a": 2}\n')
+    faults = Faults()
+    assert [number for number, _ in records(path, RecordsFile(), faults)] == [1, 4]
+    assert [fault.line for fault in faults.entries] == [2, 3]
+    for other in (".I 1\n.W\nwords\n", "[\n{\n", "id,text\n1,x\n"):
+        path.write_text(other * 99)
+        faults = Faults()
+        assert list(records(path, RecordsFile(), faults)) == []
+        assert [fault.line for fault in faults.entries] == [1]
+
+
+def test_templates():
+    assert template_fields("plain") == ()
+    assert template_fields("{a}-{b}") == ("a", "b")
+    with pytest.raises(ValueError, match="no field 'b'; there are: a"):
+        field_reader("{a}-{b}")({"a": 1})
+    assert field_reader("{a}")({"a": "{b}"}) == "{b}"
+    for malformed in ("{", "}", "{}", "{a!r}", "{a:>10}", "{a[0]}", "{a.real}"):
+        with pytest.raises(ValueError, match=r"."):
+            template_fields(malformed)
+
+
+CELLS = st.one_of(
+    st.none(), st.booleans(), st.integers(0, 3), st.sampled_from(["", "a", " a", "a ", "b c", "b_c", "x" * 300])
+)
+
+
+def digest(row: dict[str, Any]) -> str:
+    text = json.dumps(row, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def ids_of(rows: list[dict[str, Any]]) -> list[str]:
+    numbered = list(enumerate(rows, start=1))
+    return [row["id"] for _, row in mended(numbered, "id", Faults(), whole_ids(numbered, "id"))]
+
+
+def test_ids_are_mended_by_the_content_of_their_rows(tmp_path: Path) -> None:
+    """The first with an id of its own keeps it, though one that is mended comes before it."""
+    cells = [" a", "a", "", "a", "b c", "b_c", "d e", None, 7, 8.0, True]
+    rows = [{"id": id, "n": n} for n, id in enumerate(cells)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    faults, fields = Faults(), RecordsFile(ids="mend")
+    read = [record for _, record in records(path, fields, faults)]
+    marks = [digest(row) for row in rows]
+    own = [f"a-{marks[0]}", "a", f"row-{marks[2]}", f"a-{marks[3]}", f"b_c-{marks[4]}", "b_c", "d_e"]
+    own += [f"row-{marks[7]}", "7", "8", f"row-{marks[10]}"]
+    assert [str(row["id"]) for row in read] == own
+    assert [row["n"] for row in read] == list(range(11))
+    assert [int(note[5:].partition(":")[0]) for note in faults.mended] == [1, 3, 4, 5, 7, 8, 10, 11]
+    source = Documents("made", (path,), DocumentsFile(path=("rows.jsonl",), text=("n",), ids="mend"))
+    assert [one.id for one in source] == own
+    assert "8 ids of rows.jsonl mended" in source.notes[0]
+
+
+@given(st.lists(st.fixed_dictionaries({"id": CELLS, "n": st.integers(0, 2)}), max_size=12), st.data())
+def test_a_row_that_goes_changes_no_other_but_its_like(rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    ids = ids_of(rows)
+    assert len(set(ids)) == len(ids)
+    if rows:
+        gone = data.draw(st.integers(0, len(rows) - 1))
+        others = rows[:gone] + rows[gone + 1 :]
+        before, after = (
+            {(digest(row), id) for row, id in zip(some, ids_of(some), strict=True)} for some in (rows, others)
+        )
+        assert len(after - before) <= 1  # one row at most, which had to make way for the one that is gone
+
+
+def test_the_content_is_the_id_where_there_is_no_other() -> None:
+    rows = [{"text": "one"}, {"text": "two"}, {"text": "one"}]
+    ids = [row[CONTENT] for _, row in with_ids(enumerate(rows, start=1), CONTENT)]
+    assert ids == [f"row-{digest(rows[0])}", f"row-{digest(rows[1])}", f"row-{digest(rows[0])}-2"]
+
+
+def test_a_template_is_not_mended() -> None:
+    with pytest.raises(SettingsError, match="the ids of one column"):
+        validate(RecordsFile, {"id": "{a}-{b}", "ids": "mend"}, "x")

@@ -46,19 +46,6 @@ def test_the_small_collection(write, settings):
     assert none.endswith("though they have a world share: female x Africa, male x Asia")
 
 
-def test_an_unknown_part_makes_the_whole_unknown(write, settings):
-    """A row (.2, .8) and a row (.5, .5): known are .8 * .5, the rest is unknown."""
-    files = {
-        "collection.yaml": settings(CROSSED, ("path: groups.tsv", "path: groups.jsonl")),
-        "groups.jsonl": '{"id": "d1", "gender": {"@UNKNOWN": 0.2, "female": 0.8}, '
-        '"regions": {"@UNKNOWN": 1, "Asia": 1}}\n{"id": "d2", "gender": "male", "regions": null}\n',
-        "world.json": "{}",
-    }
-    groups = load_collection(write(files)).groups
-    assert groups.labels(BOTH) == ("female x Asia", "male x Asia")
-    np.testing.assert_allclose(groups.memberships(BOTH, ["d1", "d2"]), [[0.6, 0.4, 0], [1, 0, 0]], atol=1e-15)
-
-
 def test_weights_as_given_are_multiplied_as_given():
     """A page about a woman and a man (each 1) of Asia and Europe (half each): 1 + 1 = 2 in all."""
     rows = [("a", {"gender": ["f", "m"], "region": ["Asia", "Europe"]}), ("b", {"gender": ["f", "m"], "region": None})]

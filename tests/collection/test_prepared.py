@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from fairagent.collection.encodings import decoded, is_utf8
-from fairagent.collection.named_datasets import write_dataset
+from fairagent.collection.prepared import guessed_encoding
+from fairagent.collection.qrels import has_topics, topic_records
 from fairagent.collection.records import Faults
-from fairagent.collection.topic_texts import has_topics, topic_records
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import UsageError
 
 WORDS = "id,text,group\n1,Der Zug fährt über die Brücke,süd\n2,“Ça va” – 5 €,nord\n"
 FORMS = """
@@ -49,17 +46,26 @@ XML = """<?xml version="1.0"?>
 SMART = ".I 1\n.W\nwhat laws\n?\n.I 007\n.T\nA title\n.A\nSomebody\n"
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
 @pytest.mark.parametrize(
-    ("encoding", "found", "how"), [("utf-16", "utf-16", "by its byte order mark"), ("cp1252", "cp1252", "guessed")]
+    ("content", "found"),
+    [
+        (WORDS.encode(), ()),
+        (WORDS.encode("utf-16"), ("utf-16",)),
+        (WORDS.encode("utf-16-le"), ("utf-16-le",)),
+        (WORDS.encode("cp1252"), ("cp1252",)),
+        (WORDS.encode() * 3 + WORDS.encode("cp1252"), ("utf-8", "cp1252", "latin-1")),
+    ],
 )
-@pytest.mark.parametrize("zipped", [False, True])
-def test_encodings_are_guessed(tmp_path: Path, encoding: str, found: str, how: str, zipped: bool) -> None:
-    path, content = tmp_path / "words.csv", WORDS.encode(encoding)
-    path.write_bytes(gzip.compress(content) if zipped else content)
-    assert not is_utf8(path)
-    read = decoded(path)
-    assert (read.text, read.encoding, read.how, read.mended) == (WORDS, found, how, ())
-    assert str(read) == f"it is in {found} ({how}), not in UTF-8"
+def test_encodings_are_guessed(
+    tmp_path: Path, content: bytes, found: tuple[str, ...], pack: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "words.csv"
+    path.write_bytes(pack(content))
+    assert guessed_encoding(path) == found
+    path.write_bytes(pack("Привет, мир".encode("koi8-r")))
+    with pytest.raises(UsageError, match="--encoding"):
+        guessed_encoding(path)
 
 
 def test_topics_in_several_forms(tmp_path: Path) -> None:
@@ -89,44 +95,3 @@ def topics_of(folder: Path, text: str, encoding: str = "utf-8") -> list[dict[str
     found = [record for _, record in topic_records(path, faults, [encoding])]
     faults.check("topics")
     return found
-
-
-def row(**fields: str) -> SimpleNamespace:
-    return SimpleNamespace(**fields, _asdict=lambda: dict(fields), default_text=lambda: fields["text"])
-
-
-class DataSet:
-    """What ir-datasets gives for a name; `away` is one whose files cannot be fetched."""
-
-    has_docs = has_queries = has_qrels = lambda self: True
-
-    def __init__(self, away: bool = False) -> None:
-        self.away = away
-
-    def docs_iter(self) -> list[SimpleNamespace]:
-        if self.away:
-            raise ConnectionError("the network is unreachable")
-        return [row(doc_id="d1", text="A judge."), row(doc_id="d2", text="A court.")]
-
-    def queries_iter(self) -> list[SimpleNamespace]:
-        return [row(query_id="q1", text="local courts")]
-
-    def qrels_iter(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(query_id="q1", doc_id="d2", relevance=1)]
-
-
-def test_a_name_of_ir_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sets, util = {"local": DataSet(), "away": DataSet(away=True)}, SimpleNamespace(home_path=lambda: tmp_path)
-    monkeypatch.setitem(sys.modules, "ir_datasets", SimpleNamespace(load=sets.__getitem__, util=util))
-    documents, topics, qrels = write_dataset("local", tmp_path)
-    assert topics
-    assert qrels
-    read = [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()]
-    assert read == [{"id": "d1", "text": "A judge."}, {"id": "d2", "text": "A court."}]
-    topic = {"id": "q1", "text": "local courts", "query": "local courts"}
-    assert json.loads(topics.read_text(encoding="utf-8")) == topic
-    assert qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
-    with pytest.raises(UsageError, match="knows no data set of that name"):
-        write_dataset("no/such", tmp_path)
-    with pytest.raises(BackendUnavailable, match=r"could not fetch it .*network is unreachable"):
-        write_dataset("away", tmp_path)

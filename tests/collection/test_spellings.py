@@ -10,27 +10,9 @@ from hypothesis import strategies as st
 
 from fairagent.collection.spellings import join_spellings
 
-WORDS = ["female", "male", "m", "f", "w", "d", "weiblich", "divers", "NA", "N/A", "na", "none", "unknown", "-", "+"]
-WORDS += [
-    "woman",
-    "Man",
-    "Mujer",
-    "h",
-    "?",
-    "US",
-    "U.S.",
-    "us",
-    "non-binary",
-    "non binary",
-    "Nonbinary",
-    "DE",
-    "A B",
-    "AB",
-    "C++",
-    "c",
-    "18-25",
-    "ß",
-]
+WORDS = ["non-binary", "non binary", "Nonbinary", "DE", "A B", "AB", "C++", "c", "18-25", "ß", "US", "U.S.", "us", "h"]
+WORDS += ["female", "male", "m", "f", "w", "d", "weiblich", "divers", "NA", "N/A", "na", "none", "unknown", "-", "+"]
+WORDS += ["woman", "Man", "Mujer", "?"]
 VALUES = st.one_of(
     st.sampled_from(WORDS),
     st.sampled_from(WORDS).map(lambda word: f" {word.upper()}."),

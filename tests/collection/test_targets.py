@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.collection import Collection, GroupTable, load_collection, make_target
-from fairagent.collection.table_buffer import LabelColumn
+from fairagent.collection.table import LabelColumn
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.exposure import blend
 from fairagent.types import Ranking, Topic
 
 from .conftest import FILES
@@ -101,19 +100,6 @@ def test_what_is_known_of_a_target_whatever_the_missing_labels_are(collection, k
         np.testing.assert_allclose(target.known, known, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("hits", "known"),
-    [
-        # d3 alone: all of the estimate is missing; with nothing ranked it is the corpus.
-        ([("d3", 2)], [0, 0, 0]),
-        ([], [1 / 4, 0.5 / 4, 1.5 / 4]),
-    ],
-)
-def test_what_is_known_where_the_corpus_is_the_target(collection, hits, known):
-    target = make_target("estimated", "region", collection, "T1", ranking(*hits))
-    np.testing.assert_allclose(target.known, known, rtol=1e-12)
-
-
 COUNTED = ("corpus", "qrels", "trec", "estimated", "trec-estimated")
 
 
@@ -160,13 +146,6 @@ def test_nothing_is_known_of_predicted_labels(kind, part):
     collection = labeled([1, 2, 3, 1, 1, 2, 2, 2], True, predicted=True)
     target = make_target(kind, "g", collection, "T", SHOWN)
     np.testing.assert_allclose(target.known, part * np.array([0.5, 0.25, 0.25]), rtol=1e-12)
-
-
-def test_trec_is_the_known_part_of_the_tracks_target(collection):
-    """Two implementations of the same formula: `blend` keeps the unknown cell, the target leaves it out."""
-    relevant = collection.groups.memberships("region", ["d1", "d2", "d3"]).sum(axis=0)
-    known = blend(relevant, np.array([0.25, 0.5, 0.25]))[1:]
-    np.testing.assert_allclose(make_target("trec", "region", collection, "T1").shares, known / known.sum(), rtol=1e-12)
 
 
 def test_a_group_only_in_the_target_is_kept(write):

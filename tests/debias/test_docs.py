@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,6 @@ from fairft.small import save_retriever, write_lines
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.questions import debiases
 from fairagent.papers.debias_rag.avoid import read_avoid, write_avoid
-from fairagent.papers.debias_rag.sentence_debias import save_debiased
 from fairagent.papers.debias_rag.stage import DebiasRAGConfig
 from fairagent.settings import Settings, validate
 
@@ -72,6 +72,7 @@ def test_the_split_and_the_experiment(shared: Path, tmp_path: Path, monkeypatch:
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "debias"
 DEBIAS_PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
+save_debiased = runpy.run_path(str(FOLDER / "sentence_debias.py"))["save_debiased"]
 AVOID = ("She was a nurse.", "He was a doctor.", "The woman wrote.")
 
 

@@ -60,21 +60,21 @@ def test_the_shipped_lexicon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "said"),
     [
-        ("g:\n  - he <-> she\n  - him <-> she\n", 3, "'she' is replaced by 'he' already"),
-        ("g:\n  - he <-> He\n", 2, "'he' stands on both sides"),
-        ("g: [he <-> she]\nr:\n  - he -> it\n", 3, "'he' is of class 'g' already (line 1)"),
-        ("g:\n  - he <-> she <-> it\n", 2, "expected `word <-> other`"),
-        ("g: he\n", 1, "g: expected a list of entries"),
-        ("- he\n", 1, "expected bias classes"),
-        ("g: [\n", 2, "not valid YAML"),
-        ("g: []\n", None, "holds no entry"),
+        ("g:\n  - he <-> she\n  - him <-> she\n", "g: 'she' is replaced by 'he' already"),
+        ("g:\n  - he <-> He\n", "'he' stands on both sides"),
+        ("g: [he <-> she]\nr:\n  - he -> it\n", "r: 'he' is of class 'g' already"),
+        ("g:\n  - he <-> she <-> it\n", "expected `word <-> other`"),
+        ("g: he\n", "g: expected a list of entries"),
+        ("- he\n", "expected 'key: value' lines"),
+        ("g: [\n", "not valid YAML"),
+        ("g: []\n", "holds no entry"),
     ],
 )
-def test_faults_have_their_line(tmp_path: Path, text: str, line: int | None, said: str) -> None:
+def test_faults_are_named(tmp_path: Path, text: str, said: str) -> None:
     file = written(tmp_path / "faulty.yaml", text)
     with pytest.raises(DataError) as raised:
         load_lexicon(file)
-    assert raised.value.faults[0].line == line
-    assert said in raised.value.faults[0].message
+    assert said in str(raised.value)
+    assert str(file) in str(raised.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,12 @@ from fairft.small import save_retriever
 
 from fairagent.errors import DataError, UsageError
 from fairagent.guests.dense.encoders import SentenceEncoder
-from fairagent.papers.debias_rag.sentence_debias import bias_subspace, counterfactuals, save_debiased, without
 
 from .parts import lexicon
 
-SCRIPT = Path(__file__).resolve().parents[2] / "evaluations" / "debias" / "sentence_debias.py"
+SCRIPT = runpy.run_path(str(Path(__file__).resolve().parents[2] / "evaluations" / "debias" / "sentence_debias.py"))
+bias_subspace, counterfactuals = SCRIPT["bias_subspace"], SCRIPT["counterfactuals"]
+save_debiased, without = SCRIPT["save_debiased"], SCRIPT["without"]
 PAIRS = [
     ("he was a judge", "she was a judge"),
     ("he wrote the book", "she wrote the book"),

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.guests.local.decoding import ABOUT, lowered
-from fairagent.guests.local.likelihood import CausalModel
+from fairagent.guests.local.likelihood import ABOUT, CausalModel, lowered
 from fairagent.llm import ModelRequest
 from fairagent.llm.models import Models
 from fairagent.settings import ModelSettings, SelfDebiasSettings

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from fairagent.errors import UsageError
+from fairagent.errors import ReplyRefused, UsageError
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import AvoidPassage
-from fairagent.papers.debias_rag.stage import rerank
-from fairagent.papers.debias_rag.theta import Theta
-from fairagent.types import Document
+from fairagent.papers.debias_rag.stage import (
+    MOST_HALVINGS,
+    Rewriter,
+    Theta,
+    features,
+    gradient,
+    loss,
+    project,
+    step,
+    synthesize,
+)
+from fairagent.types import Document, FloatArray
 
-from .parts import stage
+from .parts import LIBRARY, lexicon, stage
 
 RAIN, BIASED, JUDGE = (
     Document("d1", "rain rain judge", "late"),
@@ -90,9 +107,117 @@ def test_values_that_make_no_sense(tmp_path: Path, wrong: dict[str, float]) -> N
         stage(tmp_path, **wrong)
 
 
-def test_ties_go_to_the_earlier_candidate() -> None:
-    vectors = np.eye(4, dtype=np.float32)[[1, 0, 0, 1]]
-    query, avoided = np.eye(4, dtype=np.float32)[0], np.eye(4, dtype=np.float32)[2:3]
-    ranked = rerank(vectors, query, avoided, Theta(), 3, 0.9, np.zeros(4, dtype=bool))
-    assert ranked.places.tolist() == [1, 2, 0]
-    assert ranked.flat == (False, True)
+UNIT = st.floats(0, 1, width=32)
+PHI = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(2)), elements=UNIT)
+
+
+@given(PHI, st.floats(0.1, 0.9))
+def test_the_gradient_is_that_of_the_loss(phi, first):
+    theta, small = np.array([first, 1 - first]), 1e-6
+    for place, slope in enumerate(gradient(phi, theta)):
+        along = np.eye(2)[place] * small
+        assert (loss(phi, theta + along) - loss(phi, theta - along)) / (2 * small) == pytest.approx(slope, abs=1e-6)
+
+
+@given(arrays(np.float64, st.integers(1, 6), elements=st.floats(-5, 5)), arrays(np.float64, 6, elements=UNIT))
+def test_a_projection_is_on_the_simplex_and_nearest(v, other):
+    found = project(v)
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1)
+    # No other point of the simplex is nearer.
+    other = other[: len(v)] + 1e-9
+    other = other / other.sum()
+    assert np.linalg.norm(found - v) <= np.linalg.norm(other - v) + 1e-9
+
+
+@given(PHI, UNIT, st.floats(0, 1000))
+def test_a_step_never_makes_the_loss_larger(phi, first, rate):
+    taken = step(phi, np.array([first, 1 - first]), rate)
+    assert taken.loss_after <= taken.loss_before
+    assert taken.halvings <= MOST_HALVINGS
+    assert taken.theta.sum() == pytest.approx(1)
+
+
+def test_constant_signals_count_for_nothing_and_move_nothing() -> None:
+    phi = features(np.full(4, 0.3), np.full(4, 0.7))
+    assert not phi.any()
+    taken = Theta((0.2, 0.8)).move(phi)[1]
+    assert taken.theta.tolist() == pytest.approx([0.2, 0.8])
+    assert taken.loss_after == pytest.approx(np.log(4))
+
+
+def test_threads_lose_no_step() -> None:
+    rng = np.random.default_rng(3)
+    phis = list(rng.random((200, 8, 2)))
+    theta = Theta((1.0, 0.0))
+    with ThreadPoolExecutor(8) as pool:
+        steps = list(pool.map(theta.move, phis))
+    # Every query found what some other one left, each but the last one once.
+    left = sorted(taken.theta[0] for _, taken in steps)
+    found = sorted(before[0] for before, _ in steps)
+    assert sorted([*found, theta.now[0]]) == sorted([1.0, *left])
+
+
+@pytest.mark.parametrize("start", [(0.5, 0.6), (-0.5, 1.5), (float("nan"), 0.5)])
+def test_weights_off_the_simplex(start: tuple[float, float]) -> None:
+    with pytest.raises(UsageError, match="add up to 1"):
+        Theta(start)
+    with pytest.raises(UsageError, match="rate"):
+        Theta(rate=-1)
+
+
+PASSAGES = (*LIBRARY[:2], AvoidPassage("a9", "Nobody was late."))
+
+
+class Fluent:
+    """Finds a text the likelier the shorter its words are."""
+
+    name = "fluent"
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[FloatArray]:
+        return [np.array([-float(len(word)) for word in text.split()]) for _, text in pairs]
+
+
+def rewrites(*texts: str) -> str:
+    return json.dumps({"rewrites": texts})
+
+
+def test_without_a_model_words_are_swapped_and_nothing_is_made_of_a_passage_without_them(tmp_path: Path) -> None:
+    made, notes, usage = synthesize("q", PASSAGES, lexicon(tmp_path))
+    assert [(one.id, one.text) for one in made] == [("fair:a1", "He is a nurse."), ("fair:a2", "He is late.")]
+    assert all("not from the collection" in one.title for one in made)
+    assert (notes, usage.calls) == ([], 0)
+
+
+def test_the_most_fluent_rewrite_is_taken(tmp_path: Path) -> None:
+    model = ScriptedModel([rewrites("Considerably longer words", "It is so"), rewrites("Same", "Same")])
+    rewriter = Rewriter(model, Prompts(), 2, Fluent())
+    made, _, usage = synthesize("who is late?", PASSAGES, lexicon(tmp_path), rewriter)
+    assert [one.text for one in made] == ["It is so", "Same"]
+    assert usage.calls == 2
+    asked = model.requests[0].messages[1][1]
+    assert '"He is a nurse."' in asked
+    assert '"who is late?"' in asked
+    assert "Write 2 different" in asked
+
+
+@pytest.mark.parametrize("reply", [rewrites("one"), rewrites("one", " "), "no JSON"])
+def test_what_is_no_set_of_rewrites_is_asked_for_again_and_then_done_without(tmp_path: Path, reply: str) -> None:
+    model = ScriptedModel([reply, reply, reply, ReplyRefused("no such texts")])
+    made, notes, usage = synthesize("q", PASSAGES, lexicon(tmp_path), Rewriter(model, Prompts(), 2))
+    assert [one.text for one in made] == ["He is a nurse.", "He is late."]
+    assert len(notes) == 2
+    assert "no such texts" in notes[1]
+    assert usage.calls == 3
+
+
+def test_a_counterfactual_without_a_rewrite_is_left_out_or_an_error_if_on_error_says_so(tmp_path: Path) -> None:
+    def rewriter(on_error: str) -> Rewriter:
+        model = ScriptedModel([ReplyRefused("no such texts"), rewrites("He arrives late.")])
+        return Rewriter(model, Prompts(), 1, on_error=on_error)  # type: ignore[arg-type]
+
+    made, notes, _ = synthesize("q", PASSAGES, lexicon(tmp_path), rewriter("drop"))
+    assert [one.text for one in made] == ["He arrives late."]
+    assert notes[0].endswith("was not rewritten (no such texts), and is left out")
+    with pytest.raises(ReplyRefused):
+        synthesize("q", PASSAGES, lexicon(tmp_path), rewriter("fail"))

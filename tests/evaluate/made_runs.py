@@ -8,7 +8,7 @@ from dataclasses import replace
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.outcome import GroupShares, Outcome
 from fairagent.evaluate.plan import as_kind
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.types import Topic, Usage
 
 
@@ -37,7 +37,7 @@ def outcome(
     return replace(made, exposures=tuple(exposures), cited=tuple(cited))
 
 
-def run_of(outcomes: Sequence[Outcome], seed: int = 0, excluded: Mapping[str, str] = {}, **settings: object) -> Run:
+def run_of(outcomes: Sequence[Outcome], seed: int = 0, excluded: Mapping[str, str] = {}, **settings: object) -> Results:
     """The run of these outcomes, whose first system is the baseline; `settings` are keys of the experiment."""
     systems = tuple(dict.fromkeys(one.system for one in outcomes))
     topics = list(dict.fromkeys(one.topic for one in outcomes))
@@ -47,7 +47,7 @@ def run_of(outcomes: Sequence[Outcome], seed: int = 0, excluded: Mapping[str, st
     dimensions = tuple(dict.fromkeys(name for one in outcomes for name in one.values if name)) or ("gender",)
     columns = [(dimension, measure) for dimension in ("", *dimensions) for measure in measures]
     made = {"kind": "ranking", "name": "made", "collection": "c.yaml", "systems": {name: {} for name in systems}}
-    return Run(
+    return Results(
         name="made",
         collection="made",
         n=20,

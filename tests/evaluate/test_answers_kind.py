@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.evaluate.answers import CITED, CONTEXT
+from fairagent.evaluate.questions import CITED, CONTEXT
 from fairagent.search.pipeline import build, open_site
 
 from . import words

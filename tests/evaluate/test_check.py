@@ -9,7 +9,7 @@ import tiny_models
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment, readiness
-from fairagent.evaluate.fields import half, sampled
+from fairagent.evaluate.kind import half, sampled
 
 from . import words
 

@@ -13,7 +13,7 @@ from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.plan import site_of
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.guests.dense.cross_encoder import open_pair_scorer
 from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
+def run(folder: Path) -> Results:
     checked = check_experiment(folder / "experiment.yaml", environ={})
     told: list[tuple[str, int]] = []
     build_indexes(checked, lambda what, done: told.append((what, done)))
@@ -69,11 +69,11 @@ def run(folder: Path) -> Run:
         return run_experiment(checked, folder / "run", workers, environ={})
 
 
-def found(run: Run, system: str) -> dict[str, list[str]]:
+def found(run: Results, system: str) -> dict[str, list[str]]:
     return {outcome.topic: [hit.id for hit in outcome.hits] for outcome in run.outcomes if outcome.system == system}
 
 
-def test_all_of_them_rank(run: Run) -> None:
+def test_all_of_them_rank(run: Results) -> None:
     for system in run.systems:
         assert len(found(run, system)) == 8
         outcomes = [outcome for outcome in run.outcomes if outcome.system == system]
@@ -84,7 +84,7 @@ def test_all_of_them_rank(run: Run) -> None:
     assert found(run, "cross-encoder, nothing read") == found(run, "BM25")
 
 
-def test_splade_is_the_order_of_its_products(run: Run, folder: Path) -> None:
+def test_splade_is_the_order_of_its_products(run: Results, folder: Path) -> None:
     collection = check_experiment(folder / "experiment.yaml", environ={}).collection
     encoder = SpladeEncoder(str(folder / "masked"))
     weights = folder / "index" / f"splade-{file_name(str(folder / 'masked'))}"
@@ -99,7 +99,7 @@ def test_splade_is_the_order_of_its_products(run: Run, folder: Path) -> None:
         assert min(of[id] for id in ranked) >= np.sort(products)[-8] - 1e-3
 
 
-def test_the_cross_encoder_reads_the_first_list(run: Run, folder: Path) -> None:
+def test_the_cross_encoder_reads_the_first_list(run: Results, folder: Path) -> None:
     checked = check_experiment(folder / "experiment.yaml", environ={})
     memo = Memo()
     plans, models = checked.plan.systems, Models()
@@ -126,7 +126,7 @@ def test_everything_that_is_missing_is_named_before_anything_runs(folder: Path, 
         assert f"no {model} '{tmp_path}" in str(caught.value)
 
 
-def test_splade_has_to_be_named_and_read_what_it_was_built_from(folder: Path, tmp_path: Path, run: Run) -> None:
+def test_splade_has_to_be_named_and_read_what_it_was_built_from(folder: Path, tmp_path: Path, run: Results) -> None:
     for told, fault in (
         ("engine: splade", "engine.model: is missing"),
         ("rerank: {kind: mmr, retriever: splade}", "rerank.retriever: unknown key of re-ranker 'mmr'"),

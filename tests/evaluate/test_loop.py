@@ -11,8 +11,8 @@ from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.comparison import Equal
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.findings import verdict_lines
-from fairagent.evaluate.loop import LoopGain, loop_gains
 from fairagent.evaluate.results import measure_tables
+from fairagent.evaluate.run import LoopGain, loop_gains
 
 from . import words
 from .made_runs import run_of

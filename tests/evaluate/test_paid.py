@@ -16,8 +16,7 @@ from fairagent.errors import UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.outcome import took
-from fairagent.evaluate.results import costs
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, error
 from fairagent.settings import BudgetSettings, Price
@@ -37,7 +36,7 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         yield server
 
 
-def run(file: Path, folder: Path, **environ: str) -> Run:
+def run(file: Path, folder: Path, **environ: str) -> Results:
     checked = check_experiment(file, environ={**os.environ, **environ})
     with threads(2) as workers:
         return run_experiment(checked, folder, workers)
@@ -45,7 +44,7 @@ def run(file: Path, folder: Path, **environ: str) -> Run:
 
 def test_tables_show_what_the_answers_took(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     done = run(file, tmp_path / "run")
-    spent = costs(done)
+    spent = done.costs
     assert (spent["plain"].calls, spent["plain"].cost) == (0, 0.0)
     for system in ("asked", "asked more", "asked warmly"):
         of_system = spent[system]

@@ -18,7 +18,7 @@ import yaml
 
 from evaluate import words
 from fairagent.evaluate.results import results_text
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.report.page import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,12 +153,12 @@ published:
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("drawn")
     return words.run(words.write(folder, DRAWN), folder / "run")
 
 
-def test_what_is_not_measured_stands_beside_the_results(drawn: Run) -> None:
+def test_what_is_not_measured_stands_beside_the_results(drawn: Results) -> None:
     text, html = results_text(drawn), page(drawn)
     block = text.partition("not measured here: nothing here counts them")[2].splitlines()[1:4]
     assert [line.split("  ")[0] for line in block] == ["published", "one row", "another"]

@@ -23,7 +23,7 @@ def test_the_kinds_that_there_are() -> None:
 def test_a_kind_of_another_package_and_its_keys_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "doubled.py").write_text(
         "from typing import Literal\n"
-        "from fairagent.evaluate.ranking.kind import RankingKind\n"
+        "from fairagent.evaluate.ranking import RankingKind\n"
         "class Doubled(RankingKind):\n    kind: Literal['doubled'] = 'doubled'\n    twice: int = 2\n",
         encoding="utf-8",
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fairagent.evaluate.findings import by_query_group, differences
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.query_groups import by_query_group, differences
 
 from .made_runs import outcome, run_of, shares
 

@@ -12,8 +12,7 @@ import pytest
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.findings import mark
-from fairagent.evaluate.ranking.kind import deepened
-from fairagent.evaluate.ranking.recall import AgainstBaseline, read
+from fairagent.evaluate.ranking import AgainstBaseline, deepened
 from fairagent.evaluate.results import results_text
 from fairagent.report.page import page
 from fairagent.retrieve.base import Retriever
@@ -118,9 +117,9 @@ def test_what_the_baseline_showed_and_scored() -> None:
     for name in ("changed", "kept"):
         assert AgainstBaseline(name, 3).value([], baseline) == 0
     assert AgainstBaseline("kept", 3).value([("a", 1.0)], []) == 0
-    assert read("changed@20") == AgainstBaseline("changed", 20)
-    assert read("changed") is None
-    assert read("kept@0") is None
+    assert AgainstBaseline.parse("changed@20") == AgainstBaseline("changed", 20)
+    assert AgainstBaseline.parse("changed") is None
+    assert AgainstBaseline.parse("kept@0") is None
 
 
 def test_topics_and_groups_are_enough(tmp_path: Path) -> None:

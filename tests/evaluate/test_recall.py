@@ -12,8 +12,8 @@ from fairagent.collection import load_collection
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.outcome import GroupRecall, Outcome
-from fairagent.evaluate.ranking.recall import group_recall, mean_recalls
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.ranking import group_recall, mean_recalls
+from fairagent.evaluate.run import Results
 from fairagent.types import UNKNOWN
 
 from . import words
@@ -27,7 +27,7 @@ def with_recall(topic: str, system: str, found: tuple[float, ...], relevant: tup
     return replace(made, recall=(GroupRecall("gender", LABELS, found, relevant),), entered=n)
 
 
-def two_topics() -> Run:
+def two_topics() -> Results:
     """Of t1 are relevant: 2 women, 4 men; of t2 1 woman, 1 document without a label."""
     return run_of(
         [
@@ -74,13 +74,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
+def run(folder: Path) -> Results:
     checked = check_experiment(folder / "experiment.yaml", environ={})
     build_indexes(checked)
     return words.run_checked(checked, folder / "run")
 
 
-def test_an_engine_has_the_recall_of_its_run_file(folder: Path, run: Run) -> None:
+def test_an_engine_has_the_recall_of_its_run_file(folder: Path, run: Results) -> None:
     """The ranking of the engine alone, 24 deep, is what it retrieved: recall by hand from its ids and the judgments."""
     collection = load_collection(folder / "demo" / "collection.yaml")
     for one in (one for one in run.outcomes if one.system == "BM25"):
@@ -94,7 +94,7 @@ def test_an_engine_has_the_recall_of_its_run_file(folder: Path, run: Run) -> Non
         assert one.entered == 0
 
 
-def test_a_loop_is_measured_by_its_candidates(run: Run) -> None:
+def test_a_loop_is_measured_by_its_candidates(run: Results) -> None:
     """FAIR-QR ranks as BM25 does, and yet its refined lists hold other documents."""
     assert [one.system for one in run.equal] == ["FAIR-QR"]
     fair = [row for row in mean_recalls(run) if row.system == "FAIR-QR"]

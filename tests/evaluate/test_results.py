@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
-from fairagent.evaluate.layout import LATEX_WIDTH
 from fairagent.evaluate.outcome import from_value, to_line
 from fairagent.evaluate.results import falling, means_table, measure_tables, results_latex, results_text, write_results
-from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.tables import Cell, Column, Table
+from fairagent.evaluate.run import Results, load_run
+from fairagent.evaluate.tables import LATEX_WIDTH, Cell, Column, Table
 
 from . import words
 
@@ -42,11 +41,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
+def run(folder: Path) -> Results:
     return load_run(folder / "run")
 
 
-def test_trec_runs_are_read_by_others_as_they_were_meant(folder: Path, run: Run) -> None:
+def test_trec_runs_are_read_by_others_as_they_were_meant(folder: Path, run: Results) -> None:
     """Ties: whoever sorts the run by its scores gets our order, and so our value."""
     ir_measures = pytest.importorskip("ir_measures", reason="the package ir_measures is not installed")
     grades = load_collection(folder / "collection.yaml").qrels
@@ -79,7 +78,7 @@ def test_scores_fall_strictly_even_as_32_bit_floats() -> None:
     assert list(falling([])) == []
 
 
-def test_csv(folder: Path, run: Run) -> None:
+def test_csv(folder: Path, run: Results) -> None:
     with (folder / "run" / "results.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4 * (1 + 2 * 2) == len(run.comparisons)
@@ -105,7 +104,7 @@ def test_csv(folder: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
-def test_tables_fit_any_width_and_keep_every_number(run: Run, width: int) -> None:
+def test_tables_fit_any_width_and_keep_every_number(run: Results, width: int) -> None:
     long = "an oracle whose name is very long indeed, and says all of its settings"
     renamed = replace(
         run,
@@ -149,7 +148,7 @@ def check_latex(text: str) -> list[str]:
     return tabulars
 
 
-def test_latex(run: Run) -> None:
+def test_latex(run: Results) -> None:
     table = results_latex(run)
     tabulars = check_latex(table)
     assert all(r"oracle, of a kind $^\dagger$ & " in tabular for tabular in tabulars)
@@ -163,13 +162,13 @@ def test_latex(run: Run) -> None:
     assert r"$^\dagger$: looked at the judgments." in table
 
 
-def test_the_journal_survives_json(run: Run) -> None:
+def test_the_journal_survives_json(run: Results) -> None:
     for outcome in run.outcomes:
         assert from_value(json.loads(to_line(outcome))) == outcome
     assert any(outcome.steps for outcome in run.outcomes)
 
 
-def test_outcomes_hold_what_pages_show(run: Run) -> None:
+def test_outcomes_hold_what_pages_show(run: Results) -> None:
     outcome = next(outcome for outcome in run.outcomes if (outcome.topic, outcome.system) == ("T00", "fair"))
     assert outcome.hits[0].title.startswith("judge")
     assert {hit.id for hit in outcome.hits if hit.relevant} == {"d00", "d01", "d03"}
@@ -182,7 +181,7 @@ def test_outcomes_hold_what_pages_show(run: Run) -> None:
     assert set(outcome.values) == {"", "gender", "era"}
 
 
-def test_results_are_made_from_the_journal_alone(folder: Path, run: Run, tmp_path: Path) -> None:
+def test_results_are_made_from_the_journal_alone(folder: Path, run: Results, tmp_path: Path) -> None:
     write_results(run, tmp_path)
     for name in ("results.csv", "results.txt", "results.tex", "topics.csv", "timings.csv"):
         assert (tmp_path / name).read_bytes() == (folder / "run" / name).read_bytes()

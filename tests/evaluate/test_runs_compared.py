@@ -9,9 +9,9 @@ import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
 from fairagent.evaluate.check import CheckedExperiment
-from fairagent.evaluate.ranking.kind import check_runs
+from fairagent.evaluate.ranking import check_runs
 from fairagent.evaluate.results import results_text
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.report.page import page
 
 from . import words
@@ -26,7 +26,7 @@ MEASURES += ["nDCG@10*AWRF@10", "AP", "RR", "R@15", "Bpref"]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     """The folder of an experiment with its run files, and what they were judged as."""
     folder = tmp_path_factory.mktemp("whole")
     file = words.write(folder, f"{words.EXPERIMENT}measures: {MEASURES}\n")
@@ -43,11 +43,11 @@ def checked(folder: Path, *runs: Path, **options: object) -> CheckedExperiment:
     return check_runs(runs, folder / "collection.yaml", environ={}, **options)  # type: ignore[arg-type]
 
 
-def means(run: Run) -> dict[tuple[str, str, str], float]:
+def means(run: Results) -> dict[tuple[str, str, str], float]:
     return {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
 
 
-def test_every_form_of_a_file_gives_the_same(whole: tuple[Path, Run]) -> None:
+def test_every_form_of_a_file_gives_the_same(whole: tuple[Path, Results]) -> None:
     folder, _ = whole
     six = (folder / "run" / "runs" / "plain.txt").read_text(encoding="utf-8")
     two = "".join(f"{line.split()[0]}\t{line.split()[2]}\n" for line in six.splitlines())
@@ -81,7 +81,7 @@ def test_a_topic_that_a_run_lacks_counts_0_and_is_named(folder: Path) -> None:
     (folder / "b.tsv").write_text("".join(f"T{n:02d}\td00\n" for n in range(19)), encoding="utf-8")
     run = words.run_checked(checked(folder, folder / "a.tsv", folder / "b.tsv", measures=["nDCG@1"]), folder / "run")
     assert means(run)["a", "", "nDCG(discount=log2-max2)@1"] == pytest.approx(2 / 19)
-    (remark,) = run.kind.remarks(run)
+    (remark,) = run.of_kind.remarks
     assert remark.startswith("a has an empty ranking for 17 topics, which count with the lowest values: T02, T03, T04")
     assert remark in results_text(run)
     assert remark in page(run)
@@ -89,10 +89,10 @@ def test_a_topic_that_a_run_lacks_counts_0_and_is_named(folder: Path) -> None:
     whole = words.run_checked(
         checked(folder, folder / "b.tsv", dimensions=["era"], measures=["nDCG@1"]), folder / "whole"
     )
-    assert run.kind.page(whole) is None
+    assert whole.of_kind.page is None
 
 
-def test_runs_are_judged_as_the_systems_that_wrote_them(whole: tuple[Path, Run]) -> None:
+def test_runs_are_judged_as_the_systems_that_wrote_them(whole: tuple[Path, Results]) -> None:
     """An experiment's own run files, compared, have its values, tests and order of systems, by any measure."""
     folder, run = whole
     files = [folder / "run" / "runs" / f"{name}.txt" for name in run.systems]

@@ -11,7 +11,7 @@ import pytest
 from evaluate import words
 from fairagent import open_agent
 from fairagent.collection import load_collection
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
@@ -29,16 +29,16 @@ systems:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("drawn")
     return words.run(words.write(folder, DRAWN), folder / "run")
 
 
-def of_drawn(run: Run) -> dict[str, dict[str, float]]:
+def of_drawn(run: Results) -> dict[str, dict[str, float]]:
     return {one.topic: one.values[""] | one.values["gender"] for one in run.outcomes if one.system == "drawn"}
 
 
-def test_values_are_means_over_the_draws_with_their_deviation_beside(run: Run) -> None:
+def test_values_are_means_over_the_draws_with_their_deviation_beside(run: Results) -> None:
     folder = Path(str(run.provenance["collection"]["file"])).parent  # type: ignore[index]
     collection = load_collection(folder / "collection.yaml")
     agent = open_agent(collection, profile="engine", engine="words", n=4, sampling={"alpha": 1, "pool": 12, "seed": 7})
@@ -63,7 +63,7 @@ def test_values_are_means_over_the_draws_with_their_deviation_beside(run: Run) -
         assert len(outcome.tail) > 0
 
 
-def test_the_seed_decides_and_each_system_may_have_its_own(run: Run, tmp_path: Path) -> None:
+def test_the_seed_decides_and_each_system_may_have_its_own(run: Results, tmp_path: Path) -> None:
     again = words.run(words.write(tmp_path / "again", DRAWN), tmp_path / "again" / "run")
     assert of_drawn(again) == of_drawn(run)
     other = words.run(words.write(tmp_path / "other", DRAWN.replace("seed: 7", "seed: 8")), tmp_path / "other" / "run")

@@ -16,7 +16,7 @@ from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, check_experiment_values, estimate
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.results import means_table
-from fairagent.llm.endpoint import KEY_VARIABLE
+from fairagent.llm.server import KEY_VARIABLE
 from fairagent.measures.parse import label_of
 from fairagent.papers.utility import kind as utility
 from fairagent.settings import Settings, read_yaml
@@ -54,7 +54,7 @@ def test_they_are_experiments_whose_expected_numbers_are_measured() -> None:
         measures = {one.name for one in kind.measured(("gender",))} | set(kind.measured_together)
         known = {label_of(name) for name in measures} | measures
         for system, values in kind.expected.items():
-            if system not in (*kind.rows(systems), *kind.rows_together):
+            if system not in (*kind.rows(systems), *kind.other_names):
                 faults.append(f"{file}: {system} is expected and no row")
             for name, value in values.items():
                 if not (set(value) if isinstance(value, dict) else {name}) <= known:

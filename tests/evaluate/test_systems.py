@@ -14,7 +14,7 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import SystemPlan
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker
 from fairagent.papers.rivals.training import FOLDS, ProtectedGroup, cross_fitted, fold_of
@@ -85,7 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
+def run(folder: Path) -> Results:
     with pytest.MonkeyPatch.context() as patch, threads(2) as workers:
         patch.setattr(vectors, "open_encoder", lambda model, device, served: HashEncoder())
         checked = check_experiment(folder / "experiment.yaml", environ={})
@@ -97,15 +97,15 @@ def run(folder: Path) -> Run:
         return run_experiment(checked, folder / "run", workers, environ={})
 
 
-def of(run: Run, system: str) -> list[Outcome]:
+def of(run: Results, system: str) -> list[Outcome]:
     return [outcome for outcome in run.outcomes if outcome.system == system]
 
 
-def ids(run: Run, system: str) -> list[list[str]]:
+def ids(run: Results, system: str) -> list[list[str]]:
     return [[hit.id for hit in outcome.hits] for outcome in of(run, system)]
 
 
-def test_every_kind_is_tried(folder: Path, run: Run) -> None:
+def test_every_kind_is_tried(folder: Path, run: Results) -> None:
     plans = check_plan(folder).values()
     # `auto` has come to one of the others.
     others = {"words", "auto", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
@@ -136,7 +136,7 @@ def check_plan(folder: Path) -> dict[str, SystemPlan]:
         return dict(check_experiment(folder / "experiment.yaml", environ={}).plan.systems)
 
 
-def test_baselines_do_what_they_are_called(run: Run) -> None:
+def test_baselines_do_what_they_are_called(run: Results) -> None:
     plain = ids(run, "BM25")
     assert ids(run, "BM25 again") == plain == ids(run, "MMR, relevance alone")
     others = ["RM3", "dense", "MMR", "Plackett-Luce", "DLF", "agent", "fused", "exposure", "adaptive", "FAIR-QR"]
@@ -155,7 +155,7 @@ def test_baselines_do_what_they_are_called(run: Run) -> None:
     assert ids(run, "DELTR") != ids(run, "DELTR, female")
 
 
-def test_baselines_have_no_loop(run: Run) -> None:
+def test_baselines_have_no_loop(run: Results) -> None:
     for system in ("BM25", "RM3", "FA*IR", "Plackett-Luce", "fused", "exposure", "graph"):
         assert all(len(outcome.steps) == 1 and outcome.stopped == "" for outcome in of(run, system))
     assert all(len(outcome.steps) > 1 and outcome.stopped for outcome in of(run, "agent"))

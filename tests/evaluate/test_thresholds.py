@@ -12,9 +12,9 @@ import pytest
 
 from fairagent.errors import ModelError, UsageError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.layout import WIDTH
 from fairagent.evaluate.results import results_text
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.run import Results, load_run
+from fairagent.evaluate.tables import WIDTH
 from fairagent.evaluate.thresholds import Bound, Threshold, summary, thresholds_table, verdicts
 from fairagent.report.page import page
 
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
+def run(folder: Path) -> Results:
     return load_run(folder / "run")
 
 
@@ -151,7 +151,7 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, asserted: st
 # --- judging --------------------------------------------------------------------------------------------------------
 
 
-def test_verdicts_by_hand(run: Run) -> None:
+def test_verdicts_by_hand(run: Results) -> None:
     """Each value taken from the outcomes anew."""
     means = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
 
@@ -176,7 +176,7 @@ def test_verdicts_by_hand(run: Run) -> None:
     assert [one.limit for one in found] == pytest.approx([limit for *_, limit, _ in expected], abs=1e-12)
 
 
-def test_values_are_compared_in_full_precision(run: Run) -> None:
+def test_values_are_compared_in_full_precision(run: Results) -> None:
     mean = next(row.mean for row in run.comparisons if (row.system, row.measure) == ("fair", RELEVANCE))
     rounded = round(mean, 4)
     bound = Bound("<=" if mean > rounded else ">=", rounded)
@@ -186,7 +186,7 @@ def test_values_are_compared_in_full_precision(run: Run) -> None:
     assert f"{found.value:.4f}" == f"{found.limit:.4f}"
 
 
-def test_the_table_stands_in_the_text_and_on_the_page(folder: Path, run: Run) -> None:
+def test_the_table_stands_in_the_text_and_on_the_page(folder: Path, run: Results) -> None:
     assert summary(run) == "5 of 8 thresholds are met"
     text = (folder / "run" / "results.txt").read_text(encoding="utf-8")
     assert thresholds_table(run).text(WIDTH) in text

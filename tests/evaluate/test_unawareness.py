@@ -14,14 +14,13 @@ import pytest
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.findings import under_label_error
 from fairagent.evaluate.outcome import from_value, to_line
-from fairagent.evaluate.ranking.unawareness import (
+from fairagent.evaluate.run import Results
+from fairagent.evaluate.unawareness import (
     base_of,
     fairness_bounds,
-    files,
     tables,
     unawareness,
 )
-from fairagent.evaluate.run import Run
 from fairagent.measures import jensen_shannon, parse_measure
 from fairagent.report.page import page
 
@@ -39,7 +38,7 @@ def awrf(first: float) -> float:
     return 1 - sum(a / 2 + b / 4 for a, b in terms)
 
 
-def two_topics() -> Run:
+def two_topics() -> Results:
     """T1 shows (1, 0) and as much again without a label: it can become anything from all in one to even.
 
     Of T2's exposure a half has no label, and half of that is rivers: known are 1/4 and 1/4, missing is 1/4, thus a
@@ -105,8 +104,7 @@ def test_the_interval_is_over_topics_and_systems_share_the_resamples() -> None:
 def test_no_table_where_everything_is_known() -> None:
     run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0)]), outcome("T2", "a", {}, [shares(0.7, 0.4, 0.0)])])
     assert unawareness(run, math.e, {}) == []
-    assert tables(run, math.e, {}) == []
-    assert files(run, math.e, {}) == {}
+    assert list(tables(run, [], math.e)) == []
 
 
 def test_a_target_that_labels_are_missing_for() -> None:
@@ -120,7 +118,7 @@ def test_a_target_that_labels_are_missing_for() -> None:
     ends = [1 - jensen_shannon(np.array([1.0, 0.0]), np.array([due, 1 - due])) for due in (0.4, 0.6)]
     assert (row.missing, row.labeled) == (0, pytest.approx(ALL_IN_ONE))
     assert (row.lowest, row.highest) == pytest.approx(tuple(ends))
-    (table,) = tables(run, math.e, {})
+    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
     assert "20.0% of the target would come from documents without a label" in table.text().replace("\n", " ")
     shown = shares(1.0, 0.5, target_known=some)
     assert fairness_bounds(shown) == pytest.approx((ends[0], 1.0))
@@ -145,19 +143,19 @@ def test_only_topics_of_all_systems_count() -> None:
 
 def test_the_text_and_the_file() -> None:
     run = run_of([outcome("T1", "a", {}, [shares(1.0, unknown=0.5)])])
-    (table,) = tables(run, math.e, {})
+    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
     lines = table.text().splitlines()
     assert lines[:3] == [
         "gender, AWRF(unknown=ignore)@20 under missing labels (1 topic)",
         "system  missing  labeled  lowest  highest",
         "a        0.5000   0.7842  0.7842   1.0000",
     ]
-    assert files(run, math.e, {})["unawareness.csv"].csv().splitlines()[0] == (
+    assert run.of_kind.files["unawareness.csv"].csv().splitlines()[0] == (
         "system,dimension,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted,likely,likely_low,"
         "likely_high"
     )
     predicted = run_of([outcome("T1", "a", {}, [shares(0.7, 0.0, predicted=True)])])
-    (table,) = tables(predicted, math.e, {})
+    (table,) = tables(predicted, unawareness(predicted, math.e, {}), math.e)
     row = next(line for line in table.text().splitlines() if line.startswith("a "))
     assert row.split() == ["a", "1.0000", "-", "0.7842", "1.0000", "0.9790", "[0.9790,", "0.9790]"]
 
@@ -172,7 +170,7 @@ def test_awrf_under_label_error_is_a_column() -> None:
             for n, one in enumerate(likely)
         ]
     )
-    (table,) = tables(run, math.e, {})
+    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
     row = next(line for line in table.text().splitlines() if line.startswith("a "))
     assert row.endswith("0.9300 [0.8717, 0.9592]")
     (line, *_) = unawareness(run, math.e, {})
@@ -186,11 +184,13 @@ def test_awrf_under_label_error_is_a_column() -> None:
 def test_what_holds_whatever_the_missing_are() -> None:
     """A quarter of the middle's exposure is missing: it is between 3/8 and 5/8, the others are even and far off."""
     shown = {"middle": shares(0.5, 0.25), "even": shares(0.5, 0.0), "far": shares(0.9, 0.0), "near": shares(0.45, 0.0)}
-    (table,) = tables(run_of([outcome("T1", name, {}, [one]) for name, one in shown.items()]), math.e, {})
+    run = run_of([outcome("T1", name, {}, [one]) for name, one in shown.items()])
+    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
     assert not any("whatever" in note for note in table.notes[:2])
     assert table.notes[2:] == ("below middle, whatever the missing are: far",)
     turned = {"far": shares(0.9, 0.0), "middle": shares(0.5, 0.25)}
-    (table,) = tables(run_of([outcome("T1", name, {}, [one]) for name, one in turned.items()]), math.e, {})
+    run = run_of([outcome("T1", name, {}, [one]) for name, one in turned.items()])
+    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
     assert table.notes[2:] == ("above far, whatever the missing are: middle",)
 
 

@@ -19,7 +19,7 @@ import pytest
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
@@ -136,12 +136,12 @@ def refused(file: Path) -> str:
     return str(caught.value)
 
 
-def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit: int | None = None) -> Run:
+def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit: int | None = None) -> Results:
     """Check and run the experiment in `file`."""
     return run_checked(check_experiment(file, limit, environ={}), folder, workers, new=new)
 
 
-def run_checked(checked: CheckedExperiment, folder: Path, workers: int = 2, *, new: bool = False) -> Run:
+def run_checked(checked: CheckedExperiment, folder: Path, workers: int = 2, *, new: bool = False) -> Results:
     with threads(workers) as workers:
         return run_experiment(checked, folder, workers, new, environ={})
 

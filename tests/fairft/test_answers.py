@@ -19,9 +19,9 @@ from fairagent.evaluate.workers import threads
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.models import Models
-from fairagent.papers.fairft.evaluate import Tower, top
 from fairagent.papers.fairft.run import check, read_file, run_training
 from fairagent.papers.fairft.settings import OPENING
+from fairagent.papers.fairft.train import Tower, top
 from fairagent.retrieve.base import full_text
 from fairagent.settings import read_yaml
 from fairagent.types import Query

@@ -1,4 +1,4 @@
-"""A small experiment with a language model, and the program to run and kill.
+"""A small experiment with a language model, and the program to run.
 
 The texts and topics are those of tests/evaluate/words.py, searched with the real engine.
 """
@@ -21,7 +21,7 @@ from evaluate import words
 
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import Workers, threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.llm.models import Models
@@ -41,25 +41,6 @@ systems:
   asked more: {{refine: {{kind: llm, drift: 2}}, iterations: 4}}
   asked warmly: {{refine: llm, iterations: 3, model: {{temperature: 0.9}}}}
 """
-
-PROGRAM = """\
-import os, signal
-from fairagent.llm.budget import Budget
-
-reserve, left = Budget.reserve, int(os.environ["KILL_AT"])
-
-def counted(self, *arguments):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return reserve(self, *arguments)
-
-Budget.reserve = counted
-from fairagent.cli import main
-main()
-"""
-"""The program, which dies when it is about to send its n-th request."""
 
 
 def write(folder: Path) -> Path:
@@ -110,7 +91,7 @@ def run(
     new: bool = False,
     limit: int | None = None,
     **environ: str,
-) -> tuple[Run, Usage]:
+) -> tuple[Results, Usage]:
     """The run and what was paid for it, in this process; the cache is a folder beside that of the run."""
     here = {"FAIRAGENT_CACHE": str(folder.with_name(f"{folder.name}-cache"))}
     checked = check_experiment(file, limit, environ={**os.environ, **here, **environ})
@@ -129,15 +110,13 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-def start(
-    *arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0, **environ: str
-) -> subprocess.Popen[str]:
+def start(*arguments: str, folder: Path, server: LoopbackServer, **environ: str) -> subprocess.Popen[str]:
     """`fairagent` in a process of its own that works in `folder` and asks `server`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
-    environment = {"OPENAI_BASE_URL": server.url, "KILL_AT": str(kill_at), "NO_PROXY": "127.0.0.1"}
+    environment = {"OPENAI_BASE_URL": server.url, "NO_PROXY": "127.0.0.1"}
     folder.mkdir(exist_ok=True)
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [sys.executable, "-m", "fairagent", *arguments],
         cwd=folder,
         env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **environment, **environ},
         stdout=subprocess.PIPE,

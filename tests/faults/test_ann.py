@@ -8,20 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from guests.dense.test_ann import DOCUMENTS as MANY
-from guests.dense.test_ann import ENCODER, QUERIES
+from retrieve.test_ann import DOCUMENTS as MANY
+from retrieve.test_ann import ENCODER, QUERIES
 from retrieve.test_dense import MADE, Made, Words
 from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.guests.dense import ann as ann_build
-from fairagent.guests.dense.ann import INDEX
+from fairagent.retrieve import ann as ann_build
 from fairagent.retrieve import manifest
 from fairagent.retrieve.ann import AnnManifest, build_ann, open_ann
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
-from fairagent.storage import digests
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.storage.digests import record_files
 
 from .damage import harm, trials
@@ -51,16 +48,10 @@ def engine(folder: Path) -> DenseRetriever:
     return DenseRetriever(folder / "dense", ENCODER, ann=open_ann(folder / "ann", folder / "dense"))
 
 
-# Case 108
-
-
 def test_108_vectors_of_another_encoder_are_refused_with_both_names(tmp_path: Path) -> None:
     build_dense_index(MADE, tmp_path / "dense", Words(name="mine"))
     with pytest.raises(IndexMismatch, match=r"made with 'mine', and 'theirs' makes others; use that model, or build"):
         DenseRetriever(tmp_path / "dense", Words(name="theirs", salt="other"))
-
-
-# Case 109
 
 
 def test_109_a_damaged_ann_index_is_refused(made: Path, tmp_path: Path) -> None:
@@ -80,48 +71,6 @@ def test_109_a_damaged_ann_index_is_refused(made: Path, tmp_path: Path) -> None:
     assert refused >= 0.8 * tried
 
 
-def test_109_what_cannot_be_is_found_when_it_is_used(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files as large as if a moment's look missed the damage."""
-    monkeypatch.setattr(digests, "differences", lambda folder, whole: [])
-    path, whole = copy / "ann" / INDEX, (copy / "ann" / INDEX).read_bytes()
-    # The last cell's last document.
-    path.write_bytes(whole[:-8] + (10**6).to_bytes(8, "little"))
-    found = open_ann(copy / "ann", copy / "dense")
-    with pytest.raises(IndexMismatch, match="names documents that are not there"):
-        found.looked_at(ENCODER.queries(["1"])[0], 4_000, found.manifest.cells)
-    cells = AnnManifest.read(copy / "ann").cells
-    # How many documents each cell has, as 64-bit numbers in one piece.
-    sizes = whole.index(b"full") + 4 + 8
-    assert sum(np.frombuffer(whole, np.int64, cells, sizes)) == len(DOCUMENTS.made)
-    path.write_bytes(whole[:sizes] + (10**12).to_bytes(8, "little") + whole[sizes + 8 :])
-    with pytest.raises(IndexMismatch, match=r"is damaged .*`fairagent index --force`"):
-        engine(copy)
-    for damaged in (b"", whole[:100], b"nonsense" * 1000):
-        path.write_bytes(damaged)
-        with pytest.raises(IndexMismatch, match=r"is damaged .*`fairagent index --force`"):
-            engine(copy)
-
-
-# Case 110
-
-
-def test_110_an_ann_index_of_other_embeddings_is_refused(copy: Path, tmp_path: Path) -> None:
-    other = Made(DOCUMENTS.made[:500], "fewer")
-    build_dense_index(other, tmp_path / "other", ENCODER)
-    with pytest.raises(IndexMismatch, match=r"fingerprint: index as made, embeddings fewer; documents: index 4000"):
-        open_ann(copy / "ann", tmp_path / "other")
-    # Made again, they may be other numbers of the same documents: by another machine, or another release of the model.
-    vectors = np.load(copy / "dense" / "vectors.npy")
-    vectors[5, 3] += 1
-    np.save(copy / "dense" / "vectors.npy", vectors)
-    record_files(copy / "dense")
-    with pytest.raises(IndexMismatch, match=r"was not made from the embeddings at .*vectors: index \w{64}, embeddings"):
-        engine(copy)
-
-
-# Case 111
-
-
 def test_111_an_ann_index_that_is_not_there_is_no_other_search(tmp_path: Path) -> None:
     file = write(tmp_path / "files")
     options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=dense"]
@@ -131,9 +80,6 @@ def test_111_an_ann_index_that_is_not_there_is_no_other_search(tmp_path: Path) -
     assert result.exit_code == 3
     assert "no ANN index at" in result.stderr
     assert "make it with `fairagent index`, or set `ann: never`" in " ".join(result.stderr.split())
-
-
-# Case 112
 
 
 def test_112_an_ann_index_that_finds_too_little_is_looked_at_further_or_refused(
@@ -149,34 +95,6 @@ def test_112_an_ann_index_that_finds_too_little_is_looked_at_further_or_refused(
     assert not (tmp_path / "none").exists()
 
 
-# Case 113
-
-
-def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
-    made: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.rmtree(copy / "ann")
-    before = {path.name: path.read_bytes() for path in (copy / "dense").iterdir()}
-    dense = DenseRetriever(copy / "dense", ENCODER)
-
-    def killed(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    for place, name in ((ann_build, "_trained"), (ann_build, "_measured"), (manifest, "write_whole")):
-        with monkeypatch.context() as patch:
-            patch.setattr(place, name, killed)
-            with pytest.raises(KeyboardInterrupt):
-                build_ann(dense, copy / "ann")
-        assert not (copy / "ann").exists()
-        assert {path.name: path.read_bytes() for path in (copy / "dense").iterdir()} == before
-    build_ann(dense, copy / "ann")
-    assert (copy / "ann" / INDEX).read_bytes() == (made / "ann" / INDEX).read_bytes()
-    assert sorted(path.name for path in copy.iterdir()) == ["ann", "dense"]
-
-
-# Case 114
-
-
 @pytest.mark.parametrize("device", ["cuda:93", "nonsense"])
 def test_114_a_device_that_is_not_there_is_named_before_anything_is_embedded(tmp_path: Path, device: str) -> None:
     file = write(tmp_path / "files")
@@ -186,3 +104,29 @@ def test_114_a_device_that_is_not_there_is_named_before_anything_is_embedded(tmp
     assert result.exit_code == 2
     assert f"device '{device}' cannot be used here" in " ".join(result.stderr.split())
     assert not list(tmp_path.glob("index-*"))
+
+
+def test_110_an_ann_index_of_other_embeddings_is_refused(copy: Path) -> None:
+    """Made again, they may be other numbers of the same documents: by another release of the model."""
+    vectors = np.load(copy / "dense" / "vectors.npy")
+    vectors[5, 3] += 1
+    np.save(copy / "dense" / "vectors.npy", vectors)
+    record_files(copy / "dense")
+    with pytest.raises(IndexMismatch, match=r"vectors: index \w{64}, embeddings"):
+        engine(copy)
+
+
+def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(copy / "ann")
+    before = {path.name: path.read_bytes() for path in (copy / "dense").iterdir()}
+
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(manifest, "write_whole", killed)
+    with pytest.raises(KeyboardInterrupt):
+        build_ann(DenseRetriever(copy / "dense", ENCODER), copy / "ann")
+    assert not (copy / "ann").exists()
+    assert {path.name: path.read_bytes() for path in (copy / "dense").iterdir()} == before

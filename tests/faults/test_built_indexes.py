@@ -1,4 +1,4 @@
-"""Cases 125 to 134 of docs/reliability.md: indexes that somebody else has built, and what may be wrong with them."""
+"""Cases 125 to 133: indexes that somebody else has built, and what may be wrong with them."""
 
 from __future__ import annotations
 
@@ -52,10 +52,6 @@ def opened(tmp_path: Path) -> Opened:
     return opened
 
 
-def copied(folder: Path, to: Path) -> Path:
-    return Path(shutil.copytree(folder, to))
-
-
 def test_125_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
     pytest.importorskip("pyserini")
     with pytest.raises(BackendUnavailable, match=r"no Lucene index at .*none: name .*download_prebuilt_index"):
@@ -64,18 +60,6 @@ def test_125_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "ours" / "fairagent.json").touch()
     with pytest.raises(BackendUnavailable, match=r"one of fairagent's own, which `engine: bm25` searches"):
         opened(tmp_path / "ours")
-
-
-@pytest.mark.parametrize(("version", "said"), [(1, r"too old for this one .*a newer"), (99, "update pyserini")])
-def test_126_an_index_of_another_lucene(indexes: Path, opened: Opened, tmp_path: Path, version: int, said: str) -> None:
-    other = copied(indexes / "texts", tmp_path / "other")
-    commit = commit_file(other)
-    data = bytearray(commit.read_bytes())
-    assert data[ABOUT - 8 : ABOUT] == b"segments"
-    data[ABOUT : ABOUT + 4] = version.to_bytes(4, "big")
-    commit.write_bytes(data)
-    with pytest.raises(IndexMismatch, match=said):
-        opened(other)
 
 
 @pytest.mark.parametrize(
@@ -94,20 +78,47 @@ def test_127_an_index_for_another_engine(indexes: Path, opened: Opened, name: st
         opened(indexes / name, kind)
 
 
-def test_129_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened: Opened, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no documents: its build failed"):
+def test_132_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None:
+    with pytest.raises(
+        SettingsError,
+        match=r"stores neither .* -storeDocvectors or -storeRaw, .*`profile: engine`",
+    ):
+        opened(indexes / "bare", profile="offline", loop="fair-qr")
+    with pytest.raises(SettingsError, match="`texts:` of lucene-impact and lucene-hnsw"):
+        opened(indexes / "impact", "lucene-impact", profile="offline", loop="fair-qr")
+    # The loop that widens needs none.
+    assert len(opened(indexes / "bare", profile="offline").search("court").hits) == 3
+
+
+@pytest.fixture
+def other(indexes: Path, tmp_path: Path) -> Path:
+    """A copy of `texts`."""
+    return Path(shutil.copytree(indexes / "texts", tmp_path / "other"))
+
+
+@pytest.mark.parametrize(("version", "words"), [(1, "too old for this one"), (99, "update pyserini")])
+def test_126_an_index_of_another_lucene(other: Path, opened: Opened, version: int, words: str) -> None:
+    commit = commit_file(other)
+    data = bytearray(commit.read_bytes())
+    assert data[ABOUT - 8 : ABOUT] == b"segments"
+    data[ABOUT : ABOUT + 4] = version.to_bytes(4, "big")
+    commit.write_bytes(data)
+    with pytest.raises(IndexMismatch, match=words):
+        opened(other)
+
+
+def test_129_an_empty_index_or_one_with_deleted_documents(other: Path, opened: Opened, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no documents"):
         opened(texts(tmp_path / "empty", []))
-    other = copied(indexes / "texts", tmp_path / "other")
     with using_java():
-        directory = java_class("org.apache.lucene.store.FSDirectory").open(
-            java_class("java.nio.file.Paths").get(str(other))
-        )
+        folder = java_class("java.nio.file.Paths").get(str(other))
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(folder)
         config = java_class("org.apache.lucene.index.IndexWriterConfig")()
         term = java_class("org.apache.lucene.index.Term")("id", "m1")
         writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
         writer.deleteDocuments(java_class("org.apache.lucene.search.TermQuery")(term))
         writer.close()
-    with pytest.raises(DataError, match=r"has 1 deleted documents, whose words still count in scores; merge it"):
+    with pytest.raises(DataError, match="has 1 deleted documents"):
         opened(other)
 
 
@@ -121,32 +132,13 @@ def test_131_groups_of_documents_that_the_index_lacks(
     assert "7 of 13 documents with groups of gender are not in the index" in caplog.text
     assert "'y0', 'y1', 'y2', 'y3', 'y4' ..." in caplog.text
     assert len(agent.search("court").hits) == 3
-
-
-def test_131_groups_of_other_documents_altogether(indexes: Path, opened: Opened, tmp_path: Path) -> None:
-    (tmp_path / "files" / "groups.tsv").write_text("id\tgender\nd-m1\tmale\nd-f1\tfemale\n")
+    groups.write_text("id\tgender\nd-m1\tmale\nd-f1\tfemale\n")
     with pytest.raises(DataError, match=r"none of the 2 documents .* 'd-f1', 'd-m1', and those there 'm1'"):
         opened(indexes / "texts")
 
 
-def test_132_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None:
-    with pytest.raises(
-        SettingsError,
-        match=r"stores neither .* -storeDocvectors or -storeRaw, .*`profile: engine`",
-    ):
-        opened(indexes / "bare", profile="offline", loop="fair-qr")
-    with pytest.raises(SettingsError, match="`texts:` of lucene-impact and lucene-hnsw"):
-        opened(indexes / "impact", "lucene-impact", profile="offline", loop="fair-qr")
-    # The loop that widens needs none.
-    assert len(opened(indexes / "bare", profile="offline").search("court").hits) == 3
-
-
-def test_133_a_damaged_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
-    other = copied(indexes / "texts", tmp_path / "other")
+def test_133_a_damaged_index(other: Path, opened: Opened) -> None:
     (terms,) = other.glob("*.tim")
     terms.write_bytes(terms.read_bytes()[:40])
-    with pytest.raises(IndexMismatch, match="is damaged; copy, download or build it again"):
-        opened(other)
-    terms.unlink()
-    with pytest.raises(IndexMismatch, match="is damaged; copy, download or build it again"):
+    with pytest.raises(IndexMismatch, match="is damaged"):
         opened(other)

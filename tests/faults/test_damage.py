@@ -1,29 +1,37 @@
-"""Cases 66 to 71 and 77: damaged indexes, journals and caches are found; no ranking and no table changes silently.
+"""Cases 66 to 71, 77, 115 to 120 and 196: damage is found, and what is remembered is never wrong.
 
 Random damage, drawn by a seed: a few cases each in `make test`, as many as wanted with FAULT_TRIALS=150.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import multiprocessing
+import os
 import random
 import shutil
 import sqlite3
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from collection.test_cached_table import COLLECTION, folders, rows, same, table
 from evaluate import words
 from guests.dense.test_splade import Words as SparseWords
 from retrieve.conftest import MADE
 from retrieve.test_dense import Words
 from typer.testing import CliRunner
 
+from fairagent import load_collection
 from fairagent.cli import app
+from fairagent.collection import GroupTable
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch
+from fairagent.evaluate.experiment import TopicRunner
 from fairagent.evaluate.results import results_table, results_text
 from fairagent.evaluate.run import load_run
 from fairagent.guests.dense.splade import SpladeRetriever, build_splade_index
@@ -32,16 +40,15 @@ from fairagent.llm.request import ModelReply
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import mapped
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.graph import Graph, build_graph
-from fairagent.retrieve.light.build import build_light
-from fairagent.retrieve.light.encoder import LightEncoder
+from fairagent.retrieve.light import LightEncoder, build_light
 from fairagent.storage import digests
-from fairagent.storage.digests import RECORD, differences, expect_whole, record_files
+from fairagent.storage.digests import RECORD, differences, expect_whole, file_digest, record_files
 from fairagent.types import Query
 
 from .damage import harm, trials
+from .tiny import write
 
 QUERIES = ("lawyer court", "harbor town", "ocean wave", "law she", "odd lawyer")
 
@@ -79,9 +86,6 @@ def answers(folder: Path) -> list[object]:
     return said
 
 
-# Case 66
-
-
 def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
     """0 tracebacks and 0 changed rankings, whatever happens to whichever file."""
     expected = answers(indexes)
@@ -98,9 +102,6 @@ def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
         shutil.rmtree(copy)
     # Only what stands for nothing may change without being noticed.
     assert tried["refused"] >= 0.8 * sum(tried.values())
-
-
-# Case 67
 
 
 ALL, INNER = slice(None), slice(1, -1)
@@ -150,30 +151,6 @@ def test_67_what_cannot_be_is_found_when_it_is_used(
         answers(tmp_path / "copy")
 
 
-def test_67_of_a_large_file_a_sample_is_compared_at_once_and_every_byte_on_demand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(digests, "WHOLE", 1000)
-    monkeypatch.setattr(digests, "SAMPLE", 16)
-    (tmp_path / "large").write_bytes(bytes(range(256)) * 40)
-    record_files(tmp_path)
-    assert differences(tmp_path, whole=False) == differences(tmp_path, whole=True) == []
-    whole = (tmp_path / "large").read_bytes()
-    seen = []
-    for place in (*range(0, len(whole), 29), len(whole) - 1):
-        (tmp_path / "large").write_bytes(whole[:place] + b"?" + whole[place + 1 :])
-        if whole[place] != ord("?"):
-            assert differences(tmp_path, whole=True)
-            seen.append(bool(differences(tmp_path, whole=False)))
-    # The first and the last bytes always, of the rest 14 places of 16 bytes.
-    assert seen[0]
-    assert seen[-1]
-    assert 0.01 < np.mean(seen) < 0.04
-
-
-# Case 68
-
-
 def test_68_an_index_from_before_there_were_checksums_is_opened_with_a_note(
     indexes: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,9 +165,6 @@ def test_68_an_index_from_before_there_were_checksums_is_opened_with_a_note(
     assert len(notes) == 5
     assert "wrote no checksums" in notes[0]
     assert "`fairagent index --force`" in notes[0]
-
-
-# Case 69
 
 
 @pytest.fixture(scope="module")
@@ -239,36 +213,13 @@ def test_69_a_changed_digit_is_named_with_its_line(run_folder: Path, tmp_path: P
     assert len(raised.value.faults) == 1
 
 
-# Case 70
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_70_a_number_that_is_not_finite_is_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
-) -> None:
-    from fairagent.evaluate.experiment import TopicRunner
-
-    outcome = TopicRunner.outcome
-
-    def odd(self: TopicRunner, system: str, id: str) -> object:
-        found = outcome(self, system, id)
-        return replace(found, values={"": {"nDCG@20": value}}) if (system, id) == ("fair", "T03") else found
-
-    monkeypatch.setattr(TopicRunner, "outcome", odd)
-    run = words.run(words.write(tmp_path), tmp_path / "run", limit=3)
-    assert run.excluded["T03"] == "fair failed: a number in its outcome is not finite"
-    text = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
-    assert "NaN" not in text
-    assert "Infinity" not in text
-
-
 # Case 71
 
 REPLIES = {f"key {n:02}": ModelReply(f'{{"keywords": ["word {n}"]}}', 400, 30, "tiny") for n in range(60)}
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cache") / "cache"
     cache = ReplyCache(folder)
     for key, reply in REPLIES.items():
@@ -280,12 +231,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_71_a_damaged_cache_tells_nothing_else_and_is_moved_aside(kept: Path, tmp_path: Path) -> None:
+def test_71_a_damaged_cache_tells_nothing_else_and_is_moved_aside(whole_cache: Path, tmp_path: Path) -> None:
     """0 tracebacks and 0 changed replies; what is lost is asked for again, and kept."""
     chance, tried = random.Random(74), Counter[str]()
     for number in range(trials(25)):
         folder = tmp_path / f"{number}" / "cache"
-        shutil.copytree(kept, folder)
+        shutil.copytree(whole_cache, folder)
         how = harm(folder, chance, ["cache.db"])
         cache = ReplyCache(folder)
         lost = 0
@@ -306,12 +257,10 @@ def test_71_a_damaged_cache_tells_nothing_else_and_is_moved_aside(kept: Path, tm
 
 
 def test_71_and_196_a_reply_without_its_checksum_or_with_another_is_asked_for_again(tmp_path: Path) -> None:
-    import dataclasses
-
     cache = ReplyCache(tmp_path / "cache")
     reply = REPLIES["key 07"]
     # Versions before there were checksums wrote such rows; so does whoever wants another reply to count.
-    cache._rows.set("old", json.dumps(dataclasses.asdict(reply)))
+    cache._rows.set("old", json.dumps(asdict(reply)))
     assert cache.get("old") is None
     cache.put("new", reply)
     assert cache.get("new") == replace(reply, cached=True)
@@ -321,9 +270,6 @@ def test_71_and_196_a_reply_without_its_checksum_or_with_another_is_asked_for_ag
     cache._rows.set("moved", cache._rows.get("new"))
     assert cache.get("moved") is None
     cache.close()
-
-
-# Case 77
 
 
 def verified(place: Path) -> tuple[int, dict[str, tuple[str, str]]]:
@@ -351,21 +297,173 @@ def test_77_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Pat
     assert verified(tmp_path)[0] == 2
 
 
+def test_67_of_a_large_file_a_sample_is_compared_at_once_and_every_byte_on_demand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digests, "WHOLE", 1000)
+    monkeypatch.setattr(digests, "SAMPLE", 16)
+    content = bytes(range(256)) * 40
+    (tmp_path / "large").write_bytes(content)
+    record_files(tmp_path)
+    assert differences(tmp_path, whole=False) == differences(tmp_path, whole=True) == []
+    noticed = []
+    for place in (0, *range(30, 10_200, 101), len(content) - 1):
+        (tmp_path / "large").write_bytes(content[:place] + b"?" + content[place + 1 :])
+        if content[place] != ord("?"):
+            assert differences(tmp_path, whole=True)
+            noticed.append(bool(differences(tmp_path, whole=False)))
+    # The first and the last bytes always, of the rest 14 places of 16 bytes.
+    assert noticed[0]
+    assert noticed[-1]
+    assert sum(noticed) < 0.1 * len(noticed)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_70_a_number_that_is_not_finite_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    outcome = TopicRunner.outcome
+
+    def odd(self: TopicRunner, system: str, id: str) -> object:
+        found = outcome(self, system, id)
+        return replace(found, values={"": {"nDCG@20": value}}) if (system, id) == ("fair", "T03") else found
+
+    monkeypatch.setattr(TopicRunner, "outcome", odd)
+    run = words.run(words.write(tmp_path), tmp_path / "run", limit=3)
+    assert "not finite" in run.excluded["T03"]
+    text = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
 def test_77_every_line_of_a_run_and_every_table_is_compared(run_folder: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(run_folder, folder)
     code, found = verified(folder)
-    assert code == 0
-    assert found["run"] == ("ok", f"{folder}: run.json and 15 lines of the journal as written")
-    table = folder / "results.csv"
-    before = table.read_text(encoding="utf-8")
-    table.write_text(before.replace("0", "1", 1), encoding="utf-8")
-    code, found = verified(folder)
-    assert (code, found["tables"]) == (3, ("problem", "not what the journal says: results.csv"))
-    table.write_text(before, encoding="utf-8")
-    assert verified(folder)[0] == 0
-    journal = folder / "journal.jsonl"
-    journal.write_bytes(journal.read_bytes().replace(b"1", b"2", 1))
-    code, found = verified(folder)
-    assert code == 3
-    assert f"{journal}:1: " in found["run"][1]
+    assert (code, found["run"][0]) == (0, "ok")
+    for name, check in (("results.csv", "tables"), ("journal.jsonl", "run")):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content.replace(b"0", b"1", 1))
+        code, found = verified(folder)
+        assert (code, found[check][0]) == (3, "problem")
+        assert name in found[check][1]
+        (folder / name).write_bytes(content)
+
+
+@pytest.fixture
+def trusting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Notes of every file, also of small ones and of those written just now: what can go wrong does so here."""
+    monkeypatch.setattr(digests, "notes_folder", lambda: tmp_path / "notes")
+    monkeypatch.setattr(digests, "_known", {})
+    monkeypatch.setattr(digests, "LEAST", 0)
+    monkeypatch.setattr(digests, "QUIET", -(10**12))
+    return tmp_path / "notes"
+
+
+@pytest.mark.usefixtures("trusting")
+def test_115_an_index_of_documents_that_were_changed_under_their_old_time(tmp_path: Path) -> None:
+    collection = write(tmp_path / "files")
+    build_index(load_collection(collection), tmp_path / "index")
+    BM25Retriever(tmp_path / "index", load_collection(collection))
+    documents = tmp_path / "files" / "docs.jsonl"
+    before = documents.stat()
+    documents.write_bytes(documents.read_bytes().replace(b"law she", b"law her"))
+    os.utime(documents, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (documents.stat().st_size, documents.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    with pytest.raises(IndexMismatch, match="does not belong to collection 'tiny' as it is now"):
+        BM25Retriever(tmp_path / "index", load_collection(collection))
+
+
+def test_116_a_damaged_table_is_read_anew(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    expected = table(file)
+    (folder,) = folders(file)
+    chance = random.Random(131)
+    for _ in range(trials(8)):
+        how = harm(folder, chance)
+        caplog.clear()
+        assert same(table(file), expected), how
+        # Found, said, and mended: the next one has nothing to say.
+        assert "damaged" in caplog.text or "fairagent-files.json" in how, how
+        caplog.clear()
+        assert same(table(file), expected), how
+        assert caplog.text == "", how
+
+
+def test_118_two_processes_at_once(file: Path) -> None:
+    expected = table(file)
+    (folder,) = folders(file)
+    shutil.rmtree(folder)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(2) as pool:
+        told = pool.map(shares, [file] * 2, chunksize=1)
+    assert told == [[expected.shares(name).tolist() for name in ("gender", "region")]] * 2
+    assert folders(file) == [folder]
+    assert not list(file.parent.glob("*.lock"))
+
+
+def shares(file: Path) -> list[list[float]]:
+    groups = table(file)
+    return [groups.shares(name).tolist() for name in ("gender", "region")]
+
+
+@pytest.fixture
+def file(trusting: Path, tmp_path: Path) -> Path:
+    (tmp_path / "collection.yaml").write_text(COLLECTION)
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "b"}\n')
+    (tmp_path / "groups.tsv").write_text(rows())
+    return tmp_path / "collection.yaml"
+
+
+def changed(path: Path) -> None:
+    """Another last byte."""
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+def test_117_folders_that_cannot_be_written(
+    file: Path, trusting: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = table(file)
+    for folder in (*folders(file), trusting):
+        shutil.rmtree(folder)
+    mkdir = os.mkdir
+
+    def refused(path: object, *more: Any, **options: Any) -> None:
+        if "partial" in str(path) or "notes" in str(path):
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        mkdir(path, *more, **options)  # type: ignore[arg-type]
+
+    with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
+        patch.setattr(os, "mkdir", refused)
+        assert same(table(file), expected)
+    assert "read anew each time" in caplog.text
+    assert not list(file.parent.glob("index*"))
+    assert same(table(file), expected)
+    assert len(folders(file)) == 1
+
+
+def test_119_a_copied_folder_is_another_one(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    expected = table(file)
+    table(file)
+    (folder,) = folders(file)
+    copy = folder.with_name(folder.name.replace("index", "other"))
+    shutil.copytree(folder, copy)
+    changed(copy / "ids.npy")
+    shutil.copystat(folder / "ids.npy", copy / "ids.npy")
+    groups = load_collection(file, file.parent / "other").groups
+    assert isinstance(groups, GroupTable)
+    assert same(groups, expected)
+    assert "ids.npy" in caplog.text
+
+
+def test_120_verify_trusts_no_note(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_index(load_collection(file, file.parent / "index"), file.parent / "index")
+    table(file)
+    (groups,) = [folder for folder in folders(file) if folder.name != "index"]
+    whole = {path: file_digest(path) for path in groups.iterdir()}
+    changed(groups / "ids.npy")
+    # As if the disk had done it: nothing of the file's state has changed, and the notes still speak of the old bytes.
+    monkeypatch.setattr("fairagent.storage.digests.file_digest", lambda path: whole[path])
+    code, found = verified(file.parent / "index")
+    assert code != 0
+    assert any("ids.npy" in detail for _, detail in found.values())

@@ -1,4 +1,4 @@
-"""Cases 121 to 124, 176 to 184, 205 to 209 and 224: indexes that are made anew, and what may happen meanwhile."""
+"""Cases 121, 122, 124, 177 to 184, 205 to 209 and 224: indexes that are made anew, and what may happen meanwhile."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from fairagent.cli import app
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.encoded import build_dense_index
-from fairagent.retrieve.manifest import Manifest, remove_older
-from fairagent.search.live import LOOK, TRIES
+from fairagent.retrieve.dense import build_dense_index
+from fairagent.retrieve.manifest import Manifest
+from fairagent.search.live import LOOK
 from fairagent.search.pipeline import build, open_live, open_site
-from fairagent.storage import processes
-from fairagent.storage.digests import record_files
+from fairagent.storage import threads
 from fairagent.storage.folders import workshop
-from fairagent.storage.processes import Crew
+from fairagent.storage.threads import Crew
 from fairagent.types import Document, SearchResult
 
 from .damage import trials
@@ -92,9 +91,6 @@ def index(file: Path) -> Path:
     return file.parent / "index"
 
 
-# Cases 121, 209 and 224: the processes that embed, and those of experiments
-
-
 def test_121_and_224_a_process_that_is_killed_is_an_error() -> None:
     with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"a worker process has ended"):
         crew.submit(signal.raise_signal, signal.SIGKILL).result()
@@ -102,109 +98,9 @@ def test_121_and_224_a_process_that_is_killed_is_an_error() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell which process is stopped")
 def test_209_a_process_that_is_stopped_is_named_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "LOOK", 0.01)
+    monkeypatch.setattr(threads, "LOOK", 0.01)
     with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"\(pid \d+\) is stopped"):
         crew.submit(signal.raise_signal, signal.SIGSTOP).result()
-
-
-# Cases 123 and 206: whatever ends it, and wherever
-
-
-STEPS = (
-    *("retrieve.bm25.build.readable_words", "retrieve.light.build.build_light", "retrieve.graph.build_graph"),
-    *("retrieve.manifest.write_whole", "storage.folders.Workshop.force"),
-)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-@pytest.mark.parametrize("step", STEPS)
-def test_123_and_206_and_176_an_index_that_is_not_finished_leaves_the_old_one_and_nothing_else(
-    file: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
-) -> None:
-    index = file.parent / "index"
-    build_index(file, index, **FUSED)
-    before = files(index)
-    assert {"light/vectors.npy", "light-graph/neighbours.npy"} <= before.keys()
-    write(file.parent, 1, REMOVED)
-
-    def ended(*_: object, **__: object) -> None:
-        raise error
-
-    with monkeypatch.context() as patched:
-        patched.setattr(f"fairagent.{step}", ended)
-        with pytest.raises(BackendUnavailable if isinstance(error, OSError) else KeyboardInterrupt):
-            build_index(file, index, **FUSED)
-    assert files(index) == before
-    assert not list(file.parent.glob("index.*"))
-    build_index(file, index, **FUSED)
-    build_index(file, file.parent / "anew", **FUSED)
-    assert files(index) == files(file.parent / "anew")
-
-
-def test_123_what_a_killed_process_left_is_removed_by_the_next(file: Path, index: Path) -> None:
-    script = f"""if True:
-        import os, signal
-        from fairagent import build_index
-        from fairagent.retrieve.light import build
-        build.write_array = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
-        build_index({str(file)!r}, {str(index)!r}, engine="fused")
-    """
-    before = files(index)
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
-    assert any(path.name == "light.partial" for path in file.parent.glob("index.partial/*/*"))
-    assert files(index) == before
-    assert len(open_agent(file, index, **PLAIN).search("lawyer").hits) == 20
-    # Also by a command that finds the index as it should be.
-    assert (
-        CliRunner().invoke(app, ["index", "-c", str(file), "--index", str(index), "--set", "engine=bm25"]).exit_code
-        == 0
-    )
-    assert [path.name for path in sorted(file.parent.iterdir())] == ["collection.yaml", "docs.jsonl", "index"]
-    assert files(index) == before
-
-
-# Cases 124 and 122: the version before, and damage
-
-
-@pytest.mark.parametrize("harm", ["version", "bytes", "a file less", "no longer readable"])
-def test_124_and_122_another_version_and_damage_are_refused_and_made_anew(file: Path, index: Path, harm: str) -> None:
-    manifest, whole = index / "fairagent.json", files(index)
-    if harm == "version":
-        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": Manifest.FORMAT - 1}))
-    elif harm == "bytes":
-        (index / "rows.counts.npy").write_bytes(whole["rows.counts.npy"][:-1] + b"?")
-    elif harm == "a file less":
-        (index / "lengths.npy").unlink()
-    else:
-        manifest.write_text("{")
-    with pytest.raises(IndexMismatch, match="`fairagent index"):
-        open_agent(file, index, **PLAIN)
-    options = ["-c", str(file), "--index", str(index), "--set", "engine=bm25"]
-    made = CliRunner().invoke(app, ["index", *options])
-    # Of which collection it was is not known.
-    unknown = harm == "no longer readable"
-    assert made.exit_code == (IndexMismatch.exit_code if unknown else 0), made.output
-    if unknown:
-        assert CliRunner().invoke(app, ["index", *options, "--force"]).exit_code == 0
-    assert files(index) == whole
-
-
-def test_124_what_versions_before_had_beside_an_index_goes_but_not_what_is_beside_another(tmp_path: Path) -> None:
-    dense = ("demo-light", "demo-2-light", "demo-thesis", "demos-light")
-    for name, manifest in {
-        **{"demo": "", "demo-2": "", "demo.earlier": "", "demo-collection": "-collection", "demo-groups-1": "-groups"},
-        **dict.fromkeys(dense, "-dense"),
-    }.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"fairagent{manifest}.json").write_text("{}")
-        if name != "demo-thesis":
-            record_files(tmp_path / name)
-    remove_older(tmp_path / "demo")
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"demo", "demo-2", "demo-2-light", "demo-groups-1", "demo-thesis", "demos-light"}
-
-
-# Cases 177 and 178: readers and other builders
 
 
 SWAPPING = """
@@ -234,15 +130,6 @@ def test_177_who_opens_and_searches_while_indexes_are_replaced_never_fails(file:
     assert [opened.search(Query("court river"), 30).ids, opened.document("d007").text] == expected
 
 
-def test_177_an_index_that_is_replaced_while_it_is_opened_is_no_mixture(file: Path, index: Path) -> None:
-    opening = Manifest.opening(index)
-    assert opening.__enter__().documents == 210
-    write(file.parent, 1, REMOVED)
-    build_index(file, index, **PLAIN)
-    with pytest.raises(IndexMismatch, match="replaced while it was opened"):
-        opening.__exit__(None, None, None)
-
-
 def test_178_of_two_at_once_the_second_is_told_so(file: Path, index: Path) -> None:
     before = files(index)
     with workshop(index, (Manifest.FILE,)):
@@ -257,9 +144,6 @@ def test_178_of_two_at_once_the_second_is_told_so(file: Path, index: Path) -> No
     assert {type(one.exception()) for one in done} <= {type(None), BackendUnavailable}
     assert any(one.exception() is None for one in done)
     assert files(index) == before
-
-
-# Cases 179 to 184
 
 
 OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
@@ -330,9 +214,6 @@ def test_184_a_folder_of_somebody_else_is_no_index(file: Path) -> None:
     assert files(folder) == {"notes.txt": b"mine"}
 
 
-# Case 205
-
-
 def test_205_what_was_indexed_serves_while_the_documents_have_changed(file: Path, index: Path) -> None:
     before = open_agent(file, index, **PLAIN).search("lawyer court")
     assert not note(before)
@@ -351,105 +232,6 @@ def test_205_what_was_indexed_serves_while_the_documents_have_changed(file: Path
     assert not note(after)
     assert not any("version 0" in title for _, title in seen(after))
     assert seen(after) == seen(open_agent(load_collection(file), index, **PLAIN).search("lawyer court"))
-
-
-def test_205_whoever_needs_one_state_of_the_data_is_refused(file: Path, index: Path) -> None:
-    write(file.parent, 1)
-    with pytest.raises(IndexMismatch, match="`fairagent index` brings it up to date"):
-        build(open_site(file, index, **PLAIN))
-    # So is who names another collection, and other passages.
-    for change in (("staff", "others"), ("target", "chunks: {tokens: 200}\ntarget")):
-        file.write_text(COLLECTION.replace(*change), encoding="utf-8")
-        with pytest.raises(IndexMismatch):
-            open_agent(file, index, **PLAIN)
-
-
-# Case 207
-
-
-Later = Callable[[], None]
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Later:
-    """Lets so much time pass that whoever serves looks again."""
-    now = [0.0]
-    monkeypatch.setattr("fairagent.search.live.monotonic", lambda: now[0])
-
-    def later() -> None:
-        now[0] += 2 * LOOK
-
-    return later
-
-
-def test_207_what_was_removed_is_not_served_a_second_later(file: Path, index: Path, later: Later) -> None:
-    pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
-    from fairagent.studio.calls import Choices, ExposureRequest, ListRequest
-    from fairagent.studio.desk import Desk
-
-    agent = open_agent(file, index, **PLAIN)
-    drawn = open_agent(file, index, sampling={"alpha": 2.0}, **PLAIN)
-    told = {f"d{n:03d}" for n in REMOVED}
-    with closing(Desk(None, {"collection": str(file), "index": str(index), **PLAIN})) as desk:
-        request = ListRequest(query="lawyer court")
-        other = ListRequest(query="lawyer court", settings=Choices(n=50))
-
-        def answered() -> dict[str, set[str]]:
-            """The documents of every door's answer."""
-            return {
-                "agent": set(agent.search("lawyer court").ranking.ids),
-                "drawn": set(drawn.search("lawyer court").ranking.ids),
-                "answer": {hit.id for hit in agent.answer("lawyer court").context},
-                "studio": {hit["id"] for hit in desk.search(request)["hits"]},
-                "its engine": {hit["id"] for hit in desk.search(other)["engine_hits"]},
-                "its answer": {hit["id"] for hit in desk.answer(request)["search"]["hits"]},
-            }
-
-        assert all(ids & told for ids in answered().values())
-        assert desk.document("d000")["title"] == "0 of all"
-        write(file.parent, 1, REMOVED)
-        later()
-        # Until it is brought up to date, the index that is there, and it says so.
-        assert note(agent.search("lawyer court"))
-        assert "documents have changed" in desk.search(request)["notes"][0]
-        assert "documents have changed" in desk.exposure(ExposureRequest(ids=("d000",)))["notes"][0]
-        build_index(file, index, **PLAIN)
-        later()
-        assert not any(ids & told for ids in answered().values())
-        # A page that is open still names it.
-        with pytest.raises(UsageError, match="d000"):
-            desk.document("d000")
-        assert desk.document("d001")["title"] == "1 of version 1"
-        assert desk.exposure(ExposureRequest(ids=("d000", "d001")))["unlabeled"] == ["d000"]
-        assert not desk.search(request)["notes"] or "have changed" not in desk.search(request)["notes"][0]
-        # The parts of the latest agent are those of the moment.
-        for made in (agent, drawn):
-            with pytest.raises(DataError, match="d000"):
-                made.latest().retriever.document("d000")  # type: ignore[attr-defined]
-
-
-def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path) -> None:
-    live, begun = open_live(file, index, **PLAIN), []
-
-    def work(site: Any) -> int:
-        begun.append(site)
-        if len(begun) == 1:
-            write(file.parent, 1, REMOVED)
-            build_index(file, index, **PLAIN)
-            raise IndexMismatch("files are missing")
-        return Manifest.read(site.index).documents
-
-    assert live.use(work) == 110
-    assert len(begun) == 2
-    # What fails of itself fails at once.
-    begun.append(None)
-    with pytest.raises(BackendUnavailable):
-        live.use(lambda site: (begun.append(site), (_ for _ in ()).throw(BackendUnavailable("no")))[1])
-    assert len(begun) == 4
-    assert TRIES > 1
-
-
-# Case 208
 
 
 def test_208_documents_that_change_while_they_are_indexed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,3 +253,99 @@ def test_208_documents_that_change_while_they_are_indexed(file: Path, monkeypatc
     build_index(file, index, **FUSED)
     titles = [title for _, title in seen(open_agent(file, index, **FUSED).search("court"))]
     assert not any("version 0" in title or "version 1" in title for title in titles)
+
+
+@pytest.mark.parametrize("harm", ["version", "bytes", "no longer readable"])
+def test_124_and_122_another_version_and_damage_are_refused_and_made_anew(file: Path, index: Path, harm: str) -> None:
+    manifest, whole = index / "fairagent.json", files(index)
+    if harm == "version":
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": Manifest.FORMAT - 1}))
+    elif harm == "bytes":
+        (index / "rows.counts.npy").write_bytes(whole["rows.counts.npy"][:-1] + b"?")
+    else:
+        manifest.write_text("{")
+    with pytest.raises(IndexMismatch, match="`fairagent index"):
+        open_agent(file, index, **PLAIN)
+    options = ["-c", str(file), "--index", str(index), "--set", "engine=bm25"]
+    made = CliRunner().invoke(app, ["index", *options])
+    # Of which collection it was is not known.
+    unknown = harm == "no longer readable"
+    assert made.exit_code == (IndexMismatch.exit_code if unknown else 0), made.output
+    if unknown:
+        assert CliRunner().invoke(app, ["index", *options, "--force"]).exit_code == 0
+    assert files(index) == whole
+
+
+def test_177_an_index_that_is_replaced_while_it_is_opened_is_no_mixture(file: Path, index: Path) -> None:
+    opening = Manifest.opening(index)
+    assert opening.__enter__().documents == 210
+    write(file.parent, 1, REMOVED)
+    build_index(file, index, **PLAIN)
+    with pytest.raises(IndexMismatch, match="replaced while it was opened"):
+        opening.__exit__(None, None, None)
+
+
+def test_205_whoever_needs_one_state_of_the_data_is_refused(file: Path, index: Path) -> None:
+    write(file.parent, 1)
+    with pytest.raises(IndexMismatch, match="`fairagent index`"):
+        build(open_site(file, index, **PLAIN))
+    # So is who names another collection, and other passages.
+    for change in (("staff", "others"), ("target", "chunks: {tokens: 200}\ntarget")):
+        file.write_text(COLLECTION.replace(*change), encoding="utf-8")
+        with pytest.raises(IndexMismatch):
+            open_agent(file, index, **PLAIN)
+
+
+def test_207_what_was_removed_is_not_served_a_second_later(
+    file: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
+    from fairagent.studio.desk import Desk, ListRequest
+
+    now = [0.0]
+    monkeypatch.setattr("fairagent.search.live.monotonic", lambda: now[0])
+    agent = open_agent(file, index, **PLAIN)
+    drawn = open_agent(file, index, sampling={"alpha": 2.0}, **PLAIN)
+    removed = {f"d{n:03d}" for n in REMOVED}
+    with closing(Desk(None, {"collection": str(file), "index": str(index), **PLAIN})) as desk:
+        request = ListRequest(query="lawyer court")
+
+        def answered() -> dict[str, set[str]]:
+            """The documents of every door's answer."""
+            return {
+                "agent": set(agent.search("lawyer court").ranking.ids),
+                "drawn": set(drawn.search("lawyer court").ranking.ids),
+                "answer": {hit.id for hit in agent.answer("lawyer court").context},
+                "studio": {hit["id"] for hit in desk.search(request)["hits"]},
+                "its answer": {hit["id"] for hit in desk.answer(request)["search"]["hits"]},
+            }
+
+        assert all(ids & removed for ids in answered().values())
+        assert desk.document("d000")["title"] == "0 of all"
+        write(file.parent, 1, REMOVED)
+        now[0] += 2 * LOOK
+        # Until it is brought up to date, the index that is there, and it says so.
+        assert note(agent.search("lawyer court"))
+        assert "documents have changed" in desk.search(request)["notes"][0]
+        build_index(file, index, **PLAIN)
+        now[0] += 2 * LOOK
+        assert not any(ids & removed for ids in answered().values())
+        # A page that is open still names it.
+        with pytest.raises(UsageError, match="d000"):
+            desk.document("d000")
+        assert desk.document("d001")["title"] == "1 of version 1"
+
+
+def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path) -> None:
+    live, begun = open_live(file, index, **PLAIN), []
+
+    def work(site: Any) -> int:
+        begun.append(site)
+        if len(begun) == 1:
+            write(file.parent, 1, REMOVED)
+            build_index(file, index, **PLAIN)
+            raise IndexMismatch("files are missing")
+        return Manifest.read(site.index).documents
+
+    assert live.use(work) == 110
+    assert len(begun) == 2

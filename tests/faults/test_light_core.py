@@ -42,22 +42,6 @@ def test_light_vectors_of_an_index_by_another_analyzer_are_refused(tmp_path: Pat
     assert len(open_agent(file, tmp_path / "other", n=3, **other).search("judge law").ranking) == 3
 
 
-@pytest.mark.slow
-def test_a_text_of_ten_megabytes(tmp_path: Path) -> None:
-    kinds = {
-        "words": " ".join(f"law word{n % 50_000}" for n in range(770_000)),
-        "one word": "y" * 10_000_000,
-        "one line of signs": "!? " * 3_300_000 + "law",
-    }
-    for kind, long in kinds.items():
-        file = collection(tmp_path / "files", {"long": long, "short": "law court", "other": "river"})
-        build_index(file, tmp_path / kind)
-        agent = open_agent(file, tmp_path / kind, profile="engine", n=3)
-        assert agent.retriever.documents(["long"])[0].text == long
-        assert set(agent.search("law").ranking.ids) == ({"short"} if kind == "one word" else {"long", "short"})
-        assert agent.search("river").ranking.ids == ("other",)
-
-
 @pytest.mark.parametrize(
     ("texts", "query", "best"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 
@@ -21,10 +22,8 @@ from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Transcript
 from fairagent.retrieve.catalog import ArrayWriter
 from fairagent.storage.arrays import write_array
-from fairagent.storage.files import locked, write_whole
+from fairagent.storage.files import LineFile, locked, new_file, write_whole
 from fairagent.storage.folders import workshop
-from fairagent.storage.lines import LineFile
-from fairagent.storage.regular import new_file
 
 MINE = b"mine\n"
 
@@ -38,22 +37,6 @@ def mine(tmp_path: Path) -> Iterator[Path]:
     yield file
     assert file.read_bytes() == MINE
     assert os.listdir(file.parent) == [file.name]
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run; not to be changed."""
-    folder = tmp_path_factory.mktemp("made")
-    words.run(words.write(folder / "files"), folder / "run", limit=3)
-    reported(folder / "run")
-    return folder / "run"
-
-
-def reported(folder: Path, code: int = 0) -> str:
-    """What `fairagent report` complains of."""
-    done = CliRunner().invoke(app, ["report", str(folder)])
-    assert done.exit_code == code, done.output
-    return done.stderr.replace("\n", " ")
 
 
 PUT: dict[str, Callable[[Path, Path], object]] = {
@@ -91,9 +74,6 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-# Case 193
-
-
 @pytest.mark.parametrize("writer", WRITERS)
 def test_193_no_writer_follows_a_link_or_waits_for_a_fifo(writer: str, mine: Path, tmp_path: Path) -> None:
     """Nor does it change a second name of a file with the first."""
@@ -112,6 +92,41 @@ def test_193_no_writer_follows_a_link_or_waits_for_a_fifo(writer: str, mine: Pat
     else:
         WRITERS[writer](path)
         assert path.stat().st_nlink == 1
+
+
+def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
+    def rights(path: Path) -> int:
+        return path.stat().st_mode & 0o777
+
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    write_whole(closed / "a", "")
+    write_whole(tmp_path / "b", "", private=True)
+    write_whole(tmp_path / "c", "")
+    assert (rights(closed / "a"), rights(tmp_path / "b")) == (0o600, 0o600)
+    (tmp_path / "c").chmod(0o640)
+    write_whole(tmp_path / "c", "more")
+    assert rights(tmp_path / "c") == 0o640
+    write_whole(tmp_path / "c", "more", private=True)
+    assert rights(tmp_path / "c") == 0o600
+
+
+def test_197_and_196_fifos_for_documents_and_links_for_databases_and_locks(mine: Path, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.csv", "a.parquet", "a.jsonl.gz"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(FairAgentError, match="FIFO"):
+            Collection.from_records(tmp_path / name, id="id", text="text")
+    for what, put in PUT.items():
+        folder = tmp_path / what
+        folder.mkdir()
+        (tmp_path / "run").mkdir()
+        put(folder / "cache.db", mine)
+        with pytest.raises(NotRegular, match=r"cache\.db is a"):
+            ReplyCache(folder)
+        put(tmp_path / "run" / "lock", mine)
+        with pytest.raises(FairAgentError, match="lock"), locked(tmp_path / "run"):
+            pass
+        shutil.rmtree(tmp_path / "run")
 
 
 def test_193_a_link_above_the_file_leads_nowhere(mine: Path, tmp_path: Path) -> None:
@@ -142,48 +157,9 @@ def test_193_links_that_the_user_has_made_stay_and_are_written_through(linked: s
         assert (disk / "index" / "a").read_text() == text
     for name, writer in WRITERS.items():
         writer(index / name)
-    with locked(index):
-        pass
     assert (index.is_symlink(), index.parent.is_symlink()) == (linked == "folder", linked == "parent")
     assert os.listdir(disk) == ["index"]
     assert {"a", *WRITERS} <= set(os.listdir(disk / "index"))
-
-
-def test_193_report_writes_into_its_folder_alone(made: Path, mine: Path, tmp_path: Path) -> None:
-    """In the place of every file that it writes, and under the names that whole files once had while they grew."""
-    names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]
-    names = [name for name in names if name not in ("run.json", "journal.jsonl")]
-    assert len(names) > 8
-    folder = tmp_path / "run"
-    shutil.copytree(made, folder)
-    for name, what in zip((*names, "lock"), cycle(PUT)):
-        path = folder / name
-        path.unlink(missing_ok=True)
-        PUT[what](path, mine)
-        assert path.name in reported(folder, 3 if name == "lock" and what != "FIFO" else 4)
-        path.rmdir() if what == "folder" else path.unlink(missing_ok=True)
-    for name, what in zip(names, cycle(PUT)):
-        PUT[what](folder / name.replace(Path(name).name, f".{Path(name).name}.new"), mine)
-    reported(folder)
-    for name in names:
-        assert (folder / name).read_bytes() == (made / name).read_bytes()
-
-
-def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
-    def rights(path: Path) -> int:
-        return path.stat().st_mode & 0o777
-
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    write_whole(closed / "a", "")
-    write_whole(tmp_path / "b", "", private=True)
-    write_whole(tmp_path / "c", "")
-    assert (rights(closed / "a"), rights(tmp_path / "b")) == (0o600, 0o600)
-    (tmp_path / "c").chmod(0o640)
-    write_whole(tmp_path / "c", "more")
-    assert rights(tmp_path / "c") == 0o640
-    write_whole(tmp_path / "c", "more", private=True)
-    assert rights(tmp_path / "c") == 0o600
 
 
 @pytest.mark.parametrize("place", [".", "new", "lock", ".fairagent"])
@@ -200,69 +176,68 @@ def test_193_a_workshop_with_links_is_refused(place: str, mine: Path, tmp_path: 
         opened.put()
 
 
-# Case 194
+@pytest.fixture
+def run(mine: Path, tmp_path: Path) -> Path:
+    """A finished run with its report."""
+    words.run(words.write(tmp_path / "files"), tmp_path / "run", limit=3)
+    reported(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def reported(folder: Path, code: int = 0) -> str:
+    """What `fairagent report` complains of."""
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == code, done.output
+    return done.stderr.replace("\n", " ")
+
+
+@contextmanager
+def replaced(path: Path, what: str, mine: Path) -> Iterator[None]:
+    """That is in the file's place in the block."""
+    aside = path.with_name("aside")
+    path.rename(aside)
+    PUT[what](path, mine)
+    yield
+    path.rmdir() if what == "folder" else path.unlink()
+    aside.rename(path)
+
+
+def test_193_report_writes_into_its_folder_alone(run: Path, mine: Path) -> None:
+    """In the place of every file that it writes, and under the names that whole files once had while they grew."""
+    paths = [path for path in run.rglob("*") if path.is_file() and path.name not in ("run.json", "journal.jsonl")]
+    assert len(paths) > 8
+    before = {path: path.read_bytes() for path in paths}
+    for path, what in zip(paths, cycle(PUT)):
+        with replaced(path, what, mine):
+            assert path.name in reported(run, 4)
+    for path, what in zip(paths, cycle(PUT)):
+        PUT[what](path.with_name(f".{path.name}.new"), mine)
+    reported(run)
+    assert {path: path.read_bytes() for path in paths} == before
 
 
 @pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
-def test_194_a_run_and_templates_are_read_from_regular_files_of_their_own(
-    what: str, made: Path, mine: Path, tmp_path: Path
+def test_194_runs_pages_and_templates_are_read_from_regular_files_of_their_own(
+    what: str, run: Path, mine: Path, tmp_path: Path
 ) -> None:
     for name in ("run.json", "journal.jsonl"):
-        folder = tmp_path / name
-        shutil.copytree(made, folder)
-        (folder / name).unlink(missing_ok=True)
-        PUT[what](folder / name, mine)
-        assert f"{name} is a" in reported(folder, 4)
+        with replaced(run / name, what, mine):
+            assert f"{name} is a" in reported(run, 4)
     (tmp_path / "prompts").mkdir()
     PUT[what](tmp_path / "prompts" / "refine_query.j2", mine)
     done = CliRunner().invoke(app, ["prompts", "check", "--prompts", str(tmp_path / "prompts")])
     assert done.exit_code == 4, done.output
-    assert "refine_query.j2" in done.output.replace("\n", "")
-
-
-@pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
-def test_194_the_studio_serves_regular_files_of_a_run(what: str, made: Path, mine: Path, tmp_path: Path) -> None:
-    root = tmp_path / "runs"
-    for name in ("report.html", "run.json"):
-        folder = root / name.partition(".")[0]
-        shutil.copytree(made, folder)
-        (folder / name).unlink(missing_ok=True)
-        PUT[what](folder / name, mine)
-    with (
-        running(desk_of(write_collection(tmp_path / "files"), cache=""), runs=root) as studio,
-        studio.client() as client,
-    ):
-        page = client.get("/api/runs/report/page")
-        assert (page.status_code, "mine" in page.text, "report.html is a" in page.text) == (400, False, True)
-        listed = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
-        # Of what is not even a link to a file there is no run.
-        assert ("run" not in listed) if what != "link" else "run.json is a" in listed["run"]["fault"]
-
-
-# Case 195
+    desk = desk_of(write_collection(tmp_path / "small"), cache="")
+    with running(desk, runs=run.parent) as studio, studio.client() as client:
+        with replaced(run / "report.html", what, mine):
+            page = client.get("/api/runs/run/page")
+            assert (page.status_code, "mine" in page.text) == (400, False)
+        with replaced(run / "run.json", what, mine):
+            listed = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
+            # Of what is not even a link to a file there is no run.
+            assert ("run" not in listed) if what != "link" else "run.json is a" in listed["run"]["fault"]
 
 
 def test_195_a_transcript_is_its_owners_alone(tmp_path: Path) -> None:
     with Transcript(tmp_path / "transcript.jsonl"):
         assert (tmp_path / "transcript.jsonl").stat().st_mode & 0o777 == 0o600
-
-
-# Cases 196 and 197
-
-
-def test_197_and_196_fifos_for_documents_and_links_for_databases_and_locks(mine: Path, tmp_path: Path) -> None:
-    for name in ("a.jsonl", "a.csv", "a.parquet", "a.jsonl.gz"):
-        os.mkfifo(tmp_path / name)
-        with pytest.raises(FairAgentError, match="FIFO"):
-            Collection.from_records(tmp_path / name, id="id", text="text")
-    for what, put in PUT.items():
-        folder = tmp_path / what
-        folder.mkdir()
-        (tmp_path / "run").mkdir()
-        put(folder / "cache.db", mine)
-        with pytest.raises(NotRegular, match=r"cache\.db is a"):
-            ReplyCache(folder)
-        put(tmp_path / "run" / "lock", mine)
-        with pytest.raises(FairAgentError, match="lock"), locked(tmp_path / "run"):
-            pass
-        shutil.rmtree(tmp_path / "run")

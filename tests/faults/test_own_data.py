@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from fairagent import (
     BackendUnavailable,
-    BM25Retriever,
     Collection,
     DataError,
     FairAgent,
@@ -26,18 +25,16 @@ from fairagent import (
     build_index,
     fair_rerank,
     load_collection,
-    open_agent,
 )
 from fairagent.cli.app import app
 from fairagent.collection import known as of_collection
 from fairagent.collection.known import KnownIds, compare_ids, warn_once
 from fairagent.collection.look import look_at
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.ranking.kind import check_runs
+from fairagent.evaluate.ranking import check_runs
 from fairagent.guests.stores.milvus import MilvusConfig
 from fairagent.guests.stores.postgres import PostgresConfig
-from fairagent.guests.stores.store import Store
-from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.manifest import indexed_documents
 
 from .tiny import write
 
@@ -106,33 +103,12 @@ def test_142_hits_in_no_order_or_of_no_kind_are_refused() -> None:
         fair_rerank([("a", 2), object()], {"gender": {"a": "female"}})
 
 
-def test_143_no_groups_at_all(tmp_path: Path) -> None:
-    """BM25 searches; a search that shall be fair is refused rather than unfair in silence."""
-    assert len(FairAgent.from_records(ROWS).search("law").hits) == 9
-    with pytest.raises(SettingsError, match="collection 'records' has none, so there is nothing to be fair to"):
-        FairAgent.from_records(ROWS, rerank="exposure")
-    with pytest.raises(SettingsError, match="`profile: engine` searches without"):
-        open_agent(Collection.from_records(ROWS), tmp_path / "index")
-
-
 def test_144_a_build_in_memory_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UsageError, match="no dimension 'region'"):
         FairAgent.from_records(ROWS, groups="gender", dimensions=["region"])
     gc.collect()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_191_a_map_that_leaves_no_label(tmp_path: Path) -> None:
-    nothing = r"the `map` of dimension 'gender' leaves no label: it makes nothing of 'female' \(6\), 'male' \(3\)"
-    with pytest.raises(DataError, match=nothing):
-        FairAgent.from_records(ROWS, groups="gender", labels={"gender": {"female": [], "male": []}})
-    file = csv(tmp_path, "id,text,gender\na,law,N/A\nb,law,-\n")
-    file.write_text(file.read_text(encoding="utf-8").replace("{gender: {}}", "{gender: {map: {N/A: [], '-': []}}}"))
-    with pytest.raises(DataError, match="leaves no label: it makes nothing of 'N/A'"):
-        load_collection(file)
-    with pytest.raises(UsageError, match="the column 'gender' holds no label, only 'N/A'"):
-        look_at(tmp_path / "rows.csv", groups=["gender"])
 
 
 def test_192_one_labelled_document_is_said_and_searched() -> None:
@@ -142,91 +118,8 @@ def test_192_one_labelled_document_is_said_and_searched() -> None:
     assert len(agent.search("law").hits) == 5
 
 
-@pytest.fixture(autouse=True)
-def said_anew() -> None:
-    warn_once.cache_clear()
-
-
-def run(path: Path, ids: str) -> Path:
-    """A run that ranks these documents for each topic."""
-    path.write_text("".join(f"{topic}\t{id}\n" for topic in ("T1", "T2") for id in ids.split()), encoding="utf-8")
-    return path
-
-
-def evaluated(folder: Path, *arguments: str) -> Any:
-    """What `fairagent evaluate-run` says."""
-    return CliRunner().invoke(app, ["evaluate-run", *arguments, "--collection", str(folder / "collection.yaml")])
-
-
-def test_214_a_run_of_other_documents_is_an_error(tmp_path: Path) -> None:
-    """The issue's: exit 0 and an AWRF of .63 before."""
-    write(tmp_path)
-    called = evaluated(tmp_path, str(run(tmp_path / "run.tsv", "x1 x2 x3")))
-    assert called.exit_code == 4, called.output
-    words = r"none of the 3 documents of run .*run\.tsv is in collection 'tiny': they are called 'x1', 'x2', 'x3', and"
-    with pytest.raises(DataError, match=rf"{words} those there 'm1', 'm2'"):
-        check_runs([tmp_path / "run.tsv"], tmp_path / "collection.yaml", environ={})
-
-
-def test_214_a_run_of_some_other_documents_is_judged_with_a_note(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    write(tmp_path)
-    made = run(tmp_path / "run.tsv", "m1 x1 f1 x2 x3")
-    note = "3 of 5 documents of run"
-    called = evaluated(tmp_path, str(made), "--run", str(tmp_path / "out"))
-    assert called.exit_code == 0, called.output
-    assert note in called.stdout
-    assert "(60 %): 'x1', 'x2', 'x3'" in called.stdout
-    assert sum(note in record.message for record in caplog.records) <= 1
-    assert note in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    head = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
-    (unknown,) = head["provenance"]["collection"]["unknown"]
-    assert unknown.startswith(note)
-    plain = evaluated(tmp_path, str(run(tmp_path / "plain.tsv", "m1 f1")))
-    assert "are not in" not in plain.output
-
-
-def test_214_judgments_and_groups(tmp_path: Path) -> None:
-    """Of a sample of a collection they name others too, which is said; of another collection they are an error."""
-    file, made = write(tmp_path), run(tmp_path / "run.tsv", "m1 f1")
-    (tmp_path / "qrels.tsv").write_text("T1 0 f1 1\nT1 0 y1 1\nT1 0 y2 0\nT2 0 u1 1\n", encoding="utf-8")
-    (tmp_path / "groups.tsv").write_text("id\tgender\nm1\tmale\nf1\tfemale\nz1\tmale\n", encoding="utf-8")
-    unknown = check_runs([made], file, environ={}).unknown
-    assert [note.split(" are ")[0] for note in unknown] == [
-        "2 of 4 judged documents",
-        "1 of 3 documents with groups of gender",
-    ]
-    (tmp_path / "qrels.tsv").write_text("T1 0 y1 1\nT1 0 y2 1\n", encoding="utf-8")
-    (tmp_path / "groups.tsv").write_text("id\tgender\nm1.0\tmale\nf1.0\tfemale\n", encoding="utf-8")
-    with pytest.raises(DataError) as raised:
-        check_runs([made], file, environ={})
-    assert "none of the 2 judged documents is in collection 'tiny'" in str(raised.value)
-
-
-def test_214_the_index_tells_which_documents_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    collection = load_collection(write(tmp_path))
-    build_index(collection, tmp_path / "index", engine="bm25")
-    monkeypatch.setattr(of_collection, "QUICKLY_READ", 0)
-    there = indexed_documents(collection, tmp_path / "index")
-    assert there is not None
-    assert there.where == f"the index at {tmp_path / 'index'}"
-    assert list(there.has(["m1", "x1", "", "\udc00", "u1"])) == [True, False, False, False, True]
-    assert len(BM25Retriever(tmp_path / "index").ids) == 6
-    # Without it: what has a label or a judgment. Nothing follows from that for judgments and groups.
-    labels = indexed_documents(collection, tmp_path / "nothing")
-    assert labels is not None
-    assert not labels.whole
-    assert list(labels.has(["m1", "x1", "u1"])) == [True, False, True]
-    with pytest.raises(DataError, match="none of the 1 documents of the run is in the labels and judgments of"):
-        compare_ids("documents of the run", ["x1"], labels)
-    engine = {"kind": "run-file", "path": str(run(tmp_path / "run.tsv", "x1"))}
-    with pytest.raises(DataError, match="none of the 1 documents of run"):
-        open_agent(collection, tmp_path / "index", profile="engine", engine=engine)
-
-
 ALMOST: list[tuple[Callable[[str], str], str]] = [
-    (lambda id: f"{id}.0", "without `.0` at their end 3 of 3 are: they went through numbers with fractions"),
+    (lambda id: f"{id}.0", r"without `.0` at their end .* 3 of 3 are"),
     (lambda id: id.lstrip("0"), r"with zeros before them \(of judgments: `digits: 4`\) 3 of 3 are"),
     (lambda id: f"00{id}", "without zeros before them"),
     (lambda id: f"\ufeff{id}", "without white space, quotes and invisible characters 3 of 3 are"),
@@ -247,20 +140,85 @@ def test_214_ids_that_almost_match() -> None:
     assert compare_ids("ids", ["A1", "b2"], capitals).endswith("(50 %): 'b2'; in capitals 1 of 1 are")
 
 
+def test_143_no_groups_at_all() -> None:
+    """BM25 searches; a search that shall be fair is refused rather than unfair in silence."""
+    assert len(FairAgent.from_records(ROWS).search("law").hits) == 9
+    with pytest.raises(SettingsError, match="nothing to be fair to"):
+        FairAgent.from_records(ROWS, rerank="exposure")
+
+
+def test_191_a_map_that_leaves_no_label(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"leaves no label: it makes nothing of 'female' \(6\), 'male' \(3\)"):
+        FairAgent.from_records(ROWS, groups="gender", labels={"gender": {"female": [], "male": []}})
+    file = csv(tmp_path, "id,text,gender\na,law,N/A\nb,law,-\n")
+    file.write_text(file.read_text(encoding="utf-8").replace("{gender: {}}", "{gender: {map: {N/A: [], '-': []}}}"))
+    with pytest.raises(DataError, match="leaves no label: it makes nothing of 'N/A'"):
+        load_collection(file)
+    with pytest.raises(UsageError, match="holds no label, only 'N/A'"):
+        look_at(tmp_path / "rows.csv", groups=["gender"])
+
+
+def test_214_runs_judgments_and_groups_of_other_documents(tmp_path: Path) -> None:
+    """Of some it is said; of all it is an error."""
+    warn_once.cache_clear()
+    file = write(tmp_path)
+
+    def evaluated(ids: str) -> Any:
+        """What `fairagent evaluate-run` says of a run that ranks these documents for each topic."""
+        lines = "".join(f"{topic}\t{id}\n" for topic in ("T1", "T2") for id in ids.split())
+        (tmp_path / "run.tsv").write_text(lines, encoding="utf-8")
+        return CliRunner().invoke(app, ["evaluate-run", str(tmp_path / "run.tsv"), "-c", str(file), "--run", out])
+
+    out = str(tmp_path / "out")
+    assert evaluated("x1 x2 x3").exit_code == 4
+    with pytest.raises(DataError, match=r"none of the 3 documents of run .* 'x1', 'x2', 'x3', and those"):
+        check_runs([tmp_path / "run.tsv"], file, environ={})
+    called = evaluated("m1 x1 f1 x2 x3")
+    assert called.exit_code == 0, called.output
+    note = "3 of 5 documents of run"
+    assert note in called.stdout
+    assert "(60 %): 'x1', 'x2', 'x3'" in called.stdout
+    assert note in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    (unknown,) = json.loads((tmp_path / "out" / "run.json").read_text())["provenance"]["collection"]["unknown"]
+    assert unknown.startswith(note)
+    out = str(tmp_path / "plain")
+    assert "are not in" not in evaluated("m1 f1").output
+    (tmp_path / "qrels.tsv").write_text("T1 0 f1 1\nT1 0 y1 1\nT1 0 y2 0\nT2 0 u1 1\n", encoding="utf-8")
+    (tmp_path / "groups.tsv").write_text("id\tgender\nm1\tmale\nf1\tfemale\nz1\tmale\n", encoding="utf-8")
+    judged, labeled = check_runs([tmp_path / "run.tsv"], file, environ={}).unknown
+    assert judged.startswith("2 of 4 judged documents")
+    assert labeled.startswith("1 of 3 documents with groups of gender")
+    (tmp_path / "qrels.tsv").write_text("T1 0 y1 1\nT1 0 y2 1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="none of the 2 judged documents"):
+        check_runs([tmp_path / "run.tsv"], file, environ={})
+
+
+def test_214_the_index_tells_which_documents_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collection = load_collection(write(tmp_path))
+    build_index(collection, tmp_path / "index", engine="bm25")
+    monkeypatch.setattr(of_collection, "QUICKLY_READ", 0)
+    there = indexed_documents(collection, tmp_path / "index")
+    assert there is not None
+    assert list(there.has(["m1", "x1", "", "\udc00", "u1"])) == [True, False, False, False, True]
+    # Without it: what has a label or a judgment. Nothing follows from that for judgments and groups.
+    labels = indexed_documents(collection, tmp_path / "nothing")
+    assert labels is not None
+    assert not labels.whole
+    assert list(labels.has(["m1", "x1", "u1"])) == [True, False, True]
+    with pytest.raises(DataError, match="in the labels and judgments of"):
+        compare_ids("documents of the run", ["x1"], labels)
+
+
 EVEN = {"female": 0.5, "male": 0.5}
 
 
 def test_230_a_newer_version_s_objects_are_told_by_what_they_have() -> None:
     moved = [SimpleNamespace(uid=str(place), relevance=1.0, values={"sex": "male"}) for place in range(3)]
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError, match=r"there are: uid, relevance, values\.sex"):
         fair_rerank(moved, "gender", EVEN)
-    assert "there are: uid, relevance, values.sex" in str(raised.value)
-    assert "in their _source, fields, entity, payload, attributes, meta, metadata, groups" in str(raised.value)
     with pytest.raises(UsageError, match=r"hit 1 has no id, .* ids are in ref_doc_id, id, _id, node_id"):
         fair_rerank(moved, {"gender": {"0": "male"}}, EVEN)
-    with pytest.raises(
-        UsageError, match=r"\(SimpleNamespace\) is no list of hits, and holds none in body, hits, points"
-    ):
+    with pytest.raises(UsageError, match=r"\(SimpleNamespace\) is no list of hits"):
         fair_rerank(SimpleNamespace(found=moved), "gender", EVEN)
 
 
@@ -271,7 +229,7 @@ def test_231_hits_without_texts_scores_or_groups() -> None:
     assert fair_rerank(some, "sex", EVEN, n=2, fairness=10).hits == [some[0], some[2]]
     nobody = fair_rerank([{"sex": None}, {"sex": ""}], "sex", EVEN)
     assert (nobody.after[0].unknown, len(nobody.notes)) == (1.0, 2)
-    with pytest.raises(DataError, match="no hit has a label of 'sex': there is nothing to be fair to"):
+    with pytest.raises(DataError, match="no hit has a label of 'sex'"):
         fair_rerank([{"sex": None}, {"sex": ""}], "sex", "uniform")
     assert fair_rerank([], "sex", EVEN) == FairHits([], (), ())
 
@@ -281,20 +239,16 @@ def test_232_a_database_that_cannot_be_reached() -> None:
     pytest.importorskip("psycopg")
     pytest.importorskip("pymilvus")
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+        host = f"127.0.0.1:{closed.getsockname()[1]}"
     environ = {"SECRET": "correct-horse-battery"}
-    postgres = PostgresConfig(url=f"postgresql://me@127.0.0.1:{port}/data", table="t", password_env="SECRET")
-    milvus = MilvusConfig(url=f"http://127.0.0.1:{port}", entities="t", token_env="SECRET", timeout=1)
-    stores: list[Store] = [postgres.connect(environ), milvus.connect(environ)]
-    for store in stores:
-        with pytest.raises(BackendUnavailable, match=f"127.0.0.1:{port}") as raised:
+    postgres = PostgresConfig(url=f"postgresql://me@{host}/data", table="t", password_env="SECRET")
+    milvus = MilvusConfig(url=f"http://{host}", entities="t", token_env="SECRET", timeout=1)
+    for store in (postgres.connect(environ), milvus.connect(environ)):
+        with pytest.raises(BackendUnavailable, match=host) as raised:
             store.count()
         seen = f"{raised.value!r} {raised.value.__context__!r} {raised.value.__cause__!r} {store!r}"
         assert "correct-horse" not in seen
-    for changed in (
-        postgres.model_copy(update={"url": "postgresql://me:correct-horse@host/data"}),
-        milvus.model_copy(update={"url": "http://me:correct-horse@host"}),
-    ):
+    for part, url in ((postgres, "postgresql://me:correct-horse@host/data"), (milvus, "http://me:correct-horse@host")):
         with pytest.raises(SettingsError, match=r"engine\.url of host") as refused:
-            changed.connect(environ)
+            part.model_copy(update={"url": url}).connect(environ)
         assert "correct-horse" not in str(refused.value)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import parse_yaml
 
 FAULTS = Path(__file__).parent
 CASES = parse_yaml((FAULTS / "cases.yaml").read_text(encoding="utf-8"))
 ELSEWHERE = {
+    1: "test_retry_after",
+    4: "test_a_wrong_key_is_one_request_for_all_systems",
+    7: "test_each_refusal_is_one_rung_down",
+    37: "test_a_damaged_database_is_moved_aside",
+    38: "test_a_pickle_in_a_row_is_never_opened",
     3: "test_overload_is_tried_exactly_as_often_as_set",
     **dict.fromkeys((9, 10), "test_odd_successes"),
     13: "test_missing_usage_is_estimated",

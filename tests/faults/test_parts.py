@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from fairagent import Collection, open_in_memory
-from fairagent.answer.answering import debias_with
 from fairagent.answer.attribution import attribute_with
+from fairagent.answer.context import debias_with
 from fairagent.answer.filtering import filter_with
 from fairagent.answer.generators import answer_with
 from fairagent.collection.targets import Target, TargetKind, make_target
@@ -26,11 +26,10 @@ from fairagent.measures import JudgedRanking, Measure
 from fairagent.retrieve.base import scored, shown
 from fairagent.retrieve.base import searched as searched_by
 from fairagent.retrieve.fused import FusedRetriever
-from fairagent.search.loop.base import LoopResult, Search, looped
+from fairagent.search.loop.base import LoopResult, Search, run_with
 from fairagent.search.refine.feedback import RefineState, refined
 from fairagent.search.rerank.base import pair_scores
 from fairagent.settings.plugins import all_entry_points
-from fairagent.settings.seam import NOISE
 from fairagent.types import (
     Answer,
     Attribution,
@@ -48,18 +47,18 @@ from fairagent.types import (
 
 HOSTILE = "it says \x1b[31mred\x1b[0m\x07 and\nanother line\u202e"
 PLUGIN = """\
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from fairagent.extend import Part, Pool, Ranking, Site
+from fairagent.extend import BudgetExceeded, Part, Pool, Ranking, Site
 
 
-class {name}(Part):
+class Odd(Part):
     kind: str = "odd"
 
     def build(self, site: Site) -> Any:
-        return {build}
+        return self
 
     def rerank(self, pool: Pool) -> Any:
         ids, scores = pool.ranking.ids[: pool.n], pool.ranking.scores[: pool.n]
@@ -71,13 +70,12 @@ class {name}(Part):
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Installs a package `odd-parts` with the re-ranker `odd`, which does as its `body` says."""
 
-    def install(body: str, build: str = "self") -> None:
+    def install(body: str) -> None:
         about = tmp_path / "odd_parts-1.0.dist-info"
         about.mkdir(exist_ok=True)
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-parts\nVersion: 1.0\n", encoding="utf-8")
         (about / "entry_points.txt").write_text("[fairagent.rerankers]\nodd = odd_parts:Odd\n", encoding="utf-8")
-        code = PLUGIN.format(name="Odd", body=body.replace("\n", "\n        "), build=build)
-        (tmp_path / "odd_parts.py").write_text(code, encoding="utf-8")
+        (tmp_path / "odd_parts.py").write_text(PLUGIN.replace("{body}", body.replace("\n", "\n        ")), "utf-8")
         sys.modules.pop("odd_parts", None)
         all_entry_points.cache_clear()
 
@@ -97,126 +95,84 @@ def collection() -> Collection:
     return Collection.from_records(rows, groups="gender", population={"gender": {"female": 0.5, "male": 0.5}})
 
 
-NAMED = r"re-ranker 'odd' of odd-parts \(odd_parts:Odd\)"
-FOR = r"for 'lawyer' \(topic T7\)"
-ODD_RANKINGS = [
+def searched(collection: Collection, **settings: Any) -> Any:
+    given = {"engine": "bm25", "loop": "none", "n": 5, "rerank": "odd", **settings}
+    return open_in_memory(collection, **given).search(Query("lawyer", "T7"))
+
+
+NAMED = r"re-ranker 'odd' of odd-parts \(odd_parts:Odd\) (gave|failed) for 'lawyer' \(topic T7\)"
+ODD = [
     ("return None", "None, expected Ranking"),
-    ("return list(ids)", "a value of type list, expected Ranking"),
+    ("return list(ids)", "a value of type list"),
     ("return Ranking(list(ids), scores)", "ids that are no tuple of texts"),
-    ("return Ranking(ids, np.append(scores[1:], np.nan))", "a score that is no finite number: nan of document 'd"),
-    ("return Ranking(ids, np.arange(len(ids), dtype=float))", "scores that rise, from 0 to 1 at document 'd"),
-    ("return Ranking(ids, list(scores))", "a value of type list in the place of an array of 5 numbers"),
-    ("return Ranking(ids, scores > 0)", "a value of type ndarray in the place of an array of 5 numbers"),
-    ("return Ranking(ids, scores[:3])", "not one score a document: 5 documents, scores of the shape"),
-    ("return Ranking((ids[0],) * 5, scores)", "a document twice: 'd"),
-    ("return Ranking(('no such\\x1b', *ids[1:]), scores)", "1 documents that are no candidates, 'no such\ufffd' first"),
-    ("return Ranking((), np.zeros(0))", "an empty ranking, expected 5 of 12 candidates"),
-    ("return Ranking(ids[:3], scores[:3])", "3 documents, expected 5 of 12 candidates"),
-]
-RAISED = [
+    ("return Ranking(ids, np.append(scores[1:], np.nan))", "nan of document 'd"),
+    ("return Ranking(ids, np.arange(len(ids), dtype=float))", "scores that rise, from 0 to 1"),
+    ("return Ranking(ids, list(scores))", "a value of type list"),
+    ("return Ranking(ids, scores > 0)", "a value of type ndarray"),
+    ("return Ranking(ids, scores[:3])", "not one score a document"),
+    ("return Ranking((ids[0],) * 5, scores)", "a document twice"),
+    ("return Ranking(('no such\\x1b', *ids[1:]), scores)", "no candidates, 'no such\ufffd' first"),
+    ("return Ranking((), np.zeros(0))", "an empty ranking"),
+    ("return Ranking(ids[:3], scores[:3])", "3 documents, expected 5"),
     ("raise ZeroDivisionError('by nothing')", "ZeroDivisionError: by nothing"),
     (f"raise KeyError({HOSTILE!r})", "KeyError: 'it says"),
     (
         f"raise type({HOSTILE!r}, (Exception,), {{}})({HOSTILE!r})",
         "it says \ufffd[31mred\ufffd[0m\ufffd and another line",
     ),
-    ("raise StopIteration", "StopIteration$"),
-    ("class E(Exception):\n    def __str__(self): raise E\nraise E", r"E: \(it cannot say what\)"),
-    ("return ids.nothing", "AttributeError: 'tuple' object has no attribute 'nothing'"),
+    ("raise StopIteration", "StopIteration"),
+    ("class E(Exception):\n    def __str__(self): raise E\nraise E", "E: "),
+    ("return ids.nothing", "AttributeError: 'tuple' object"),
+    *(
+        (f"{change}\nreturn Ranking(ids, scores)", "ValueError")
+        for change in ("scores[0] = 7", "pool.targets[0][0] = 1")
+    ),
+    ("scores.flags.writeable = True\nreturn Ranking(ids, scores)", "ValueError"),
+    ("pool.ranking.ids = ()\nreturn Ranking(ids, scores)", "FrozenInstanceError"),
 ]
-CHANGED = [
-    "scores[0] = 7",
-    "pool.memberships[0][:] = 1",
-    "pool.targets[0][0] = 1",
-    "scores.flags.writeable = True",
-    "pool.ranking.ids = ()",
-]
 
 
-def searched(collection: Collection, **settings: Any) -> Any:
-    given = {"engine": "bm25", "loop": "none", "n": 5, **settings}
-    return open_in_memory(collection, **given).search(Query("lawyer", "T7"))
-
-
-def test_215_what_is_no_ranking_is_refused_and_the_package_named(
+def test_215_and_216_and_220_what_is_no_ranking_raises_or_changes_what_it_got(
     install: Callable[..., None], collection: Collection
 ) -> None:
-    for body, said in ODD_RANKINGS:
+    """One printable line that names package, part, query and what is wrong."""
+    for body, words in ODD:
         install(body)
         with pytest.raises(PartError) as caught:
-            searched(collection, rerank="odd")
-        assert re.fullmatch(f"{NAMED} gave {FOR} .*", str(caught.value)), body
-        assert said in str(caught.value)
-        assert str(caught.value).isprintable() or "\ufffd" in str(caught.value)
+            searched(collection)
+        message = str(caught.value)
+        assert re.match(NAMED, message), body
+        assert words in message
+        assert not {"\x1b", "\x07", "\n", "\u202e"} & set(message)
         assert caught.value.exit_code == 4
-
-
-def test_215_wherever_it_stands(install: Callable[..., None], collection: Collection) -> None:
     install("return Ranking(ids, np.full(len(ids), np.nan))")
     for settings in (
         {"rerank": ["original", "odd"]},
         {"rerank": ["odd", "original"]},
-        {"rerank": "odd", "loop": "widen"},
-        {"rerank": "odd", "loop": "fair-qr", "refine": "feedback"},
+        {"loop": "widen"},
+        {"loop": "fair-qr", "refine": "feedback"},
     ):
-        with pytest.raises(PartError, match=f"{NAMED} gave {FOR} a score that is no finite number"):
+        with pytest.raises(PartError, match=NAMED):
             searched(collection, **settings)
-    # What is made may be of any class.
-    install("", build="__import__('types').SimpleNamespace(rerank=lambda pool: None)")
-    with pytest.raises(PartError, match=f"{NAMED} gave {FOR} None"):
-        searched(collection, rerank="odd")
 
 
-def test_215_noise_of_rounding_is_made_level(install: Callable[..., None], collection: Collection) -> None:
+def test_215_and_216_what_passes(install: Callable[..., None], collection: Collection) -> None:
+    """Noise of rounding, which is made level, Ctrl-C and what is ours."""
     install("return Ranking(ids, 100 + 1e-8 * np.arange(len(ids)))")
-    scores = searched(collection, rerank="odd").ranking.scores
-    assert scores.tolist() == [100.0] * 5
-    assert NOISE * 100 > 1e-8
-
-
-def test_216_an_exception_names_the_package_in_one_printable_line(
-    install: Callable[..., None], collection: Collection
-) -> None:
-    for body, said in RAISED:
+    assert searched(collection).ranking.scores.tolist() == [100.0] * 5
+    for body, error in (("raise KeyboardInterrupt", KeyboardInterrupt), ("raise BudgetExceeded('x')", BudgetExceeded)):
         install(body)
-        with pytest.raises(PartError) as caught:
-            searched(collection, rerank="odd")
-        message = str(caught.value)
-        assert re.match(f"{NAMED} failed {FOR}: ", message), body
-        assert re.search(said if "\ufffd" not in said else re.escape(said), message), body
-        assert not {"\x1b", "\x07", "\n", "\u202e"} & set(message)
-        assert caught.value.__suppress_context__
-        assert caught.value.__cause__ is None
+        with pytest.raises(error):
+            searched(collection)
 
 
-def test_216_ctrl_c_and_what_is_ours_pass(install: Callable[..., None], collection: Collection) -> None:
-    install("raise KeyboardInterrupt")
-    with pytest.raises(KeyboardInterrupt):
-        searched(collection, rerank="odd")
-    install("from fairagent.extend import BudgetExceeded\nraise BudgetExceeded('spent')")
-    with pytest.raises(BudgetExceeded, match=r"^spent$"):
-        searched(collection, rerank="odd")
-
-
-def test_220_what_a_part_is_given_stays_as_it_is(install: Callable[..., None], collection: Collection) -> None:
-    for body in CHANGED:
-        install(f"{body}\nreturn Ranking(ids, scores)")
-        with pytest.raises(PartError, match=f"{NAMED} failed {FOR}: (ValueError: .*(read-only|WRITEABLE)|Frozen)"):
-            searched(collection, rerank="odd")
-
-
-def test_220_what_it_gives_and_changes_afterwards_stays_too(
-    install: Callable[..., None], collection: Collection
-) -> None:
-    install("own = self.__dict__.setdefault('own', np.zeros(5))\nown[:] += scores\nreturn Ranking(ids, own)", "self")
+def test_220_what_it_gives_and_changes_afterwards_stays(install: Callable[..., None], collection: Collection) -> None:
+    install("mine = self.__dict__.setdefault('mine', np.zeros(5))\nmine[:] += scores\nreturn Ranking(ids, mine)")
     agent = open_in_memory(collection, engine="bm25", loop="none", n=5, rerank="odd")
     first = agent.search("lawyer").ranking.scores
     before = first.tolist()
     agent.search("lawyer")
     assert first.tolist() == before
-
-
-# --- other slots --------------------------------------------------------------------------------------------------
 
 
 class Does:
@@ -246,7 +202,7 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "scores": lambda made: scored(made, QUERY, ["d1", "d2"]),
     "text": lambda made: shown(["d1"], made, QUERY),
     "refiner": lambda made: refined(made, STATE),
-    "loop": lambda made: looped(made, SEARCH),
+    "loop": lambda made: run_with(made, SEARCH),
     "filter": lambda made: filter_with(made, QUERY, DOCUMENTS),
     "debiasing": lambda made: debias_with(made, QUERY, DOCUMENTS),
     "generator": lambda made: answer_with(made, QUERY, DOCUMENTS),
@@ -300,8 +256,6 @@ def test_216_what_a_callback_raises_ends_the_work() -> None:
 
     with pytest.raises(Gone):
         answer_with(Does(goes_on), QUERY, DOCUMENTS, left)
-    with pytest.raises(Gone):
-        looped(Does(lambda search: search.on_step(search.steps[0])), replace(SEARCH, on_step=left))
 
 
 class OddTarget(TargetKind):
@@ -309,28 +263,24 @@ class OddTarget(TargetKind):
     made: ClassVar[Any] = None
 
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        if isinstance(self.made, Exception):
-            raise self.made
-        target: Target = self.made(make_target("uniform", dimension, collection, topic))
-        return target
-
-    def _made(self, *values: Any) -> Any: ...
+        target = make_target("uniform", dimension, collection, topic)
+        return Does(type(self).made)(target)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "words"),
     [
-        (lambda target: None, "gave for 'T7' None, expected Target"),
-        (lambda target: replace(target, shares=np.array([0.5, np.nan])), "a score that is no finite number: nan"),
-        (lambda target: replace(target, shares=np.array([1.5, -0.5])), "shares from -0.5 that add up to 1"),
+        (None, "gave for 'T7' None, expected Target"),
+        (lambda target: replace(target, shares=np.array([0.5, np.nan])), "nan"),
+        (lambda target: replace(target, shares=np.array([1.5, -0.5])), "shares from -0.5"),
         (lambda target: replace(target, shares=np.array([0.5, 0.4])), "add up to 0.9"),
-        (lambda target: replace(target, labels=("male", "female")), "a target of other groups than those of 'gender'"),
+        (lambda target: replace(target, labels=("male", "female")), "of other groups"),
         (ZeroDivisionError("x"), "failed for 'T7': ZeroDivisionError: x"),
     ],
 )
-def test_215_and_216_a_target(collection: Collection, monkeypatch: pytest.MonkeyPatch, made: Any, said: str) -> None:
-    monkeypatch.setattr(OddTarget, "made", made if isinstance(made, Exception) else staticmethod(made))
-    with pytest.raises(PartError, match=re.escape(said)):
+def test_215_and_216_a_target(collection: Collection, monkeypatch: pytest.MonkeyPatch, made: Any, words: str) -> None:
+    monkeypatch.setattr(OddTarget, "made", staticmethod(made) if callable(made) else made)
+    with pytest.raises(PartError, match=re.escape(words)):
         make_target(OddTarget(), "gender", collection, "T7")
 
 
@@ -341,32 +291,16 @@ class OddMeasure(Measure):
     name: ClassVar[str] = "odd"
 
     def __call__(self, judged: JudgedRanking) -> float:
-        if isinstance(self.found, Exception):
-            raise self.found
-        value: float = self.found
-        return value
+        return Does(self.found)(judged)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (math.nan, "gave for 'T7' nan, expected a finite number"),
-        (None, "gave for 'T7' None, expected a finite number"),
-        ("1", "a value of type str, expected a finite number"),
-        (ZeroDivisionError("x"), "failed for 'T7': ZeroDivisionError: x"),
-    ],
-)
-def test_215_and_216_a_measure(collection: Collection, found: object, said: str) -> None:
+def test_215_and_216_a_measure_and_an_engine_beside_others(collection: Collection) -> None:
     judged = replace(collection, qrels={"T7": {"d1": 1}})
-    with pytest.raises(PartError, match=re.escape(said)):
-        judged_value(OddMeasure(found), judged, "T7", ["d1"])
+    for value in (math.nan, None, "1", ZeroDivisionError("x")):
+        with pytest.raises(PartError, match="for 'T7'"):
+            judged_value(OddMeasure(value), judged, "T7", ["d1"])
     assert judged_value(OddMeasure(np.float64(0.5)), judged, "T7", ["d1"]) == 0.5
-
-
-@pytest.mark.parametrize("found", [Ranking(("d1",), np.array([np.nan])), ZeroDivisionError("x")])
-def test_215_and_216_an_engine_beside_others_is_left_out_with_a_note(found: object) -> None:
-    odd: Any = Does(found)
-    good: Any = Does(RANKING)
-    engine = FusedRetriever((odd, good), ("odd", "good"))
-    assert engine.search(QUERY, 2).ids == ("d1", "d2")
-    assert re.search("test_parts.Does (gave|failed) for 'law'", engine.failures(QUERY)["odd"])
+    for value in (Ranking(("d1",), np.array([np.nan])), ZeroDivisionError("x")):
+        engine = FusedRetriever((Does(value), Does(RANKING)), ("odd", "good"))
+        assert engine.search(QUERY, 2).ids == ("d1", "d2")
+        assert "test_parts.Does" in engine.failures(QUERY)["odd"]

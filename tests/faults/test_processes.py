@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,7 +21,6 @@ from fairagent.storage.signals import SAME
 
 from . import life
 from .damage import trials
-from .test_run_life import until
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))} | {
     "PYTHONPATH": os.pathsep.join(sys.path),
@@ -32,68 +29,9 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 ASKED = ModelRequest((("user", "Which color?"),))
 
 
-@pytest.fixture
-def server(no_variables: None) -> Iterator[LoopbackServer]:
-    with LoopbackServer([completion("red")]) as server:
-        yield server
-
-
 def python(script: str, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-
-
-# Case 51
-
-FORKED = """
-    import multiprocessing, os, subprocess, sys, time
-    from pathlib import Path
-    from fairagent.errors import BackendUnavailable
-    from fairagent.guests.lucene.java import java_class, start_java, using_java
-
-    def version():
-        try:
-            start_java()
-            with using_java():
-                return java_class("java.lang.System").getProperty("java.version")
-        except BackendUnavailable as error:
-            return f"refused: {error}"
-
-    def tell(queue):
-        queue.put(version())
-
-    if __name__ == "__main__":
-        fork = multiprocessing.get_context("fork")
-        queue = fork.Queue()
-        before = fork.Process(target=tell, args=(queue,))
-        before.start()
-        print(queue.get(timeout=60))
-        before.join()
-        print(version())
-        with fork.Pool(1) as pool:
-            print(pool.apply_async(version).get(timeout=250))
-        child = os.fork()
-        if not child:
-            # One that never asks Java ends as it likes.
-            sys.exit(7)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        print(subprocess.run(["echo", "fine"], capture_output=True, text=True, preexec_fn=lambda: None).stdout.strip())
-        print(version())
-"""
-
-
-def test_51_after_java_has_started_a_fork_is_refused_at_its_first_use_and_nothing_else_is() -> None:
-    pytest.importorskip("pyserini")
-    process = python(FORKED)
-    try:
-        out, error = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert (process.returncode, error) == (0, "")
-    before, mine, forked, left, run, again = out.splitlines()
-    assert before == mine == again
-    assert forked.startswith("refused: this process was forked after Java had started in its parent")
-    assert (left, run) == ("7", "fine")
 
 
 # Case 53
@@ -124,26 +62,8 @@ def asks(server: LoopbackServer, cache: Path) -> ModelReply:
         models.close()
 
 
-def test_53_of_three_that_ask_the_same_one_asks_the_model(server: LoopbackServer, tmp_path: Path) -> None:
-    free = threading.Event()
-
-    def held(_: object) -> object:
-        free.wait()
-        return completion("red")
-
-    server.script = held  # type: ignore[assignment]
-    with ThreadPoolExecutor(3) as pool:
-        asking = [pool.submit(asks, server, tmp_path / "cache") for _ in range(3)]
-        until(lambda: len(server.requests) == 1)
-        free.set()
-        told = [one.result(timeout=250) for one in asking]
-    assert len(server.requests) == 1
-    assert [reply.text for reply in told] == ["red"] * 3
-    assert sorted(reply.cached for reply in told) == [False, True, True]
-    assert not list((tmp_path / "cache").glob(".asking-*"))
-
-
 def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_path: Path) -> None:
+    server.script = [completion("red")]
     first = python(HANGS, server.url, str(tmp_path / "cache"))
     assert first.stdout
     assert first.stdout.readline() == "asked\n"
@@ -181,7 +101,6 @@ PROGRAM = """
         atexit.register(lambda: print(Finder.seen, file=sys.stderr))
     main()
 """
-SAID = {2: "fairagent: interrupted\n", 15: "fairagent: ended by SIGTERM\n", 1: "fairagent: ended by SIGHUP\n"}
 
 
 @pytest.fixture(scope="module")
@@ -209,22 +128,63 @@ def ended(folder: Path, at: str, number: int, *arguments: str, deaf: bool = Fals
 SEARCH = ("search", "lawyer", "-c", "collection.yaml", "--index", "index", "--set", "engine=bm25")
 
 
+FORKED = """
+    import multiprocessing, os, sys
+    from fairagent.errors import BackendUnavailable
+    from fairagent.guests.lucene.java import java_class, start_java, using_java
+
+    def version():
+        try:
+            start_java()
+            with using_java():
+                return java_class("java.lang.System").getProperty("java.version")
+        except BackendUnavailable as error:
+            return f"refused: {error}"
+
+    if __name__ == "__main__":
+        print(version())
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            print(pool.apply_async(version).get(timeout=250))
+        child = os.fork()
+        if not child:
+            # One that never asks Java ends as it likes.
+            sys.exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print(version())
+"""
+
+
+def test_51_after_java_has_started_a_fork_is_refused_at_its_first_use_and_nothing_else_is() -> None:
+    pytest.importorskip("pyserini")
+    process = python(FORKED)
+    try:
+        out, error = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert (process.returncode, error) == (0, "")
+    mine, forked, left, again = out.splitlines()
+    assert mine == again
+    assert forked.startswith("refused: this process was forked after Java had started")
+    assert left == "7"
+
+
+SAID = {2: "fairagent: interrupted\n", 15: "fairagent: ended by SIGTERM\n", 1: "fairagent: ended by SIGHUP\n"}
+EVALUATE = ("evaluate", "experiment.yaml", "--run", "run")
+
+
 @pytest.mark.parametrize(
-    ("at", "number", "arguments"),
+    ("at", "number", "arguments", "code", "words"),
     [
-        ("fairagent.cli.app", signal.SIGINT, ("--help",)),
-        ("numpy", signal.SIGTERM, SEARCH),
-        ("fairagent.evaluate.check", signal.SIGHUP, ("evaluate", "experiment.yaml", "--run", "run")),
+        ("fairagent.cli.app", signal.SIGINT, ("--help",), 130, SAID[2]),
+        ("numpy", signal.SIGTERM, SEARCH, 143, SAID[15]),
+        ("fairagent.evaluate.check", signal.SIGHUP, EVALUATE, 129, SAID[1]),
+        ("end", signal.SIGINT, ("--version",), 130, ""),
     ],
 )
-def test_217_a_signal_during_an_import_is_heeded_after_it(
-    folder: Path, at: str, number: int, arguments: tuple[str, ...]
+def test_217_a_signal_during_an_import_is_heeded_after_it_and_at_the_end_without_a_traceback(
+    folder: Path, at: str, number: int, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    assert ended(folder, at, number, *arguments) == (128 + number, SAID[number])
-
-
-def test_217_a_signal_when_all_is_done_leaves_no_traceback(folder: Path) -> None:
-    assert ended(folder, "end", signal.SIGINT, "--version") == (130, "")
+    assert ended(folder, at, number, *arguments) == (code, words)
 
 
 def test_217_who_shall_survive_his_terminal_does(folder: Path) -> None:
@@ -232,24 +192,31 @@ def test_217_who_shall_survive_his_terminal_does(folder: Path) -> None:
     assert ended(folder, "fairagent.cli.app", signal.SIGHUP, "--version", deaf=True) == (0, "")
 
 
-CONFIG = ("config", "--defaults")
+@pytest.mark.slow
+def test_217_at_any_import(folder: Path) -> None:
+    """FAULT_TRIALS says at how many of a search's imports."""
+    imports = int(ended(folder, "count", 0, *SEARCH)[1])
+    for trial in range(trials(6)):
+        number = [2, 15, 1][trial % 3]
+        found = ended(folder, str(1 + trial * imports // trials(6)), number, *SEARCH)
+        # The last ones may be those of the result's own end.
+        assert found in ((128 + number, SAID[number]), (128 + number, "")), (trial, found)
 
 
 @pytest.mark.parametrize(
     ("shell", "code", "complaints"),
     [
         ('"$@" > /dev/full', 3, 1),
-        ('PYTHONUNBUFFERED=1 "$@" > /dev/full', 3, 1),
         ('{ "$@"; echo $? >&3; } | true', 141, 0),
         ('"$@" >&- 2>&-', 0, 0),
         ('"$@" --nonsense 2> /dev/full', 2, 0),
-        ('"${@:1:3}" search court -c nothing.yaml 2> /dev/full', 2, 0),
     ],
 )
 def test_217_output_that_cannot_be_written_or_read(folder: Path, shell: str, code: int, complaints: int) -> None:
-    program = ["bash", "-c", f"exec 3>&1; {shell}; echo $? >&3", "bash", sys.executable, "-m", "fairagent", *CONFIG]
+    program = ["bash", "-c", f"exec 3>&1; {shell}; echo $? >&3", "bash", sys.executable, "-m", "fairagent"]
+    command = [*program, "config", "--defaults"]
     done = subprocess.run(
-        program, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.split()[-2 if "|" in shell else -1] == str(code)
     assert len(done.stderr.splitlines()) == complaints
@@ -283,13 +250,10 @@ SWALLOWED = """
 """
 
 
-def test_217_a_signal_that_is_swallowed_comes_again() -> None:
+def test_217_a_signal_that_is_swallowed_comes_again_and_a_second_one_ends_what_heeds_none() -> None:
     process = python(SWALLOWED)
     assert process.communicate(timeout=15) == ("", SAID[signal.SIGTERM])
     assert process.returncode == 143
-
-
-def test_217_a_second_signal_ends_what_heeds_none() -> None:
     process = python(SWALLOWED, "deaf")
     assert process.stdout
     assert process.stdout.readline() == "asked\n"
@@ -297,14 +261,3 @@ def test_217_a_second_signal_ends_what_heeds_none() -> None:
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=15) == ("", "")
     assert process.returncode == 130
-
-
-@pytest.mark.slow
-def test_217_at_any_import(folder: Path) -> None:
-    """FAULT_TRIALS says at how many of a search's imports."""
-    imports = int(ended(folder, "count", 0, *SEARCH)[1])
-    for trial in range(trials(6)):
-        number = [2, 15, 1][trial % 3]
-        found = ended(folder, str(1 + trial * imports // trials(6)), number, *SEARCH)
-        # The last ones may be those of the result's own end.
-        assert found in ((128 + number, SAID[number]), (128 + number, "")), (trial, found)

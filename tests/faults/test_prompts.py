@@ -1,21 +1,27 @@
-"""Cases 25 to 27: a template that is wrong, hostile or changed is refused with its file, before anything is paid."""
+"""Cases 25 to 27, 165 to 173 and 218: templates that are wrong, hostile or changed; the Prompts page of the studio."""
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from studio_server import Studio, desk_of, running, write_collection
 from work import at_most
 
 from fairagent.errors import DataError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer
-from fairagent.llm.prompts import Prompts
+from fairagent.guests.testing.server import Request, ServerReply, completion
+from fairagent.llm.prompts import Prompts, shipped_folder
 
 from . import life
 
@@ -23,38 +29,23 @@ EXPERIMENT = """\
 name: prompts
 collection: collection.yaml
 topics: 2
-settings: {{index: '{index}', engine: bm25, target: uniform, model: {{name: tiny}}}}
+settings: {index: index, engine: bm25, target: uniform, model: {name: tiny}}
 systems:
-  default: {{loop: fair-qr, refine: llm, iterations: 2}}
-  mine: {{loop: fair-qr, refine: llm, iterations: 2, prompts: mine}}
+  default: {loop: fair-qr, refine: llm, iterations: 2}
+  mine: {loop: fair-qr, refine: llm, iterations: 2, prompts: mine}
 """
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a collection and its index."""
-    return life.write(tmp_path_factory.mktemp("prompts")).parent
-
-
 @pytest.fixture
-def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    with LoopbackServer(['{"keywords": ["she"]}']) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
-
-
-@pytest.fixture
-def file(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An experiment whose second system has templates of its own, in a folder beside it."""
-    for path in made.iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    file = tmp_path / "compare.yaml"
-    file.write_text(EXPERIMENT.format(index=made / "index"), encoding="utf-8")
-    (tmp_path / "mine").mkdir()
-    # Not where the program is called, but beside the file.
-    (tmp_path / "elsewhere").mkdir()
+def file(server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An experiment whose second system has templates of its own, in a folder beside it; the program runs elsewhere."""
+    server.script = ['{"keywords": ["she"]}']
+    life.write(tmp_path)
+    (tmp_path / "compare.yaml").write_text(EXPERIMENT.replace("index: index", f"index: '{tmp_path / 'index'}'"))
+    for name in ("mine", "elsewhere"):
+        (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    return file
+    return tmp_path / "compare.yaml"
 
 
 def template(id: str = "refine_query") -> str:
@@ -66,41 +57,6 @@ def write(file: Path, text: str, id: str = "refine_query") -> Path:
     path.write_text(text, encoding="utf-8")
     return path
 
-
-def run(file: Path, folder: Path, *, new: bool = False) -> Run:
-    with threads(1) as workers:
-        return run_experiment(check_experiment(file), folder, workers, new)
-
-
-# --- 25: faults ------------------------------------------------------------------------------------------------
-
-
-def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_is_paid(
-    file: Path, server: LoopbackServer
-) -> None:
-    shipped = template()
-    last = shipped.count("\n")
-    refine = write(file, f"{shipped}{{{{ qeury }}}}\n{{% if query %}}\n")
-    unclosed = write(file, template("answer") + "{{ query }\n", "answer")
-    headless = write(file, "Find keywords.", "utility_filter")
-    unused = write(file, template("attribute").replace("{{ answer|tojson }}", ""), "attribute")
-    misspelt = write(file, template("fairness_filter"), "fairnes_filter")
-    with pytest.raises(PromptError) as caught:
-        check_experiment(file)
-    found = str(caught.value)
-    for words in (
-        f"{refine}:{last + 2}: Unexpected end of template",
-        f"{unclosed}:{template('answer').count(chr(10)) + 1}: unexpected '}}'",
-        f"{headless}:1: no head",
-        f"{unused}:5: required variable 'answer' is never used",
-        f"{misspelt}: no shipped template 'fairnes_filter'; did you mean 'fairness_filter'?",
-    ):
-        assert words in found
-    assert caught.value.exit_code == 4
-    assert server.requests == []
-
-
-# --- 26: hostile templates -------------------------------------------------------------------------------------
 
 HOSTILE = [
     "{{ ''.__class__ }}",
@@ -137,14 +93,34 @@ def test_26_a_hostile_template_is_refused_with_little_work_and_50_mb(tmp_path: P
         tracemalloc.stop()
 
 
-def test_26_a_prompt_has_at_most_64_kb(tmp_path: Path) -> None:
-    (tmp_path / "refine_query.j2").write_text(template(), encoding="utf-8")
-    values = {"dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
-    with pytest.raises(PromptError, match=r"longer than 6(4 kB|5536 characters)"):
-        Prompts(tmp_path).render("refine_query", query="x" * 70_000, **values)
+def run(file: Path, *, new: bool = False) -> Results:
+    with threads(1) as workers:
+        return run_experiment(check_experiment(file), file.parent / "run", workers, new)
 
 
-# --- 218: what a template prints -----------------------------------------------------------------------------
+def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_is_paid(
+    file: Path, server: LoopbackServer
+) -> None:
+    shipped = template()
+    last = shipped.count("\n")
+    refine = write(file, f"{shipped}{{{{ qeury }}}}\n{{% if query %}}\n")
+    unclosed = write(file, template("answer") + "{{ query }\n", "answer")
+    headless = write(file, "Find keywords.", "utility_filter")
+    unused = write(file, template("attribute").replace("{{ answer|tojson }}", ""), "attribute")
+    misspelt = write(file, template("fairness_filter"), "fairnes_filter")
+    with pytest.raises(PromptError) as caught:
+        check_experiment(file)
+    found = str(caught.value)
+    for words in (
+        f"{refine}:{last + 2}: Unexpected end of template",
+        f"{unclosed}:{template('answer').count(chr(10)) + 1}: unexpected '}}'",
+        f"{headless}:1: no head",
+        f"{unused}:5: required variable 'answer' is never used",
+        f"{misspelt}: no shipped template 'fairnes_filter'; did you mean 'fairness_filter'?",
+    ):
+        assert words in found
+    assert caught.value.exit_code == 4
+    assert server.requests == []
 
 
 PRINTED = [
@@ -168,26 +144,214 @@ def test_218_a_template_that_prints_what_is_no_value_is_refused_with_its_line(
     assert server.requests == []
 
 
-# --- 27: edited between two runs -------------------------------------------------------------------------------
-
-
-def test_27_an_edited_template_refuses_to_go_on_and_names_its_file(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
+def test_27_an_edited_template_refuses_to_go_on_and_names_its_file(file: Path, server: LoopbackServer) -> None:
     write(file, template().replace("Answer with one", "Reply with one"))
-    folder = tmp_path / "run"
-    run(file, folder)
+    run(file)
     asked = len(server.requests)
     prompts = {request["messages"][1]["content"].count("Reply with one") for request in server.requests}
     assert prompts == {0, 1}
 
     write(file, template().replace("Answer with one", "Please reply with one"))
     with pytest.raises((DataError, UsageError)) as caught:
-        run(file, folder)
+        run(file)
     assert "systems.mine.prompts.refine_query.j2" in str(caught.value)
     assert "systems.default" not in str(caught.value)
     assert "--new" in str(caught.value)
     assert len(server.requests) == asked
 
-    run(file, folder, new=True)
+    run(file, new=True)
     assert any("Please reply" in request["messages"][1]["content"] for request in server.requests[asked:])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection of three topics."""
+    folder = write_collection(tmp_path_factory.mktemp("studio"))
+    topics = [{"id": f"T{n}", "title": title} for n, title in enumerate(("lawyer", "lawyer court", "lawyer case"), 1)]
+    (folder / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in topics), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+
+
+FAULTY = [
+    ("[user]\n", "[user]\n{{ nobody }}\n", "unknown variable 'nobody'"),
+    ("[user]\n", "[user]\n{% if query %}\n", "Unexpected end of template"),
+    ("version: 4\n", "version: [3\n", "the head is"),
+    ("[user]\n", "[nobody]\n", "no section 'nobody'"),
+    ("[user]\n", "[user]\n{% for i in range(1000000000) %}x{% endfor %}", ""),
+    ("[user]\n", "[user]\n{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", ""),
+]
+
+
+def test_165_and_166_a_template_with_faults_or_without_end_is_neither_saved_nor_tried(folder: Path, own: Path) -> None:
+    with LoopbackServer([KEYWORDS]) as model, trying(folder, model) as studio:
+        for old, new, words in FAULTY:
+            text = SHIPPED.replace(old, new, 1)
+            found = post(studio, "check", template=text, query="lawyer")
+            (fault, *_) = [fault for fault in found["faults"] if words in fault["message"]]
+            assert fault["line"]
+            assert found["messages"] == []
+            for path, more in (("save", {}), ("try", {"query": "lawyer"})):
+                assert words in post(studio, path, 400, template=text, **more)["error"]
+        assert model.requests == []
+    assert not own.exists()
+
+
+@pytest.mark.parametrize("id", ["../refine_query", "/etc/passwd", "variants/few-shot/refine_query", "", "x" * 101])
+def test_167_an_id_that_leads_elsewhere_is_none(studio: Studio, own: Path, id: str) -> None:
+    for path in ("check", "save"):
+        post(studio, path, 400, id=id)
+    with studio.client() as client:
+        reply = client.get(f"/api/prompts/{id.replace('/', '%2f') or '%20'}")
+        # A client makes /api of /api/prompts/.. by itself.
+        assert reply.status_code in (400, 404) or reply.url.path == "/docs"
+        assert "root:" not in reply.text
+    assert not own.exists()
+
+
+ID = "refine_query"
+SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
+EDITED = SHIPPED.replace("[user]\n", "[user]\nNAME WOMEN.\n", 1)
+KEYWORDS = '{"keywords": ["judges"]}'
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    return tmp_path / "mine"
+
+
+@pytest.fixture
+def studio(folder: Path, own: Path) -> Iterator[Studio]:
+    """A studio without a model."""
+    with running(desk_of(folder, cache=""), prompts=own) as studio:
+        yield studio
+
+
+def trying(folder: Path, model: LoopbackServer, **more: Any) -> AbstractContextManager[Studio]:
+    """A studio whose model that is."""
+    named = {"name": "tiny", "base_url": model.url, "attempts": 1, "deadline": 20}
+    return running(desk_of(folder, cache="", model=named, profile="offline", **more))
+
+
+def post(studio: Studio, path: str, status: int = 200, **body: Any) -> Any:
+    with studio.client() as client:
+        reply = client.post(f"/api/prompts/{path}", json={"id": ID, "template": EDITED, **body})
+    assert reply.status_code == status, reply.text
+    return reply.json()
+
+
+@pytest.mark.parametrize("place", [shipped_folder(), shipped_folder() / "variants" / "few-shot"])
+def test_167_a_shipped_template_is_never_written(folder: Path, tmp_path: Path, place: Path) -> None:
+    before = (place / f"{ID}.j2").read_bytes()
+    (tmp_path / "link").symlink_to(place)
+    for named in (place, tmp_path / "link"):
+        with running(desk_of(folder, cache=""), prompts=named) as studio, studio.client() as client:
+            was = client.get(f"/api/prompts/{ID}").json()["own"]["sha256"]
+            assert "shipped templates" in post(studio, "save", 400, was=was)["error"]
+    assert (place / f"{ID}.j2").read_bytes() == before
+
+
+def test_167_a_link_out_of_the_folder_is_not_followed(studio: Studio, own: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.j2"
+    other.write_text(SHIPPED, encoding="utf-8")
+    own.mkdir()
+    (own / f"{ID}.j2").symlink_to(other)
+    with studio.client() as client:
+        was = client.get(f"/api/prompts/{ID}").json()["own"]["sha256"]
+    assert "is a link to another file" in post(studio, "save", 400, was=was)["error"]
+    assert other.read_text(encoding="utf-8") == SHIPPED
+    assert (own / f"{ID}.j2").is_symlink()
+
+
+def test_170_a_disk_that_is_full_leaves_the_old_file(
+    studio: Studio, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was = post(studio, "save", was="")["own"]["sha256"]
+
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fairagent.storage.files.os.fsync", full)
+        said = post(studio, "save", 503, template=SHIPPED, was=was)["error"]
+    assert "cannot be written (No space left on device)" in said
+    assert [path.name for path in own.iterdir()] == [f"{ID}.j2"]
+    assert (own / f"{ID}.j2").read_text(encoding="utf-8") == EDITED
+    assert post(studio, "save", template=SHIPPED, was=was)["own"]["template"] == SHIPPED
+
+
+@pytest.mark.parametrize("what", ["changed", "removed"])
+def test_168_a_file_that_changed_meanwhile_stays_as_it_is(studio: Studio, own: Path, what: str) -> None:
+    was = post(studio, "save", was="")["own"]["sha256"]
+    path = own / f"{ID}.j2"
+    path.write_text("theirs", encoding="utf-8") if what == "changed" else path.unlink()
+    post(studio, "save", 409, template=SHIPPED, was=was)
+    assert not path.exists() if what == "removed" else path.read_text(encoding="utf-8") == "theirs"
+    with studio.client() as client:
+        now = client.get(f"/api/prompts/{ID}").json()["own"]
+    assert now["template"] == (None if what == "removed" else "theirs")
+    post(studio, "save", was=now["sha256"])
+    assert path.read_text(encoding="utf-8") == EDITED
+
+
+def test_168_of_those_who_save_at_once_all_but_one_are_told(studio: Studio, own: Path) -> None:
+    was = post(studio, "save", was="")["own"]["sha256"]
+
+    def save(number: int) -> int:
+        with studio.client() as client:
+            body = {"id": ID, "template": EDITED.replace("NAME WOMEN.", f"NAME {number}."), "was": was}
+            return client.post("/api/prompts/save", json=body).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(save, range(4))) == [200, 409, 409, 409]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"x" * 40_000, None], ids=["no text", "too large", "a folder"])
+def test_169_a_file_that_is_no_template_is_never_overwritten(studio: Studio, own: Path, content: bytes | None) -> None:
+    own.mkdir()
+    path = own / f"{ID}.j2"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with studio.client() as client:
+        found = client.get(f"/api/prompts/{ID}").json()
+        assert client.get("/api/prompts").status_code == 200
+    assert found["own"]["fault"]
+    assert found["versions"][0]["template"] == SHIPPED
+    for was in ("", found["own"]["sha256"]):
+        post(studio, "save", 400, was=was)
+    assert path.is_dir() or path.read_bytes() == content
+
+
+def test_171_and_172_and_173_what_fails_while_trying(folder: Path) -> None:
+    """A model that is down midway, a budget that is used up, and replies of no use."""
+    left = iter(range(3))
+
+    def down(request: Request) -> ServerReply | str:
+        return completion(KEYWORDS) if next(left, None) is not None else ServerReply(hang_up=True)
+
+    with LoopbackServer(down) as model, trying(folder, model) as studio:
+        found = post(studio, "try", topics=["T1", "T2", "T3"])
+        assert [("error" in one) for one in found["tried"]] == [False, False, False, True]
+        assert (found["tried"][3]["topic"], found["tried"][3]["side"], found["of"]) == ("T2", "edited", 6)
+        assert found["ended"].startswith("the edited template on T2: ")
+        assert "not-a-real-key" not in found["ended"]
+    with LoopbackServer([KEYWORDS]) as model, trying(folder, model, budget={"calls": 3}) as studio:
+        found = post(studio, "try", topics=["T1", "T2"])
+        assert [("error" in one) for one in found["tried"]] == [False, False, False, True]
+        assert "budget" in found["ended"]
+        assert [("error" in one) for one in post(studio, "try", topics=["T1"])["tried"]] == [True]
+        assert len(model.requests) == 3
+
+    def useless(request: Request) -> str:
+        return "no JSON here" if "NAME WOMEN." in request["messages"][-1]["content"] else KEYWORDS
+
+    with LoopbackServer(useless) as model, trying(folder, model) as studio:
+        found = post(studio, "try", topics=["T1", "T2"])
+        assert (found["ended"], len(found["tried"])) == (None, 4)
+        for one in found["tried"]:
+            edited = one["side"] == "edited"
+            assert set(one["replies"]) == {"no JSON here" if edited else KEYWORDS}
+            assert ("invalid reply" in one["end"]) == edited

@@ -1,33 +1,29 @@
-"""Cases 2, 36 to 40 and 52: whatever ends a run, what is done is kept, and nothing is paid for twice."""
+"""Cases 2, 36 to 40, 52 and 155 to 161: whatever ends a run, its results and requests stay; nothing is paid twice."""
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
-import pty
 import signal
-import sqlite3
-import subprocess
-import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from browser import waited
+from typer.testing import CliRunner, Result
 
+from fairagent.cli import app
+from fairagent.cli.doctor import verified
 from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, SettingsError, UsageError
+from fairagent.evaluate import workers as engine_workers
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.outcome import to_line
 from fairagent.evaluate.run import load_run, read_outcomes
-from fairagent.evaluate.workers import Workers, threads
+from fairagent.evaluate.workers import Workers, crew, dask, threads
 from fairagent.guests.testing import LoopbackServer, completion, error
-from fairagent.llm.cache import ReplyCache
-from fairagent.llm.exchange import read_transcript
+from fairagent.llm.exchange import Exchange, read_transcript
 from fairagent.storage.files import locked
 
 from . import life
@@ -37,54 +33,6 @@ from .life import run
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return life.write(tmp_path_factory.mktemp("life"))
-
-
-@pytest.fixture
-def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    with LoopbackServer(life.Moody()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
-
-
-def until(condition: object, seconds: float = 250.0) -> None:
-    end = time.monotonic() + seconds
-    assert callable(condition)
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
-
-
-# Cases 2 and 36
-
-
-@pytest.mark.slow
-def test_36_killed_at_every_7th_call_it_pays_for_each_call_once(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    command = ("evaluate", str(file), "--workers", "1", "--limit-topics", "5", "--run", "run")
-    assert life.finish(life.start(*command, folder=tmp_path / "whole", server=server))[0] == 0
-    expected = life.files(tmp_path / "whole" / "run" / "runs")
-    whole = server.requests.copy()
-    assert len(whole) > 2 * 7
-
-    server.requests.clear()
-    server.script = life.Moody()
-    kills = 0
-    for _ in range(20):
-        code, said = life.finish(life.start(*command, folder=tmp_path / "killed", server=server, kill_at=7))
-        if code != -signal.SIGKILL:
-            break
-        kills += 1
-    assert code == 0, said
-    assert kills == (len(whole) - 1) // 6
-    assert server.requests == whole
-    assert life.paid_twice(server) == []
-    assert life.files(tmp_path / "killed" / "run" / "runs") == expected
-    # Case 155: no answered call is missing, though a topic was done again.
-    found = [one for one in read_transcript(tmp_path / "killed" / "run" / "transcript.jsonl") if one]
-    asked = Counter(request["messages"][-1]["content"] for request in server.requests)
-    assert Counter(one.messages[-1][1] for one in found if not one.cached) == asked
-    assert any(one.cached for one in found)
 
 
 def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
@@ -126,104 +74,6 @@ def test_36_a_second_run_with_the_replies_at_hand_asks_nothing(
     assert second.comparisons == first.comparisons
 
 
-# Case 37
-
-
-@pytest.mark.parametrize("damage", ["cut", "no database", "older"])
-def test_37_a_damaged_cache_is_moved_aside_and_what_is_done_is_kept(
-    file: Path, server: LoopbackServer, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    cache = tmp_path / "run-cache"
-    with pytest.raises(BudgetExceeded):
-        run(file, tmp_path / "run", limit=5, FAIRAGENT_BUDGET="{calls: 10}")
-    done = (tmp_path / "run" / "journal.jsonl").read_bytes()
-    assert done
-    database = cache / "cache.db"
-    kept = database.read_bytes()
-    # A new file in its place, as another process finds it.
-    for path in cache.iterdir():
-        path.unlink()
-    if damage == "older":
-        with sqlite3.connect(database) as old:
-            old.execute("CREATE TABLE Cache (key TEXT, value TEXT)")
-        old.close()
-    else:
-        database.write_bytes(kept[: len(kept) // 2] if damage == "cut" else b"something else " * 1000)
-    finished, _ = run(file, tmp_path / "run", limit=5)
-    assert not finished.partial
-    assert (tmp_path / "run" / "journal.jsonl").read_bytes().startswith(done)
-    (aside,) = tmp_path.glob("run-cache.bad-*")
-    assert f"{cache} is damaged" in caplog.text
-    assert str(aside) in caplog.text
-
-
-@pytest.mark.parametrize("pragma", ["query_only = 1", "max_page_count = 1"])
-def test_37_a_disk_that_is_full_or_read_only_in_the_middle_loses_no_reply(
-    file: Path,
-    server: LoopbackServer,
-    tmp_path: Path,
-    pragma: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    connect = ReplyCache._connect
-
-    def unwritable(self: ReplyCache) -> object:
-        rows = connect(self)
-        rows.set("filler", "x" * 100_000)
-        original = rows.set
-
-        def refused(*arguments: object, **more: object) -> object:
-            rows._sql(f"PRAGMA {pragma}").fetchall()
-            return original(*arguments, **more)
-
-        rows.set = refused
-        return rows
-
-    monkeypatch.setattr(ReplyCache, "_connect", unwritable)
-    finished, paid = run(file, tmp_path / "run", limit=5)
-    assert finished.comparisons
-    assert not finished.partial
-    assert len(finished.outcomes) == 5 * 4
-    assert paid.calls
-    assert sum("replies are not kept" in record.message for record in caplog.records) == 1
-
-
-# Case 38
-
-
-class Trap:
-    """Unpickled, it leaves a canary."""
-
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.mkdir, (str(self.canary),)
-
-
-def test_38_a_tampered_row_is_refused_and_never_executed(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    run(file, tmp_path / "run", limit=4)
-    expected, asked = life.files(tmp_path / "run"), len(server.requests)
-    canary = tmp_path / "canary"
-    # The trap works where somebody falls into it.
-    pickle.loads(pickle.dumps(Trap(canary)))
-    canary.rmdir()
-    with sqlite3.connect(tmp_path / "run-cache" / "cache.db") as database:
-        row = pickle.dumps(Trap(canary), protocol=0)
-        changed = database.execute("UPDATE Cache SET mode = 4, value = ?", (row,)).rowcount
-    database.close()
-    assert changed > 10
-    server.script = life.Moody()
-    run(file, tmp_path / "run", limit=4, new=True)
-    assert not canary.exists()
-    assert len(server.requests) == 2 * asked
-    assert life.files(tmp_path / "run") == expected
-
-
-# Case 39
-
-
 def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     """Each time it has 10 more; with enough it comes to its end, and has paid for nothing twice."""
     for times in (1, 2):
@@ -235,23 +85,6 @@ def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: Loopb
         assert load_run(tmp_path / "run").partial
     finished, _ = run(file, tmp_path / "run", 16, limit=6)
     assert not finished.partial
-    assert life.paid_twice(server) == []
-
-
-@pytest.mark.parametrize(
-    ("limit", "named"),
-    [("{tokens: 8000}", "8000 tokens"), ("{dollars: 0.001}", "0.001 dollars"), ("{seconds: 0.000001}", "1e-06 sec")],
-)
-def test_39_tokens_dollars_and_seconds_end_a_run_too(
-    file: Path, server: LoopbackServer, tmp_path: Path, limit: str, named: str
-) -> None:
-    with pytest.raises(BudgetExceeded, match=f"the budget of {named}"):
-        run(file, tmp_path / "run", 8, limit=5, FAIRAGENT_BUDGET=limit)
-    assert load_run(tmp_path / "run").partial
-    paid = len(server.requests)
-    assert paid * (400 + 30) <= 8000 or "tokens" not in limit
-    assert paid * (400 * 0.1 + 30 * 0.3) / 1e6 <= 0.001 or "dollars" not in limit
-    assert (paid == 0) == ("seconds" in limit)
     assert life.paid_twice(server) == []
 
 
@@ -269,115 +102,6 @@ def test_39_budgets_that_cannot_be_kept_are_refused_at_the_start(
         run_experiment(checked, tmp_path / "run", Workers(workers.executor, 2, here=False))
     assert server.requests == []
     assert not (tmp_path / "run").exists()
-
-
-# Cases 39 and 52
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "words"),
-    [
-        pytest.param(signal.SIGINT, 130, "interrupted; what is done stays", marks=pytest.mark.slow),
-        (signal.SIGTERM, 143, "ended by SIGTERM; what is done stays"),
-    ],
-)
-def test_52_a_signal_keeps_what_is_done_and_the_budget(
-    file: Path, server: LoopbackServer, tmp_path: Path, number: signal.Signals, code: int, words: str
-) -> None:
-    server.script = life.Moody(lambda text: replace(completion(text), delay=0.1))
-    command = ("evaluate", str(file), "--workers", "8", "--limit-topics", "5", "--run", "run")
-    process = life.start(*command, folder=tmp_path, server=server)
-    until(lambda: len(server.requests) >= 8)
-    process.send_signal(number)
-    ended, said = life.finish(process)
-    assert ended == code, said
-    assert said.endswith(f"fairagent: {words}; to go on, repeat the command\n")
-    assert "Traceback" not in said
-    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    server.script = life.Moody()
-    finished, _ = run(file, tmp_path / "run", limit=5, FAIRAGENT_CACHE=str(tmp_path / ".fairagent" / "replies"))
-    assert not finished.partial
-    assert life.paid_twice(server) == []
-
-
-@pytest.mark.slow
-def test_52_a_terminal_that_is_gone_is_no_other_error(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    server.script = life.Moody(lambda text: replace(completion(text), delay=0.5))
-    terminal, inside = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from fairagent.cli import main; main()", "evaluate", str(file), "--run", "run"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "NO_PROXY": "127.0.0.1"},
-        stdin=inside,
-        stdout=inside,
-        stderr=inside,
-        start_new_session=True,
-        preexec_fn=_take_terminal,
-    )
-    os.close(inside)
-    reader = threading.Thread(target=_read_all, args=(terminal, stop := threading.Event()))
-    reader.start()
-    until(lambda: len(server.requests) >= 8)
-    stop.set()
-    reader.join()
-    os.close(terminal)
-    assert process.wait(timeout=250) == 129
-    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-
-
-def _take_terminal() -> None:
-    import fcntl
-    import termios
-
-    # Who runs the tests with nohup ignores the signal, and so would the process.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def _read_all(terminal: int, stop: threading.Event) -> None:
-    """Read what is written to a terminal, or its buffer would fill."""
-    import select
-
-    while not stop.is_set():
-        if select.select([terminal], [], [], 0.05)[0]:
-            os.read(terminal, 65536)
-
-
-@pytest.mark.slow
-def test_52_the_workers_of_a_cluster_end_with_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
-    server.script = life.Moody(lambda text: replace(completion(text), delay=0.2))
-    command = ("evaluate", str(file), "--dask", "local", "--workers", "2", "--run", "run")
-    process = life.start(*command, folder=tmp_path, server=server)
-    until(lambda: len(server.requests) >= 4, 120.0)
-    workers = _children(process.pid)
-    assert workers
-    process.send_signal(signal.SIGTERM)
-    ended, said = life.finish(process)
-    assert ended == 143, said
-    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    until(lambda: not any(map(_lives, workers)), 20.0)
-
-
-def _stat(process: int) -> list[str]:
-    """State, parent and more of a process; nothing where it is gone."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _children(process: int) -> list[int]:
-    """The processes that a process has started, and theirs."""
-    found = [int(one.name) for one in Path("/proc").glob("[0-9]*") if _stat(int(one.name))[1:2] == [str(process)]]
-    return [*found, *(child for one in found for child in _children(one))]
-
-
-def _lives(process: int) -> bool:
-    return _stat(process)[:1] not in ([], ["Z"])
-
-
-# Case 40
 
 
 def test_40_concurrency_and_order_change_nothing(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
@@ -405,3 +129,170 @@ def test_40_a_second_process_is_refused(file: Path, server: LoopbackServer, tmp_
     ):
         run(file, tmp_path / "run", limit=1)
     assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+        (signal.SIGTERM, 143),
+    ],
+)
+def test_39_and_52_a_signal_keeps_what_is_done_and_the_budget(
+    file: Path, server: LoopbackServer, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    server.script = life.Moody(lambda text: replace(completion(text), delay=0.1))
+    command = ("evaluate", str(file), "--workers", "8", "--limit-topics", "5", "--run", "run")
+    process = life.start(*command, folder=tmp_path, server=server)
+    waited(lambda: len(server.requests) >= 8)
+    process.send_signal(number)
+    ended, said = life.finish(process)
+    assert ended == code, said
+    assert "what is done stays" in said
+    assert "Traceback" not in said
+    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    server.script = life.Moody()
+    finished, _ = run(file, tmp_path / "run", limit=5, FAIRAGENT_CACHE=str(tmp_path / ".fairagent" / "replies"))
+    assert not finished.partial
+    assert life.paid_twice(server) == []
+
+
+@pytest.mark.slow
+def test_52_the_workers_of_a_cluster_end_with_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
+    psutil = pytest.importorskip("psutil")
+    server.script = life.Moody(lambda text: replace(completion(text), delay=0.2))
+    command = ("evaluate", str(file), "--dask", "local", "--workers", "2", "--run", "run")
+    process = life.start(*command, folder=tmp_path, server=server)
+    waited(lambda: len(server.requests) >= 4)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert workers
+    process.send_signal(signal.SIGTERM)
+    ended, said = life.finish(process)
+    assert ended == 143, said
+    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert psutil.wait_procs(workers, timeout=20)[1] == []
+
+
+def kept(folder: Path) -> list[Exchange]:
+    """The exchanges of a run; every line can be read."""
+    found = list(read_transcript(folder / "transcript.jsonl"))
+    assert None not in found
+    return [one for one in found if one]
+
+
+def asked_of(server: LoopbackServer) -> Counter[str]:
+    return Counter(request["messages"][-1]["content"] for request in server.requests)
+
+
+def test_155_every_call_is_kept_with_its_topic_and_system(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    life.run(file, tmp_path / "run", 3, limit=5)
+    paid = [one for one in kept(tmp_path / "run") if not one.cached]
+    assert Counter(one.messages[-1][1] for one in paid) == asked_of(server)
+    assert {one.system for one in paid} == {"asked", "asked more", "asked warmly"}
+    assert len({one.topic for one in paid}) == 5
+    assert {one.prompt for one in paid} == {"refine_query"}
+    journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    calls = {(one["topic"], one["system"]): one["calls"] for one in journal if one["calls"]}
+    assert Counter((one.topic, one.system) for one in kept(tmp_path / "run")) == calls
+
+
+def test_155_a_run_that_ends_has_the_call_that_ended_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    good = life.Moody()
+    refused = error(401, "no such key")
+    server.script = lambda request: good(request) if len(server.requests) < 4 else refused
+    with pytest.raises(FatalModelError):
+        life.run(file, tmp_path / "run")
+    last = kept(tmp_path / "run")[-1]
+    assert "401" in last.error
+    assert (last.text, last.calls) == ("", 1)
+
+
+def search(tmp_path: Path, file: Path, *more: str, command: str = "search") -> Result:
+    chosen = ("engine=bm25", "loop=fair-qr", "refine=llm", "model.name=tiny", "iterations=1", "target=uniform")
+    asked = [part for one in (*chosen, f"cache={tmp_path / 'replies'}") for part in ("--set", one)]
+    options = ["-c", str(file.with_name("collection.yaml")), "--index", str(file.with_name("index"))]
+    return CliRunner().invoke(app, [command, "judge", *options, *asked, *more])
+
+
+def test_156_a_transcript_that_cannot_be_written_is_said_before_anything_is_asked(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.md").write_text("mine\n")
+    for name, code, says in (
+        ("notes.md", 2, "is there and is no transcript; name another file"),
+        (".", 4, "is a folder and no regular file"),
+        ("no/such/place.jsonl", 3, "cannot be written (No such file or directory)"),
+    ):
+        done = search(tmp_path, file, "--transcript", str(tmp_path / name))
+        assert done.exit_code == code, done.output
+        assert says in done.stderr.replace("\n", " ")
+        assert "fairagent: " in done.stderr
+    assert server.requests == []
+    assert (tmp_path / "notes.md").read_text() == "mine\n"
+    checked = check_experiment(file, environ=dict(os.environ))
+    with threads(1) as workers:
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(checked, tmp_path / "run", workers, progress=interrupt)
+        (tmp_path / "run" / "transcript.jsonl").write_text("mine\n")
+        with pytest.raises(UsageError, match="is no transcript"):
+            run_experiment(checked, tmp_path / "run", workers)
+    assert server.requests == []
+
+
+def interrupt(done: int, of: int) -> None:
+    raise KeyboardInterrupt
+
+
+def test_156_a_search_adds_to_its_transcript(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    for _ in range(2):
+        done = search(tmp_path, file, "--transcript", str(tmp_path / "asked.jsonl"))
+        assert done.exit_code == 0, done.output
+    first, second = (one for one in read_transcript(tmp_path / "asked.jsonl") if one)
+    assert (first.cached, second.cached) == (False, True)
+    assert first.messages == second.messages
+    assert len(server.requests) == 1
+    path = tmp_path / "answered.jsonl"
+    more = ("--set", "generate.kind=llm", "--transcript", str(path))
+    assert search(tmp_path, file, *more, command="answer").exit_code == 0
+    told = [one.prompt for one in read_transcript(path) if one]
+    assert (told[0], told[-1], set(told[1:-1])) == ("refine_query", "answer", {"fairness_filter"})
+
+
+def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    life.run(file, tmp_path / "run", limit=4)
+    expected, path = life.files(tmp_path / "run"), tmp_path / "run" / "transcript.jsonl"
+    kept = path.read_bytes().splitlines(keepends=True)
+    kept[1] = kept[1].replace(b'"calls":1', b'"calls":2')
+    path.write_bytes(b"".join(kept) + b'{"exchange":1,"at":"20')
+    journal = tmp_path / "run" / "journal.jsonl"
+    # The last lines are of the systems and, beside each, of what it is without its loop.
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-4]))
+    life.run(file, tmp_path / "run", limit=4)
+    found = list(read_transcript(path))
+    assert [place for place, one in enumerate(found) if one is None] == [1]
+    told = {check.name: check for check in verified(tmp_path / "run")}
+    assert told["transcript"].status == "problem"
+    assert "line 2" in told["transcript"].detail
+    assert told["tables"].status == "ok"
+    assert len(found) > len(kept)
+    assert life.files(tmp_path / "run") == expected
+
+
+@pytest.mark.parametrize("kind", ["crew", pytest.param("cluster", marks=pytest.mark.slow)])
+def test_161_processes_write_one_transcript(
+    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    if kind == "cluster":
+        pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
+    monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
+    monkeypatch.setattr(engine_workers, "WORTH", 0.0)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    checked = check_experiment(file, 4, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
+    with crew(2) if kind == "crew" else dask("local", 2) as workers:
+        run_experiment(checked, tmp_path / "run", workers)
+    found = kept(tmp_path / "run")
+    assert Counter(one.messages[-1][1] for one in found) == asked_of(server)
+    assert len({one.topic for one in found}) == 4
+    assert all(one.system for one in found)

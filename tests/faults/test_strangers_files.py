@@ -1,4 +1,4 @@
-"""Cases 54 to 65: files of strangers, and what they wrote on its way to a terminal, a table, a page or a log."""
+"""Cases 54 to 64: files of strangers, and what they wrote on its way to a terminal, a table, a page or a log."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ from fairagent.evaluate.tables import Column, Table
 from fairagent.report.page import page
 from fairagent.settings import load_settings
 from fairagent.storage.arrays import read_array
-from fairagent.storage.readers import Malformed, file_bytes, parse_json
-from fairagent.storage.yaml_text import parse_yaml
-from fairagent.types.clean import in_line, printable, spreadsheet_cell
+from fairagent.storage.readers import Malformed, file_bytes, parse_json, parse_yaml
+from fairagent.types.clean import in_line, logger, printable, spreadsheet_cell
 
 from .tiny import COLLECTION, DOCUMENTS, write
 
@@ -147,25 +146,6 @@ def test_58_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
         load_collection(file)
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        (
-            "id,title,text\nd1,A,law\nd2,B,court\n",
-            "this looks like CSV (`format: csv`) with 3 columns, and JSON is expected",
-        ),
-        ("id\ttext\nd1\tlaw, court\n", "this looks like tab-separated text (`format: tsv`) with 2 columns"),
-    ],
-)
-def test_59_csv_in_the_place_of_json_lines_is_one_fault(tmp_path: Path, lines: str, words: str) -> None:
-    file = write(tmp_path / "c")
-    (tmp_path / "c" / "docs.jsonl").write_text(lines)
-    with pytest.raises(DataError) as raised:
-        list(load_collection(file).documents())
-    assert len(raised.value.faults) == 1
-    assert words in str(raised.value)
-
-
 def test_64_thirty_thousand_spaces() -> None:
     text = "A judge" + " " * 30_000 + "x [1]" + "[ " * 10_000
     before = time.process_time()
@@ -181,78 +161,6 @@ def test_64_thirty_thousand_spaces() -> None:
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eltr\u2066\nrank 1  fake"
 """It would rename the window, clear it, write in red and from right to left, and add a line."""
 SEEN = "\ufffd]0;owned\ufffd\ufffd[2J\ufffd31m\ufffdltr\ufffd rank 1  fake"
-OWN = re.compile(r"\x1b\[[0-9;?]*[mhlKAG]|\r")
-"""What rich sends a terminal of its own: colors, the cursor shown or hidden, a line begun anew."""
-PROGRAM = "from fairagent.cli import main; main()"
-
-
-def hostile(folder: Path) -> Path:
-    """A collection in which titles, labels, a dimension, topics and further fields are hostile."""
-    label = json.dumps(f"fem{EVIL}")
-    file = write(
-        folder,
-        f"""\
-name: tiny
-documents: {{path: docs.jsonl, title: title}}
-topics: {{path: topics.jsonl}}
-qrels: {{path: qrels.tsv}}
-groups: {{path: groups.jsonl, dimensions: {{"gen\\e[31mder\\u202E": {{column: gender}}}}}}
-population: {{"gen\\e[31mder\\u202E": {{{label}: 0.5, male: 0.5}}}}
-""",
-    )
-    pages = ({"id": id, "title": f"{id}{EVIL}", "text": text} for id, text in DOCUMENTS.items())
-    groups = ({"id": id, "gender": "male" if id[0] == "m" else f"fem{EVIL}"} for id in DOCUMENTS)
-    (folder / "docs.jsonl").write_text("".join(f"{json.dumps(page)}\n" for page in pages))
-    (folder / "groups.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in groups))
-    (folder / "topics.jsonl").write_text(json.dumps({"id": "T1", "query": f"law {EVIL}"}) + "\n")
-    (folder / "qrels.tsv").write_text("T1 0 f1 1\nT1 0 m1 1\n")
-    return file
-
-
-def in_a_terminal(*arguments: str, folder: Path) -> tuple[int, str]:
-    """Exit code and all that `fairagent` sends a terminal."""
-    ours, theirs = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=folder,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**kept, "TERM": "xterm-256color", "COLUMNS": "200"},
-    )
-    os.close(theirs)
-    said = b""
-    with suppress(OSError):  # how Linux says that nobody writes any more
-        while piece := os.read(ours, 65536):
-            said += piece
-    os.close(ours)
-    return process.wait(), said.decode()
-
-
-@pytest.mark.slow
-def test_60_a_terminal_is_not_steered(tmp_path: Path) -> None:
-    folder = tmp_path
-    hostile(folder / "c")
-    (folder / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\n")
-    (folder / f"two{EVIL.partition('/')[0][:12]}.txt").write_text("T1 Q0 m1 1 2 me\n")
-    two = next(path.name for path in folder.glob("two*"))
-    (folder / "bad.yaml").write_text(f"name: {json.dumps(EVIL)}\ndocuments: {{path: {json.dumps(EVIL)}}}\n")
-    calls = {
-        ("index", "--collection", "c/collection.yaml"): 0,
-        ("search", "law", "--collection", "c/collection.yaml"): 0,
-        ("search", f"law {EVIL}", "--collection", "c/collection.yaml"): 0,
-        ("evaluate-run", "one.txt", two, "--collection", "c/collection.yaml"): 0,
-        ("index", "--collection", "bad.yaml"): 2,
-        ("search", "law", "--collection", f"none{EVIL}.yaml"): 2,
-        (f"no{EVIL}",): 2,
-    }
-    for arguments, code in calls.items():
-        exit_code, sent = in_a_terminal(*arguments, folder=folder)
-        said = OWN.sub("", sent)
-        assert exit_code == code, said
-        assert said == printable(said), arguments
-        assert not any(line.startswith("rank 1  fake") for line in said.splitlines()), said
 
 
 def test_60_what_is_printable_stays() -> None:
@@ -282,21 +190,85 @@ def test_61_a_spreadsheet_runs_nothing() -> None:
         assert spreadsheet_cell(text) == text
 
 
-def test_62_the_page_shows_nothing_hidden_and_keeps_its_policy() -> None:
+@pytest.mark.slow
+def test_60_a_terminal_is_not_steered(tmp_path: Path) -> None:
+    """By titles, labels, a dimension, topics, further fields, settings and arguments."""
+    gender, label = json.dumps("gen\x1b[31mder\u202e"), json.dumps(f"fem{EVIL}")
+    collection = f"""\
+name: tiny
+documents: {{path: docs.jsonl, title: title}}
+topics: {{path: topics.jsonl}}
+qrels: {{path: qrels.tsv}}
+groups: {{path: groups.jsonl, dimensions: {{{gender}: {{column: gender}}}}}}
+population: {{{gender}: {{{label}: 0.5, male: 0.5}}}}
+"""
+    write(tmp_path / "c", collection)
+    pages = ({"id": id, "title": f"{id}{EVIL}", "text": text} for id, text in DOCUMENTS.items())
+    groups = ({"id": id, "gender": "male" if id[0] == "m" else f"fem{EVIL}"} for id in DOCUMENTS)
+    (tmp_path / "c" / "docs.jsonl").write_text("".join(f"{json.dumps(page)}\n" for page in pages))
+    (tmp_path / "c" / "groups.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in groups))
+    (tmp_path / "c" / "topics.jsonl").write_text(json.dumps({"id": "T1", "query": f"law {EVIL}"}) + "\n")
+    (tmp_path / "c" / "qrels.tsv").write_text("T1 0 f1 1\nT1 0 m1 1\n")
+    (tmp_path / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\n")
+    two = tmp_path / f"two{EVIL.partition('/')[0][:12]}.txt"
+    two.write_text("T1 Q0 m1 1 2 me\n")
+    (tmp_path / "bad.yaml").write_text(f"name: {json.dumps(EVIL)}\ndocuments: {{path: {json.dumps(EVIL)}}}\n")
+    for arguments, expected in (
+        (("index", "--collection", "c/collection.yaml"), 0),
+        (("search", f"law {EVIL}", "--collection", "c/collection.yaml"), 0),
+        (("evaluate-run", "one.txt", two.name, "--collection", "c/collection.yaml"), 0),
+        (("index", "--collection", "bad.yaml"), 2),
+        (("search", "law", "--collection", f"none{EVIL}.yaml"), 2),
+        ((f"no{EVIL}",), 2),
+    ):
+        code, sent = in_a_terminal(*arguments, folder=tmp_path)
+        # What rich sends a terminal itself: colors, the cursor shown or hidden, a line begun anew.
+        shown = re.sub(r"\x1b\[[0-9;?]*[mhlKAG]|\r", "", sent)
+        assert code == expected, shown
+        assert shown == printable(shown), arguments
+        assert not any(line.startswith("rank 1  fake") for line in shown.splitlines()), shown
+
+
+def in_a_terminal(*arguments: str, folder: Path) -> tuple[int, str]:
+    """Exit code and all that `fairagent` sends a terminal."""
+    ours, theirs = pty.openpty()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairagent", *arguments],
+        cwd=folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**environ, "TERM": "xterm-256color", "COLUMNS": "200"},
+    )
+    os.close(theirs)
+    sent = b""
+    with suppress(OSError):  # how Linux says that nobody writes any more
+        while piece := os.read(ours, 65536):
+            sent += piece
+    os.close(ours)
+    return process.wait(), sent.decode()
+
+
+def test_59_csv_in_the_place_of_json_lines_is_one_fault(tmp_path: Path) -> None:
+    file = write(tmp_path / "c")
+    (tmp_path / "c" / "docs.jsonl").write_text("id,title,text\nd1,A,law\nd2,B,court\n")
+    with pytest.raises(DataError, match="CSV") as raised:
+        list(load_collection(file).documents())
+    assert len(raised.value.faults) == 1
+
+
+def test_62_and_63_nothing_hidden_is_on_a_page_or_in_a_log(caplog: pytest.LogCaptureFixture) -> None:
     written = page(hostile_run())
     assert written == printable(written)
-    parsed = Parsed(written)
-    (policy,) = [m["content"] for m in parsed.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+    (policy,) = [
+        meta["content"] for meta in Parsed(written).all("meta") if meta.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
     (style,) = re.findall(r"<style>(.*?)</style>", written, re.DOTALL)
     assert digest(style) in policy
-
-
-def test_63_a_record_of_a_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    from fairagent.types.clean import logger
-
-    log = logger("fairagent.test_66")
+    log = logger("fairagent.test_63")
     with caplog.at_level(logging.DEBUG, log.name):
         log.warning("no usable groups at %s", EVIL)
     assert caplog.messages == [f"no usable groups at {SEEN}"]

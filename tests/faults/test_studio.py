@@ -1,30 +1,78 @@
-"""Cases 145 to 154 of docs/reliability.md: the studio, its API, and who asks them."""
+"""Cases 148 to 154, 198 to 204, 237 and 238: who leaves the studio or mcp, is silent, slow or wrong; how both end."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import re
+import os
+import signal
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from browser import waited
-from studio_server import Studio, desk_of, running, write_collection
+from browser import chromium, needs_chromium, waited
+from studio_server import TOKEN, Studio, desk_of, running, write_collection
+from typer.testing import CliRunner
 
+from fairagent.cli import app
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import ServerReply, streamed
+from fairagent.storage.threads import sleep
 from fairagent.studio.lanes import Lanes
+from fairagent.studio.server import User, hash_of
 
-PROGRAM = "from fairagent.cli import main; main()"
-ASKED = {"query": "lawyer"}
+QUERY = {"query": "lawyer"}
+LONG = 60
+
+
+class SilentServer:
+    """A model server that takes requests and never answers; `ended` are those whose client has gone."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        self.asked = self.ended = 0
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._hold, args=self._socket.accept()[:1], daemon=True).start()
+
+    def _hold(self, connection: socket.socket) -> None:
+        self.asked += 1
+        with connection:
+            while connection.recv(1 << 16):
+                pass
+        self.ended += 1
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[SilentServer]:
+    with closing(SilentServer()) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_collection(tmp_path_factory.mktemp("studio"))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
 
 
 @pytest.fixture(scope="module")
@@ -36,64 +84,175 @@ def studio(folder: Path) -> Iterator[Studio]:
 def goes_on(studio: Studio) -> bool:
     """Whether a search is answered."""
     with studio.client() as client:
-        return client.post("/api/search", json=ASKED).status_code == 200
+        return client.post("/api/search", json=QUERY).status_code == 200
 
 
-def answering(folder: Path, model: LoopbackServer, **more: Any) -> Any:
-    """A studio whose answers that model writes."""
-    named = {"name": "tiny", "base_url": model.url, "attempts": 1, "deadline": 20, **more}
-    return running(desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"}))
+def started(folder: Path, silent: SilentServer, *command: str, **more: Any) -> subprocess.Popen[str]:
+    """The program, with a model that is waited for longer than any test takes."""
+    options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "engine=bm25"]
+    settings = {"target": "population", "cache": "", **model_settings(silent)}
+    options += [part for name, value in settings.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    command = (sys.executable, "-m", "fairagent", *command, *options)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=folder, env=environ, text=True, **pipes, **more)
 
 
-def events(studio: Studio) -> list[tuple[str, Any]]:
-    with studio.client() as client:
-        text = client.post("/api/answer", json=ASKED, headers={"accept": "text/event-stream"}).text
-    parts = [part.split("\n") for part in text.removesuffix("\n\n").split("\n\n")]
-    return [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in parts]
+def model_settings(silent: SilentServer) -> dict[str, Any]:
+    """A model that is waited for longer than any test takes."""
+    named = {"name": "tiny", "base_url": silent.url, "timeout": 3000, "deadline": 3000}
+    return {"model": named, "profile": "offline", "generate": {"kind": "llm"}}
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+class Talk:
+    """A client of `fairagent mcp`, whose standard input it keeps open."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        self.ask(0, "initialize", **about)
+        self.reply(0)
+        self.say("notifications/initialized")
+
+    def say(self, method: str, **params: Any) -> None:
+        """A notification."""
+        self._send({"method": method, "params": params})
+
+    def ask(self, id: int, method: str, **params: Any) -> None:
+        """A request."""
+        self._send({"id": id, "method": method, "params": params})
+
+    def call(self, id: int, tool: str, **arguments: Any) -> None:
+        """The request of a tool."""
+        self.ask(id, "tools/call", name=tool, arguments=arguments)
+
+    def reply(self, id: int) -> Any:
+        """The reply to the request of this id; others before it are passed over."""
+        assert self._process.stdout
+        for line in self._process.stdout:
+            told = json.loads(line)
+            if told.get("id") == id:
+                return told["result"]
+        raise AssertionError("the server has gone")
+
+    def _send(self, message: Any) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self._process.stdin.flush()
 
 
-def test_148_a_model_that_breaks_off_leaves_what_came(folder: Path) -> None:
-    broken = streamed("A lawyer ", "pleaded [1]", finish=None, usage=None, done=False)
-    with LoopbackServer([broken]) as model, answering(folder, model) as studio:
-        *told, (last, found) = events(studio)
-        assert last == "result"
-        pieces = "".join(said["text"] for kind, said in told if kind == "text")
-        assert pieces.startswith("A lawyer pleaded")
-        assert found["truncated"]
-        assert found["answer"] == pieces
-        assert goes_on(studio)
+def raw(studio: Studio, path: str, body: Any = None, accept: str = "*/*", length: int | None = None) -> socket.socket:
+    """A connection that has sent a request, and whose client can leave as it likes."""
+    address = httpx.URL(studio.url)
+    content = b"" if body is None else json.dumps(body).encode()
+    head = (
+        f"{'GET' if body is None else 'POST'} {path} HTTP/1.1",
+        f"Host: {address.host}:{address.port}",
+        f"Authorization: Bearer {studio.token}",
+        f"Accept: {accept}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(content) if length is None else length}",
+    )
+    connection = socket.create_connection((address.host, address.port), timeout=LONG)
+    connection.sendall("\r\n".join((*head, "", "")).encode() + content)
+    return connection
 
 
-def test_148_a_model_that_is_down_is_an_error_at_the_end_of_the_stream(folder: Path) -> None:
-    with LoopbackServer([ServerReply(hang_up=True)]) as model, answering(folder, model) as studio:
-        *told, (last, said) = events(studio)
-        assert {kind for kind, _ in told} == {"step"}
-        assert last == "error"
-        assert said["error"]
-        assert "not-a-real-key" not in said["error"]
-        with studio.client() as client:
-            assert client.post("/api/answer", json=ASKED).status_code == 502
-        assert goes_on(studio)
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
+)
+def test_198_mcp_ends_by_a_signal_while_its_input_is_open_and_a_model_is_asked(
+    folder: Path, silent: SilentServer, number: signal.Signals, code: int
+) -> None:
+    with started(folder, silent, "mcp", stdin=subprocess.PIPE) as process:
+        Talk(process).call(1, "answer", **QUERY)
+        waited(lambda: silent.asked == 1)
+        process.send_signal(number)
+        assert process.wait(LONG) == code
+        assert process.stderr
+        assert "Traceback" not in process.stderr.read()
+    waited(lambda: silent.ended == 1)
 
 
-def test_149_a_query_of_a_megabyte_is_refused_unread(studio: Studio) -> None:
-    with studio.client() as client:
-        large = client.post("/api/search", json={"query": "a" * 1_000_000})
-        assert (large.status_code, large.json()) == (413, {"error": "the request is larger than 256 kB"})
-        pieces = (b'{"query": "' if not n else b"a" * 10_000 for n in range(101))
-        assert (
-            client.post("/api/search", content=pieces, headers={"content-type": "application/json"}).status_code == 413
-        )
-        long = client.post("/api/search", json={"query": "a" * 2001})
-    assert long.status_code == 400
-    assert "at most 2000" in long.json()["error"]
-    assert len(long.text) < 500
-    assert goes_on(studio)
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_to_it(
+    folder: Path, silent: SilentServer, tmp_path: Path, accept: str, cached: bool
+) -> None:
+    """More clients than there are lanes; half of them ask the same, so that they wait for each other."""
+    desk = desk_of(folder, cache=str(tmp_path) if cached else "", **model_settings(silent))
+    with running(desk) as studio, studio.client() as client:
+        for turn in range(1, 3):
+            before = silent.asked
+            queries = [f"lawyer {turn}", *[f"lawyer {turn} {number}" for number in range(5)]] * 2
+            clients = [raw(studio, "/api/answer", {"query": query}, accept) for query in queries]
+            waited(lambda before=before: silent.asked > before)
+            # Nothing of these waits for a model; they would wait for the clients, who do not leave before.
+            assert client.post("/api/search", json=QUERY).status_code == 200
+            assert client.get("/api/document", params={"id": "d02"}).status_code == 200
+            assert client.get("/health").json()["ok"]
+            for one in clients:
+                one.close()
+            waited(lambda: silent.asked == silent.ended)
+        # The lanes of models are free again, all four.
+        held = [raw(studio, "/api/answer", {"query": "court"}, accept)]
+        waited(lambda: silent.asked == silent.ended + 1)
+        held[0].close()
+
+
+def test_200_a_call_that_is_cancelled_ends_and_so_does_all_when_the_client_leaves(
+    folder: Path, silent: SilentServer
+) -> None:
+    with started(folder, silent, "mcp", stdin=subprocess.PIPE) as process:
+        talk = Talk(process)
+        for id in range(1, 6):
+            talk.call(id, "answer", query=f"lawyer {id}")
+        waited(lambda: silent.asked == 1)
+        talk.call(6, "search", **QUERY)
+        assert talk.reply(6)["structuredContent"]["hits"]
+        for id in range(1, 6):
+            talk.say("notifications/cancelled", requestId=id)
+        waited(lambda: silent.asked == silent.ended)
+        asked = silent.asked
+        talk.call(7, "answer", **QUERY)
+        waited(lambda: silent.asked == asked + 1)
+        assert process.stdin
+        process.stdin.close()
+        assert process.wait(LONG) == 0
+        assert process.stderr
+        assert "Traceback" not in process.stderr.read()
+    waited(lambda: silent.asked == silent.ended)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
+)
+def test_152_and_202_serve_ends_at_once_while_requests_wait_come_in_and_are_not_read(
+    folder: Path, silent: SilentServer, number: signal.Signals, code: int
+) -> None:
+    with started(folder, silent, "serve", "--port", "0") as process, ExitStack() as left:
+        assert process.stdout
+        url, _, token = process.stdout.readline().strip().partition("/#token=")
+        studio = Studio(None, url, token)  # type: ignore[arg-type]
+        plain = left.enter_context(raw(studio, "/api/answer", QUERY))
+        stream = left.enter_context(raw(studio, "/api/answer", QUERY, "text/event-stream"))
+        left.enter_context(raw(studio, "/api/answer", QUERY, length=5000))
+        left.enter_context(socket.create_connection(("127.0.0.1", httpx.URL(url).port or 0)))
+        waited(lambda: silent.asked == 1)
+        process.send_signal(number)
+        assert process.wait(LONG) == code
+        said = process.stderr.read() if process.stderr else ""
+        assert "Traceback" not in said
+        assert "Cancel" not in said
+        for reply in (plain, stream):
+            told = b"".join(iter(lambda reply=reply: reply.recv(1 << 16), b""))
+            assert b"the server ends" in told
 
 
 def test_151_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folder: Path) -> None:
@@ -107,12 +266,85 @@ def test_151_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folde
     ):
         first = pool.submit(client.get, "/api/document?id=d02")
         assert begun.wait(60)
-        asked = [pool.submit(client.post, "/api/search", json=ASKED) for _ in range(60)]
+        asked = [pool.submit(client.post, "/api/search", json=QUERY) for _ in range(60)]
         waited(lambda: sum(one.done() for one in asked) == 10)
         held.set()
         assert first.result().status_code == 200
         statuses = sorted(one.result().status_code for one in asked)
     assert statuses == [200] * 50 + [503] * 10
+
+
+def number(studio: Studio, name: str) -> float:
+    with studio.client() as client:
+        lines = client.get("/metrics").text.splitlines()
+    return float(next(line.split()[-1] for line in lines if line.split()[0] == name))
+
+
+def test_237_a_scrape_while_an_index_is_made_and_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_collection(tmp_path / "own")
+    with running(desk_of(folder, cache="")) as studio, studio.client() as client:
+        assert number(studio, "fairagent_collection_documents") == 24
+        live = studio.desk.live
+        opening, opened, really = threading.Event(), threading.Event(), live._open
+
+        def slow(*given: object) -> object:
+            opening.set()
+            opened.wait(30)
+            return really(*given)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(live, "_open", slow)
+        with (folder / "docs.jsonl").open("a", encoding="utf-8") as file:
+            file.write('{"id": "d99", "title": "New", "text": "A lawyer who is new."}\n')
+        given = ["--collection", str(folder / "collection.yaml"), "--index", str(folder / "index")]
+        made = CliRunner().invoke(app, ["index", *given, "--set", "engine=bm25"])
+        assert made.exit_code == 0, made.stderr
+        waited(lambda: studio.desk.live._moved())
+        asked = threading.Thread(target=lambda: client.post("/api/search", json={"query": "lawyer"}))
+        waited(lambda: live._clock() - live._looked >= 0.5)
+        asked.start()
+        assert opening.wait(30)
+        # Whoever searches waits for the new index; whoever watches does not.
+        assert number(studio, "fairagent_collection_documents") == 24
+        assert number(studio, "fairagent_index_reopened_total") == 0
+        assert number(studio, 'fairagent_lane_running{lane="search"}') == 1
+        opened.set()
+        asked.join(30)
+        assert number(studio, "fairagent_collection_documents") == 25
+        assert number(studio, "fairagent_index_reopened_total") == 1
+
+
+def test_148_a_model_that_breaks_off_leaves_what_came_and_one_that_is_down_is_an_error(folder: Path) -> None:
+    broken = streamed("A lawyer ", "pleaded [1]", finish=None, usage=None, done=False)
+
+    def events(reply: ServerReply) -> tuple[str, str, Any]:
+        """The pieces of the answer's text, and the last event."""
+        with LoopbackServer([reply]) as model:
+            named = {"name": "tiny", "base_url": model.url, "attempts": 1, "deadline": 20}
+            desk = desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"})
+            with running(desk) as studio, studio.client() as client:
+                text = client.post("/api/answer", json=QUERY, headers={"accept": "text/event-stream"}).text
+                assert goes_on(studio)
+        told = [part.split("\n") for part in text.removesuffix("\n\n").split("\n\n")]
+        parts = [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in told]
+        return "".join(data["text"] for kind, data in parts if kind == "text"), *parts[-1]
+
+    pieces, last, found = events(broken)
+    assert pieces.startswith("A lawyer pleaded")
+    assert (last, found["truncated"], found["answer"]) == ("result", True, pieces)
+    pieces, last, found = events(ServerReply(hang_up=True))
+    assert (pieces, last) == ("", "error")
+    assert "not-a-real-key" not in found["error"]
+
+
+def test_149_a_query_of_a_megabyte_is_refused_unread(studio: Studio) -> None:
+    with studio.client() as client:
+        assert client.post("/api/search", json={"query": "a" * 1_000_000}).status_code == 413
+        pieces = (b'{"query": "' if not n else b"a" * 10_000 for n in range(101))
+        head = {"content-type": "application/json"}
+        assert client.post("/api/search", content=pieces, headers=head).status_code == 413
+        long = client.post("/api/search", json={"query": "a" * 2001})
+    assert (long.status_code, len(long.text) < 500) == (400, True)
+    assert goes_on(studio)
 
 
 def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,13 +353,112 @@ def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(studio.desk, "search", broken)
-        # The server closes a connection after a fault: each request has its own.
-        with studio.client() as client:
-            plain = client.post("/api/search", json=ASKED)
-        with studio.client() as client:
-            stream = client.post("/api/search", json=ASKED, headers={"accept": "text/event-stream"})
-    assert plain.status_code == 500
-    assert "a fault of fairagent" in plain.json()["error"]
-    assert re.match("event: error\n", stream.text)
-    assert "/secret" not in plain.text + stream.text
+        for head in ({}, {"accept": "text/event-stream"}):
+            with studio.client() as client:
+                reply = client.post("/api/search", json=QUERY, headers=head)
+            assert reply.text.startswith("event: error\n") if head else reply.status_code == 500
+            assert "/secret" not in reply.text
     assert goes_on(studio)
+
+
+def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Path, silent: SilentServer) -> None:
+    users = {hash_of(name): User(name=name, sha256=hash_of(name)) for name in ("ada", "bob")}
+    desk = desk_of(folder, cache="", **model_settings(silent))
+    begun: list[str] = []
+
+    def answer(asked: Any, tell: Any, trace: bool) -> Any:
+        begun.append(asked.query)
+        sleep(LONG)
+
+    desk.answer = answer  # type: ignore[method-assign]
+    with running(desk, token="ada", admission=users) as studio, ExitStack() as left:
+        for _ in range(5):
+            left.enter_context(raw(studio, "/api/answer", {"query": "of ada"}))
+        waited(lambda: begun == ["of ada"] * 2)
+        left.enter_context(raw(dataclasses.replace(studio, token="bob"), "/api/answer", {"query": "of bob"}))
+        waited(lambda: begun[2:] == ["of bob"])
+
+
+def test_199_who_leaves_pays_for_what_was_sent(folder: Path, silent: SilentServer) -> None:
+    """Else a client that asks and leaves would spend without a limit."""
+    limited = {**model_settings(silent), "budget": {"calls": 2}}
+    with running(desk_of(folder, cache="", **limited)) as studio:
+        for turn in range(2):
+            with raw(studio, "/api/answer", {"query": f"lawyer {turn}"}):
+                waited(lambda turn=turn: silent.asked == turn + 1)
+            waited(lambda: silent.asked == silent.ended)
+        with raw(studio, "/api/answer", {"query": "lawyer"}) as connection:
+            assert connection.recv(12) == b"HTTP/1.1 429"
+
+
+@needs_chromium
+def test_201_another_port_of_this_machine_never_gets_the_token(folder: Path, tmp_path: Path) -> None:
+    heads: list[str] = []
+
+    class Recording(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heads.append(str(self.headers).lower())
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with (
+        running(desk_of(folder, cache="")) as studio,
+        ThreadingHTTPServer(("127.0.0.1", 0), Recording) as server,
+        chromium(tmp_path / "profile") as page,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.open(studio.address)
+        page.wait("document.querySelectorAll('#controls > *, #more > *').length > 5")
+        assert page.run("location.hash + location.search") == ""
+        assert page.do("Network.getAllCookies")["cookies"] == []
+        page.open(f"http://127.0.0.1:{server.server_port}/")
+        waited(lambda: heads)
+        assert not any(word in head for head in heads for word in (TOKEN, "cookie", "authorization"))
+        assert page.run("sessionStorage.length") == 0
+        server.shutdown()
+
+
+def test_203_who_is_silent_after_a_reply_is_cut_off_and_of_too_many_the_last_is_told_so(folder: Path) -> None:
+    with running(desk_of(folder, cache=""), limits={"most": 3, "idle": 1}) as studio, ExitStack() as left:
+        address = httpx.URL(studio.url)
+        for _ in range(2):
+            left.enter_context(socket.create_connection((address.host, address.port), timeout=LONG))
+
+        def answered() -> bytes:
+            """The status that comes; then the other side ends the connection."""
+            with raw(studio, "/health") as connection, suppress(ConnectionResetError):
+                status = connection.recv(12)
+                while connection.recv(1 << 16):
+                    pass
+            return status
+
+        assert answered() == b"HTTP/1.1 503"
+        left.close()
+        waited(lambda: answered() == b"HTTP/1.1 200")
+
+
+def test_204_a_document_that_is_not_there(studio: Studio) -> None:
+    with studio.client() as client:
+        for id in ("nothing", "", "d02 ", "x" * 5000, "\u202e", "../d02"):
+            reply = client.get("/api/document", params={"id": id})
+            assert (reply.status_code, len(reply.text) < 300) == (404, True)
+        assert client.get("/api/document", params={"id": "d02"}).json()["title"] == "Page 2"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("GET", "/api/document?id=d01&lenght=5", "lenght"),
+        ("GET", "/api/document?id=d01&id=d02", "id"),
+        ("POST", "/api/search?fairness=1", "fairness"),
+    ],
+)
+def test_238_an_argument_that_is_not_there(studio: Studio, method: str, path: str, name: str) -> None:
+    with studio.client() as client:
+        reply = client.request(method, path, json=QUERY if method == "POST" else None)
+    assert reply.status_code == 400
+    assert name in reply.json()["error"]

@@ -15,27 +15,20 @@ from typing import Any
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, ReplyInvalid, TransientModelError
+from fairagent.errors import FatalModelError, ModelError, ReplyInvalid, TransientModelError
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import Budget
-from fairagent.llm.completion import NO_COUNT
-from fairagent.llm.faults import MOST_TOKENS
-from fairagent.llm.likelihood import EndpointModel
-from fairagent.llm.openai import OpenAIModel
-from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
-from fairagent.llm.server import Breaker
-from fairagent.llm.transport import LONGEST_LINE, MOST_BYTES, MOST_VALUES
+from fairagent.llm.openai import NO_COUNT, OpenAIModel
+from fairagent.llm.request import LONGEST_REPLY, Reply, parse_reply
+from fairagent.llm.server import MOST_TOKENS, Breaker
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .hostile import EVENT, REPLY, HostileServer, Plan, Step, answer, bomb, dripped, packed, reply, said
 
+pytestmark = pytest.mark.usefixtures("no_variables")
+
 ASKED = ModelRequest((("user", "Which color?"),))
 CANARY = "sk-canary-0123456789abcdef"
-
-
-@pytest.fixture(autouse=True)
-def _own_surroundings(no_variables: None) -> None:
-    """Neither the user's key nor his proxies."""
 
 
 def ask(plan: Plan, stream: bool = False, budget: Budget | None = None, **settings: Any) -> tuple[Any, int, float]:
@@ -57,9 +50,6 @@ def ask(plan: Plan, stream: bool = False, budget: Budget | None = None, **settin
         return came, len(server.requests), time.monotonic() - started
 
 
-# Case 45
-
-
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 def test_45_a_redirect_is_not_followed_and_names_the_new_host(stream: bool) -> None:
     with HostileServer(lambda: [reply()]) as other:
@@ -72,34 +62,6 @@ def test_45_a_redirect_is_not_followed_and_names_the_new_host(stream: bool) -> N
             assert f"answered {status}: it sends requests on to {other.url.removesuffix('/v1')}, where" in str(came)
             assert CANARY not in str(came)
             assert (requests, came.usage.calls, other.requests) == (1, 1, [])
-
-
-def test_45_a_place_that_is_none_is_said_in_few_words() -> None:
-    for place in ("", "http://[::1", "//x:99999999", "\x7f", "javascript:alert(1)", "http://" + "a" * 9999):
-        came, requests, _ = ask(lambda place=place: [answer(b"", 302, location=place)], attempts=5)
-        assert type(came) is FatalModelError
-        assert len(str(came)) < 700
-        assert str(came).isprintable()
-        assert requests == 1
-
-
-def test_45_likelihoods_follow_none_either() -> None:
-    with (
-        HostileServer(lambda: [reply()]) as other,
-        HostileServer(lambda: [answer(b"", 307, location=other.url)]) as one,
-    ):
-        with pytest.raises(FatalModelError, match="sends requests on to http://127"):
-            scores(one)
-        assert (len(one.requests), other.requests) == (1, [])
-
-
-def scores(server: HostileServer) -> object:
-    """The likelihoods of a text by that server."""
-    scorer = EndpointModel(ModelSettings(name="tiny", base_url=server.url), environ={})
-    try:
-        return scorer.score([("a", "b")])
-    finally:
-        scorer.close()
 
 
 # Case 46
@@ -235,13 +197,6 @@ def test_47_no_more_is_read_than_is_stated() -> None:
         assert memory < 120, words
 
 
-def test_47_what_a_long_reply_takes_is_read() -> None:
-    text = "red and blue, " * ((4 << 20) // 14)
-    came, _, _ = ask(lambda: [reply(**said(text))])
-    assert came.text == text
-    assert (MOST_BYTES, LONGEST_LINE, MOST_VALUES) == (16 << 20, 1 << 20, 500_000)
-
-
 def test_47_an_answer_that_is_packed_without_being_asked_for_is_read() -> None:
     body = json.dumps(REPLY | said("red" * 100_000)).encode()
     for coding, wbits in (("gzip", 31), ("X-GZIP ", 31), ("deflate", 15), ("identity", 0)):
@@ -254,9 +209,6 @@ def test_47_an_answer_that_is_packed_without_being_asked_for_is_read() -> None:
     assert requests == 2
 
 
-# Case 48
-
-
 @pytest.mark.parametrize("count", ["1" + "0" * 400, "-5", "3.5", "true", '"12"', str(MOST_TOKENS + 1)])
 def test_48_a_count_of_tokens_that_cannot_be_is_estimated_and_noted(count: str) -> None:
     budget = Budget(BudgetSettings(tokens=10_000, dollars=1.0))
@@ -267,22 +219,6 @@ def test_48_a_count_of_tokens_that_cannot_be_is_estimated_and_noted(count: str) 
         # 12 bytes were asked and 19 answered, four to a token.
         assert (came.input_tokens, came.output_tokens, came.estimated, came.notes) == (3, 5, True, (NO_COUNT,))
         assert came.cost == pytest.approx(8e-6)
-
-
-def test_48_the_largest_count_is_one_and_no_likelihood_above_one_is_believed() -> None:
-    came, _, _ = ask(lambda: [reply(usage={"prompt_tokens": MOST_TOKENS, "completion_tokens": 0})])
-    assert (came.input_tokens, came.output_tokens, came.estimated, came.notes) == (100_000_000, 0, False, ())
-    for logprob in ("NaN", "Infinity", "0.5", '"x"'):
-        logprobs = {"tokens": ["a", "b"], "token_logprobs": [None, "?"]}
-        body = json.dumps({"choices": [{"logprobs": logprobs}]}).replace('"?"', logprob).encode()
-        with (
-            HostileServer(lambda body=body: [answer(body)]) as server,
-            pytest.raises(FatalModelError, match="tells no log-prob"),
-        ):
-            scores(server)
-
-
-# Case 49
 
 
 def test_49_the_first_request_holds_up_the_others_no_longer_than_its_time() -> None:
@@ -356,11 +292,3 @@ def test_50_the_key_is_hidden_however_a_server_writes_it() -> None:
         came, _, _ = ask(lambda body=body: [answer(body, 400)])
         assert "***" in str(came)
         assert CANARY not in str(came)
-
-
-def test_50_a_proxy_that_cannot_be_used_is_named_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "gopher://u:secret@127.0.0.1:9")
-    given = ModelSettings(name="tiny", base_url="http://model.example.org/v1")
-    with pytest.raises(BackendUnavailable, match=r"proxy that the environment names for model\.example\.org") as caught:
-        OpenAIModel(given, {"OPENAI_API_KEY": CANARY})
-    assert "secret" not in str(caught.value)

@@ -145,15 +145,7 @@ def _changed(random: Random, value: Any) -> Any:
         if way == 1:
             return value + [value[place]] * random.choice((1, 2, 100))
         return [*value[:place], _changed(random, value[place]), *value[place + 1 :]]
-    way = random.randrange(8)
-    if way == 0:
-        return [value]
-    if way == 1:
-        return {"": value}
-    if way == 2:
-        for _ in range(random.choice((30, 90, 300))):
-            value = [value]
-        return value
-    if way == 3 and isinstance(value, str):
-        return random.choice(ODD_TOKENS)
-    return random.choice(ODD_VALUES)
+    deep = value
+    for _ in range(random.choice((1, 30, 90, 300))):
+        deep = [deep]
+    return random.choice((deep, {"": value}, random.choice(ODD_TOKENS), *random.choices(ODD_VALUES, k=5)))

@@ -31,8 +31,7 @@ Files = Mapping[str, bytes]
 
 TARGETS: dict[str, Target] = {}
 WEIGHTS: dict[str, int] = {}
-TRUTH = Path(__file__).parents[1]
-EVALUATIONS = TRUTH.parent / "evaluations"
+EVALUATIONS = Path(__file__).parents[2] / "evaluations"
 ROOT = Path()
 """Where seeds that have to be made are kept, for one process."""
 
@@ -52,7 +51,7 @@ def prepare(name: str, place: Path) -> None:
     """Say where seeds may be kept."""
     global ROOT
     ROOT = place
-    if name in ("experiment", "commands", "search"):
+    if name in ("experiment", "commands"):
         for package in filter(is_installed, ("torch", "transformers")):
             # What takes seconds to import is no case's fault.
             import_module(package)
@@ -80,8 +79,6 @@ def content_of(folder: Path) -> Files:
     }
 
 
-# --- settings and experiments -----------------------------------------------------------------------------------
-
 SETTINGS = b"""\
 n: 10
 profile: offline
@@ -98,34 +95,8 @@ sampling: {alpha: 1, seed: 3}
 """
 
 
-@target(3)
-def settings_file(random: Random, folder: Path) -> None:
-    write(random, folder, {"fairagent.yaml": SETTINGS})
-    load_settings(folder / "fairagent.yaml", environ={})
-
-
 EXPERIMENT = b"name: e\ncollection: collection.yaml\nsystems: {BM25: {profile: engine}, agent: {n: 5}}\n"
 
-
-@cache
-def experiment_seeds() -> tuple[bytes, ...]:
-    """Those of the repository that open no model, which would be the bulk of the time."""
-    contents = (path.read_bytes() for path in sorted(EVALUATIONS.rglob("*.yaml"), key=lambda path: path.as_posix()))
-    opening = (b"encoder", b"transformers", b"likelihoods", b"splade", b"dense", b"bert-score")
-    return tuple(one for one in contents if b"systems:" in one and not any(word in one for word in opening))
-
-
-@target(3)
-def experiment(random: Random, folder: Path) -> None:
-    from fairagent.evaluate.check import readiness
-
-    tiny.write(folder)
-    seed = random.choice(experiment_seeds())
-    write(random, folder, {"e.yaml": random.choice((EXPERIMENT + b"measures: [nDCG@5]\n", seed))})
-    readiness(folder / "e.yaml", environ={})
-
-
-# --- collections ------------------------------------------------------------------------------------------------
 
 WIDE = b"""\
 name: wide
@@ -181,27 +152,12 @@ def plain_collection(random: Random, folder: Path) -> None:
 
 @target(2)
 def track(random: Random, folder: Path) -> None:
-    from fairagent.collection.trec_fair.load import load_track
+    from fairagent.collection.trec_fair.track import load_track
 
     year = random.choice((2022, 2021))
     write_track(folder, FILES_2022 if year == 2022 else FILES_2021)
     write(random, folder, content_of(folder))
     list(load_track(folder, year, "eval").documents())
-
-
-@target(2)
-def saved_groups(random: Random, folder: Path) -> None:
-    made = ROOT / "groups"
-    if not made.is_dir():
-        groups: Any = load_collection(tiny.write(ROOT / "groups-source")).groups
-        groups.save(made)
-    write(random, folder, content_of(made))
-    table = GroupTable.load(folder)
-    for dimension in table.dimensions:
-        table.memberships(dimension, ["m1", "u1", "none"])
-
-
-# --- runs, journals, records --------------------------------------------------------------------------------------
 
 
 @target(2)
@@ -234,17 +190,17 @@ def request_log(random: Random, folder: Path) -> None:
 def finished_run() -> Files:
     """The folder of a run, made without Java or a model."""
     from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking.kind import check_runs
+    from fairagent.evaluate.ranking import check_runs
     from fairagent.evaluate.workers import threads
 
-    made = ROOT / "finished"
-    file = tiny.write(made)
-    (made / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\nT2 Q0 u1 1 1 me\n")
-    (made / "two.txt").write_text("T1 Q0 m1 1 2 me\nT2 Q0 f2 1 1 me\n")
-    checked = check_runs([made / "one.txt", made / "two.txt"], file, (), (), None, "")
+    place = ROOT / "finished"
+    file = tiny.write(place)
+    (place / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\nT2 Q0 u1 1 1 me\n")
+    (place / "two.txt").write_text("T1 Q0 m1 1 2 me\nT2 Q0 f2 1 1 me\n")
+    checked = check_runs([place / "one.txt", place / "two.txt"], file, (), (), None, "")
     with threads(1) as workers:
-        run_experiment(checked, made / "run", workers)
-    found = content_of(made / "run")
+        run_experiment(checked, place / "run", workers)
+    found = content_of(place / "run")
     return {name: content for name, content in found.items() if name in ("run.json", "journal.jsonl")}
 
 
@@ -266,7 +222,7 @@ def transcripts(random: Random, folder: Path) -> None:
     from fairagent.guests.testing import ScriptedModel
     from fairagent.llm import ModelRequest
     from fairagent.llm.exchange import Transcript, read_transcript, transcript
-    from fairagent.storage.digests import sealed
+    from fairagent.storage.files import sealed
 
     file = folder / "t.jsonl"
     with transcript(file):
@@ -285,23 +241,6 @@ def transcripts(random: Random, folder: Path) -> None:
         for one in found:
             kept.add(one)
     assert [one for one in read_transcript(file) if one] == [*found, *found]
-
-
-@target(2)
-def joined(random: Random, folder: Path) -> None:
-    from fairagent.report.joined import join_runs
-
-    for name in ("one", "two"):
-        (folder / name).mkdir()
-        if random.random() < 0.7:
-            write(random, folder / name, finished_run())
-        else:
-            for file, content in finished_run().items():
-                (folder / name / file).write_bytes(content)
-    joined = join_runs([folder / "one", folder / "two"])
-    joined.write(folder)
-    joined.text()
-    json.dumps(joined.record())
 
 
 HITS: tuple[Any, ...] = (
@@ -332,23 +271,6 @@ def hits(random: Random, folder: Path) -> None:
     fair_rerank(found, groups, target, n=random.choice((1, 2, 10)), unknown=random.choice(("share", "ignore")))
 
 
-# --- indexes ----------------------------------------------------------------------------------------------------
-
-
-def index_seed() -> Path:
-    """An index of the tiny collection, and light vectors of it."""
-    from fairagent.retrieve.bm25.build import build_index
-    from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.light.build import build_light
-
-    place = ROOT / "indexes"
-    if not place.is_dir():
-        made = load_collection(tiny.write(ROOT / "indexed"))
-        build_index(made, place / "index")
-        build_light(BM25Retriever(place / "index"), place / "light")
-    return place
-
-
 def damage_array(random: Random, path: Path) -> None:
     """Put odd values into an array, whose file stays as long as it was."""
     array = np.load(path)
@@ -363,49 +285,10 @@ def damage_array(random: Random, path: Path) -> None:
     np.save(path, array)
 
 
-@target(6)
-def indexes(random: Random, folder: Path) -> None:
-    """Damaged files of an index without the record that would tell: what is read of them is checked when it is used."""
-    from fairagent.retrieve.bm25.build import build_index
-    from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.dense import DenseRetriever
-    from fairagent.retrieve.light.build import build_light
-    from fairagent.retrieve.light.encoder import LightEncoder
-    from fairagent.storage.digests import RECORD
-
-    shutil.copytree(index_seed(), folder, dirs_exist_ok=True)
-    for name in ("index", "light"):
-        (folder / name / RECORD).unlink()
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    for path in random.sample(files, random.choice((1, 1, 2))):
-        if path.suffix == ".npy" and random.random() < 0.6:
-            damage_array(random, path)
-        else:
-            path.write_bytes(damaged(random, path.read_bytes(), form_of(path.name)))
-    made = load_collection(tiny.write(folder / "indexed"))
-    engine, ids = BM25Retriever(folder / "index", made), list(tiny.DOCUMENTS)
-    for text in ("law", "court judge she", "river advocate"):
-        engine.search(Query(text), 4)
-        engine.score(Query(text), ids)
-    postings = engine.postings(ids)
-    engine.words(postings.vocabulary)
-    engine.documents(ids)
-    dense = DenseRetriever(folder / "light", LightEncoder.open(engine, folder / "light"), made)
-    dense.search(Query("law river"), 4)
-    if random.random() < 0.3:
-        build_light(engine, folder / "again")
-    build_index(made, folder / "index")
-
-
-# --- benchmarks, lexicons, templates, models ----------------------------------------------------------------------
-
-
 @target(3)
 def template(random: Random, folder: Path) -> None:
-    from fairagent.llm.prompts import Prompts
-    from fairagent.llm.prompts.folder import shipped_folder
-    from fairagent.llm.prompts.specimens import SPECIMENS
-    from fairagent.llm.prompts.template import read_prompt
+    from fairagent.llm.prompts import Prompts, shipped_folder
+    from fairagent.llm.prompts.template import read_prompt, specimens
 
     path = random.choice(sorted(shipped_folder().glob("*.j2")))
     write(random, folder, {path.name: path.read_bytes()})
@@ -413,8 +296,8 @@ def template(random: Random, folder: Path) -> None:
     read = read_prompt(folder / path.name, faults)
     if random.random() < 0.05:  # all templates are compiled then, which takes a while
         Prompts(folder)
-    elif read and path.stem in SPECIMENS:
-        read.render(SPECIMENS[path.stem])
+    elif read and path.stem in specimens():
+        read.render(specimens()[path.stem])
 
 
 @target(6)
@@ -422,11 +305,10 @@ def replies(random: Random, folder: Path) -> None:
     """A model's text through every reader of replies."""
     from fairagent.answer.citations import CitationReader, sentences, without_citations
     from fairagent.answer.filtering import Verdicts, parse_verdict
-    from fairagent.llm.reply import parse_reply
+    from fairagent.llm.request import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
-    from fairagent.papers.debias_rag.benchmarks.scorers import Order
-    from fairagent.search.loop.policy import Choice
-    from fairagent.search.loop.sources import GroupKeywords
+    from fairagent.papers.debias_rag.benchmarks.preference import Order
+    from fairagent.search.loop.asking import GroupKeywords
     from fairagent.search.refine.asking import Keywords, ReasonedKeywords
 
     text = random.choice(
@@ -434,7 +316,6 @@ def replies(random: Random, folder: Path) -> None:
             b'<think>so</think>Of course:\n```json\n{"keywords": ["judge", "court"]}\n```',
             b'{"verdicts": [{"id": "p1", "pass": true, "reason": "It is."}]}',
             b'{"groups": [{"number": 1, "keywords": ["she"]}]}',
-            b'{"action": "refine", "why": "It helps."}',
             b'{"order": [3, 1, 2]}',
             b"She was a judge [1, 9], then a senator [2][7-8]. In 1990 she retired [1-3].",
             b"{'Pass': True}",
@@ -449,11 +330,9 @@ def replies(random: Random, folder: Path) -> None:
         reader.read(said[place : place + 7])
     reader.close()
     if not isinstance(random, Whole):
-        form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Choice, Order, Diagnoses))
+        form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Order, Diagnoses))
         parse_reply(said, form)
 
-
-# --- commands -----------------------------------------------------------------------------------------------------
 
 COMMANDS = """\
 config --settings fairagent.yaml
@@ -464,10 +343,6 @@ estimate e.yaml
 evaluate-run one.txt two.txt --collection collection.yaml
 evaluate-run one.txt --collection collection.yaml --measure nDCG@5 --n 3 --json
 evaluate-run one.txt --data . --task 1 --track trec-fair-2022
-report run
-report run --baseline one
-report run other --join
-report run other --join --to new --json
 prompts list
 prompts show refine_query
 prompts check --prompts templates
@@ -477,6 +352,12 @@ cache clear
 labels e.yaml
 avoid diagnose --out new.jsonl
 --version
+"""
+REPORTS = """\
+report run
+report run --baseline one
+report run other --join
+report run other --join --to new --json
 """
 SEARCHES = """\
 search law --collection collection.yaml --index index
@@ -515,34 +396,98 @@ def call(random: Random, folder: Path, lines: str) -> None:
         raise UsageError(done.output)
 
 
-def write_small(random: Random, folder: Path) -> None:
+@target(3)
+def settings_file(random: Random, folder: Path) -> None:
+    write(random, folder, {"fairagent.yaml": SETTINGS})
+    load_settings(folder / "fairagent.yaml", environ={})
+
+
+@target(3)
+def experiment(random: Random, folder: Path) -> None:
+    """Those of the repository that open no model, which would be the bulk of the time."""
+    from fairagent.evaluate.check import readiness
+
+    tiny.write(folder)
+    contents = [path.read_bytes() for path in sorted(EVALUATIONS.rglob("*.yaml"), key=lambda path: path.as_posix())]
+    opening = (b"encoder", b"transformers", b"likelihoods", b"splade", b"dense", b"bert-score")
+    seeds = [one for one in contents if b"systems:" in one and not any(word in one for word in opening)]
+    write(random, folder, {"e.yaml": random.choice((EXPERIMENT + b"measures: [nDCG@5]\n", random.choice(seeds)))})
+    readiness(folder / "e.yaml", environ={})
+
+
+def made(name: str, make: Callable[[Path], object]) -> Path:
+    """What `make` has put into a folder, once."""
+    if not (ROOT / name).is_dir():
+        make(ROOT / name)
+    return ROOT / name
+
+
+@target(2)
+def saved_groups(random: Random, folder: Path) -> None:
+    groups: Any = load_collection(tiny.write(ROOT / "groups-source")).groups
+    write(random, folder, content_of(made("groups", groups.save)))
+    table = GroupTable.load(folder)
+    for dimension in table.dimensions:
+        table.memberships(dimension, ["m1", "u1", "none"])
+
+
+def make_index(place: Path) -> None:
+    """An index of the tiny collection, and light vectors of it."""
+    from fairagent.retrieve.bm25.build import build_index
+    from fairagent.retrieve.bm25.search import BM25Retriever
+    from fairagent.retrieve.light import build_light
+
+    build_index(load_collection(tiny.write(ROOT / "indexed")), place / "index")
+    build_light(BM25Retriever(place / "index"), place / "light")
+
+
+@target(6)
+def indexes(random: Random, folder: Path) -> None:
+    """Damaged files of an index without the record that would tell: what is read of them is checked when it is used."""
+    from fairagent.retrieve.bm25.build import build_index
+    from fairagent.retrieve.bm25.search import BM25Retriever
+    from fairagent.retrieve.dense import DenseRetriever
+    from fairagent.retrieve.light import LightEncoder
+    from fairagent.storage.digests import RECORD
+
+    shutil.copytree(made("indexes", make_index), folder, dirs_exist_ok=True)
+    for name in ("index", "light"):
+        (folder / name / RECORD).unlink()
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in random.sample(files, random.choice((1, 1, 2))):
+        if path.suffix == ".npy" and random.random() < 0.6:
+            damage_array(random, path)
+        else:
+            path.write_bytes(damaged(random, path.read_bytes(), form_of(path.name)))
+    documents = load_collection(tiny.write(folder / "indexed"))
+    engine, ids = BM25Retriever(folder / "index", documents), list(tiny.DOCUMENTS)
+    for text in ("law", "court judge she", "river advocate"):
+        engine.search(Query(text), 4)
+        engine.score(Query(text), ids)
+    engine.words(engine.postings(ids).vocabulary)
+    engine.documents(ids)
+    light = LightEncoder.open(engine, folder / "light")
+    DenseRetriever(folder / "light", light, documents).search(Query("law river"), 4)
+    build_index(documents, folder / "index")
+
+
+@target(10)
+def commands(random: Random, folder: Path) -> None:
     tiny.write(folder)
     (folder / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\nT2 Q0 u1 1 1 me\n")
     (folder / "two.txt").write_text("T1 Q0 m1 1 2 me\nT2 Q0 f2 1 1 me\n")
     (folder / "fairagent.yaml").write_bytes(b"n: 3\nprofile: engine\n")
     (folder / "e.yaml").write_bytes(EXPERIMENT)
-    if random.random() < 0.6:
-        write(random, folder, content_of(folder))
-
-
-@target(8)
-def commands(random: Random, folder: Path) -> None:
-    write_small(random, folder)
+    lines = COMMANDS
     if random.random() < 0.2:
+        lines = SEARCHES
+        shutil.copytree(made("indexes", make_index) / "index", folder / "index")
+    elif random.random() < 0.4:
+        lines = REPORTS
         for place in (folder / "run", folder / "other"):
-            place.mkdir(exist_ok=True)
+            place.mkdir()
             for name, content in finished_run().items():
                 (place / name).write_bytes(content)
-    call(random, folder, COMMANDS)
-
-
-@target(2)
-def search(random: Random, folder: Path) -> None:
-    index = ROOT / "tiny-index"
-    if not index.is_dir():
-        from fairagent.retrieve.bm25.build import build_index
-
-        build_index(load_collection(tiny.write(ROOT / "tiny")), index)
-    write_small(random, folder)
-    shutil.copytree(index, folder / "index")
-    call(random, folder, SEARCHES)
+    if random.random() < 0.6:
+        write(random, folder, content_of(folder))
+    call(random, folder, lines)

@@ -35,7 +35,7 @@ from fairagent.measures.expected_exposure import (
     normalized_expected_utility,
     target_exposure,
 )
-from fairagent.measures.ndcg import graded_ndcg
+from fairagent.measures.ranking import graded_ndcg
 from fairagent.papers.debias_rag.benchmarks.measures import (
     association_test,
     crows_pairs_score,

@@ -20,7 +20,7 @@ from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.answers import absolute_error, accuracy, parse_utility, rouge_l
 from fairagent.papers.debias_rag.lexicon import load_lexicon
-from fairagent.papers.debias_rag.theta import (
+from fairagent.papers.debias_rag.stage import (
     Theta,
     best,
     features,
@@ -35,8 +35,8 @@ from fairagent.papers.debias_rag.theta import (
 from fairagent.papers.fair_rag.draws import oracle_log_scores
 from fairagent.papers.fair_rag.okapi import EPSILON, K1, B, okapi_scores
 from fairagent.papers.fairft.graded import read_accuracy, read_agreement, says_yes
-from fairagent.papers.fairft.loss import kl_loss, log_target
-from fairagent.papers.utility.section import Order, arranged
+from fairagent.papers.fairft.train import kl_loss, log_target
+from fairagent.papers.utility.trial import Order, arranged
 from fairagent.retrieve.stochastic import bounded, earliest, sampler_log_scores
 from fairagent.types import Document
 
@@ -108,7 +108,7 @@ def seeded_draws(case: Row) -> Row:
 # --- filter and debiasing
 
 NOT_HERE["fairfilter.json", "gibberish"] = "a rule for crawled pages; no part here crawls"
-NOT_HERE["fairqr_mmr_dlf.json", "loop"] = "tests/test_agent.py runs the whole loop on them"
+NOT_HERE["fairqr_mmr_dlf.json", "loop"] = "tests/search/test_agent.py runs the whole loop on them"
 
 
 @reads("fairfilter.json", "parse")

@@ -42,7 +42,7 @@ class Reader:
 
 READERS: list[Reader] = []
 DIFFERS = "differs"
-"""A reader gives it beside the values that hold where others differ on purpose (docs/differences.md)."""
+"""A reader gives it beside the values that hold where others differ on purpose (docs/reference/differences.md)."""
 NOT_HERE: dict[tuple[str, str], str] = {}
 """(file, key) -> why no reader computes those rows."""
 

@@ -76,33 +76,12 @@ def test_own(assert_exposure_of, fair_query):
     done.stdout.fnmatch_lines(["PASSED *::test_each?jazz?", "PASSED *::test_own?jazz?", "FAILED *::test_each?law? *"])
 
 
-def test_a_project_that_has_fixtures_of_these_names_keeps_its_own(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
-import pytest
-
-@pytest.fixture
-def exposure_of():
-    return 1
-
-@pytest.fixture(params=["a", "b"])
-def fair_query(request):
-    return request.param
-
-def test_own(exposure_of, fair_query):
-    assert exposure_of == 1 and fair_query in "ab"
-"""
-    )
-    pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(passed=2)
-
-
 @pytest.mark.slow
 def test_who_does_not_use_it_imports_no_more_than_the_plugin(tmp_path: Path) -> None:
     """Not even numpy, whatever pytest is asked to do."""
     (tmp_path / "test_nothing.py").write_text(
-        "import sys\n\ndef test_nothing():\n    assert 'numpy' not in sys.modules\n"
-        "    assert {name for name in sys.modules if name.startswith('fairagent')} == "
-        "{'fairagent', 'fairagent.guests', 'fairagent.guests.pytest_plugin'}\n",
+        "import sys\n\ndef test_nothing():\n"
+        "    assert not {'numpy', 'fairagent.search', 'fairagent.guests.testing'} & set(sys.modules)\n",
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "."]

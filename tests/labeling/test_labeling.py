@@ -1,8 +1,9 @@
-"""Examples, the classifier, and the file of made labels."""
+"""Examples, the classifier, the file of made labels, and which documents are asked about first."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ import pytest
 
 from fairagent import Collection
 from fairagent.collection.known import KnownIds
-from fairagent.collection.label_errors import LabelErrors, read_label_errors
+from fairagent.collection.labels import LabelErrors, read_label_errors
 from fairagent.errors import DataError, SettingsError
 from fairagent.labeling.examples import Examples, examples_of, read_examples
+from fairagent.labeling.labeler import WordLists, log_loss, most_helpful, read_word_lists, tempered, uncertainty
 from fairagent.measures import confusion_matrix, prevalence
+from fairagent.types import Document, Ranking
 
 WORDS = {"red": "poppy rose cherry", "blue": "sea sky cornflower"}
 
@@ -48,7 +51,7 @@ def test_a_file_adds_to_the_column(tmp_path: Path) -> None:
     file.write_text('{"id": "n0", "color": "red"}\n{"id": "n1", "label": "blue"}\n{"id": "n2", "color": ""}\n')
     examples = found(rows(), file)
     assert examples.counts == (11, 11)
-    assert examples.own == {"n0": "red", "n1": "blue"}
+    assert examples.of_file == {"n0": "red", "n1": "blue"}
 
 
 def test_a_group_of_too_few_examples_is_never_made() -> None:
@@ -138,7 +141,7 @@ def test_exports_of_label_studio_and_argilla(tmp_path: Path, records: list[dict[
     ("record", "says"),
     [
         (task("b", ["red"], ["blue"]), "'b' is 'blue' here and 'red' above"),
-        (task("b", ["red"], question="mood"), "no question 'color' or 'label'; there are: mood"),
+        (task("b", ["red"], question="mood"), "'color' or 'label'; there are: mood"),
         (argilla("b", "red", "blue"), "'b' is 'blue' here and 'red' above"),
         ({**argilla("b"), "responses": ["red"]}, "no record of Argilla"),
     ],
@@ -166,8 +169,7 @@ class Spelled:
 def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     from fairagent.collection import load_collection
-    from fairagent.labeling.labeler import make_labels, unlabeled_ids
-    from fairagent.labeling.made import write_labels
+    from fairagent.labeling.labeler import make_labels, unlabeled_ids, write_labels
 
     some = [*rows(20, 20, 0), *({"id": id, "text": "rose", "color": ""} for id in ("r-new", "b-new", "q-new"))]
     collection, known = collected(some)
@@ -246,3 +248,63 @@ def test_columns_that_add_up_to_something_else(tmp_path: Path) -> None:
         read_label_errors(path)
     with pytest.raises(DataError, match="no file of label errors"):
         read_label_errors(tmp_path / "missing.json")
+
+
+def test_words_are_counted_by_label() -> None:
+    lists = WordLists({"female": ["she", "her", "Ms"], "male": ["he", "his", "Ms"]}, {})
+    # "Ms" is of both: half for each.
+    assert lists.counts("She said that he and her aunt met Ms Hale.").tolist() == [2.5, 1.5]
+    assert WordLists({"a": ["New York"], "b": ["York"]}, {}).counts("new york, York").tolist() == [1, 2]
+
+
+def test_a_document_without_any_word_says_nothing() -> None:
+    texts = {"d": Document("d", "she and she", "Her"), "e": Document("e", "a tree", "")}
+    rows, told = WordLists({"female": ["she", "her"], "male": ["he"]}, texts).rows(["d", "e"])
+    assert told.tolist() == [True, False]
+    assert rows.tolist() == [[math.log(4), 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("a: [x]\n", "1 label with words"), ("a: [x]\nb: []\n", "'b' has"), ("a: [x]\nb: y\n", "'b' has")],
+    ids=["one label", "no word", "no list"],
+)
+def test_wrong_word_lists(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "words.yaml"
+    file.write_text(text)
+    with pytest.raises(DataError, match=says):
+        read_word_lists(file)
+    file.write_text("a: [x, y z]\nb: [w]\n")
+    assert read_word_lists(file) == {"a": ["x", "y z"], "b": ["w"]}
+
+
+IDS = ("a", "b", "c", "d")
+
+
+def ranking(*ids: str) -> Ranking:
+    return Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
+
+
+def test_the_entropy_of_chances() -> None:
+    assert log_loss(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0])) == pytest.approx(math.log(2) / 2)
+    assert tempered(np.array([[0.8, 0.2]]), 2.0) == pytest.approx(np.array([[2 / 3, 1 / 3]]))
+    found = uncertainty(np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]))
+    assert found == pytest.approx([1.0, math.log(2) / math.log(3), 0.0])
+
+
+def test_uncertain_and_seen() -> None:
+    """Attention at ranks 1, 2 and 3 is 1, 1 and 1 / log2(3); c is certain, and d is in no list."""
+    chances = np.array([[0.9, 0.1], [0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])
+    found = most_helpful(IDS, chances, {"1": ranking("a", "c", "b"), "2": ranking("b")}, count=3)
+    assert [one.id for one in found] == ["b", "a", "c"]
+    assert found[0].weight == pytest.approx(1 + 1 / math.log2(3))
+    assert (found[0].lists, found[0].uncertainty) == (2, 1.0)
+    assert found[0].why == "uncertainty 1.00, in the lists of 2 topics"
+
+
+def test_without_topics_what_is_like_the_others_comes_first() -> None:
+    vectors = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.8, 0.6]])
+    found = most_helpful(IDS, None, {}, vectors, count=4)
+    # The mean is (.7, .4): products .7, .7, .4 and .8.
+    assert [one.id for one in found] == ["d", "a", "b", "c"]
+    assert [one.weight for one in found] == pytest.approx([0.8, 0.7, 0.7, 0.4])

@@ -76,8 +76,8 @@ def by_hand(pool: Pool, ids: Sequence[str]) -> tuple[float, float]:
 def check(pool: Pool, rng: np.random.Generator) -> None:
     reranker, ids = ExposureReranker(), pool.ranking.ids
     lists = reranker.frontier(pool)
-    assert lists.own is not None
-    assert lists.ranking(lists.own).ids == ids[: pool.n]
+    assert lists.engine is not None
+    assert lists.ranking(lists.engine).ids == ids[: pool.n]
     own = by_hand(pool, ids[: pool.n])
     for number in range(len(lists.gap)):
         served = lists.ranking(number).ids
@@ -93,7 +93,7 @@ def check(pool: Pool, rng: np.random.Generator) -> None:
         for place in range(len(ids)):
             row = np.hstack([pool.ranking.scores[place], *(of[place] for of in pool.memberships)])
             kinds.setdefault(row.tobytes(), []).append(place)
-        if number != lists.own:
+        if number != lists.engine:
             for places in kinds.values():
                 shown = [place for place in chosen if place in places]
                 assert shown == places[: len(shown)]

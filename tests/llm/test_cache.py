@@ -20,9 +20,8 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ask
 from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache, TextDisk
-from fairagent.llm.calls import CachingModel
-from fairagent.llm.reply import Reply
-from fairagent.llm.request import ModelReply, ModelRequest
+from fairagent.llm.models import CachingModel
+from fairagent.llm.request import ModelReply, ModelRequest, Reply
 from fairagent.types import Usage
 
 REPLY = ModelReply('{"colors": ["red"]}', 11, 7, "tiny-2026", seconds=2.0, calls=2, cost=0.25, notes=("1 retry",))
@@ -251,7 +250,7 @@ def test_a_disk_that_cannot_be_written_is_said_once(
     assert cache.get("before") is not None
     assert cache.get("3") is None
     (warning,) = [record.message for record in caplog.records]
-    assert "replies are not kept" in warning
+    assert "replies are not stored" in warning
     assert "full" in warning or "read-only" in warning
     # When there is room again, it goes on.
     cache._rows._sql("PRAGMA query_only = 0").fetchall()

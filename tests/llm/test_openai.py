@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import threading
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import Field
 
 from fairagent.errors import (
     FatalModelError,
@@ -18,10 +23,17 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.llm import ModelRequest, Reply, ask
+from fairagent.guests.testing import ScriptedModel, ServerReply, completion, error, streamed
+from fairagent.llm import ModelRequest, Reply, StreamingModel, ask
+from fairagent.llm.budget import Budget, Ledger
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.models import CachingModel
+from fairagent.llm.openai import FORMS, Capabilities, chances_of, json_schema
+from fairagent.llm.request import ModelReply, list_within, one_for_each, text_like, text_within
+from fairagent.settings import BudgetSettings, Price
 
-from .conftest import CANARY
-from .server import ServerReply, completion, error
+from .conftest import CANARY, MakeModel
+from .server import Server
 
 ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))
 
@@ -84,16 +96,6 @@ def test_what_goes_over_the_wire(server, make_model):
     assert server.keys == [f"Bearer {CANARY}"] * 3
 
 
-@pytest.mark.parametrize("given", ["31", "3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
-def test_a_retry_after_beyond_the_cap_gives_up_at_once(server, make_model, slept, given):
-    server.script = [error(503, "back later", retry_after=given), GOOD]
-    with pytest.raises(TransientModelError, match="503: back later") as caught:
-        make_model().complete(ASKED)
-    assert caught.value.retry_after >= 31
-    assert len(server.requests) == 1
-    assert slept == []
-
-
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 def test_overload_is_tried_exactly_as_often_as_set(server, make_model, slept, status):
     server.script = [error(status, "out of breath")]
@@ -146,7 +148,8 @@ ODD_SUCCESSES = [
     (in_body(code="server_error"), TransientModelError, "503 server_error: boom", 2),
     (in_body(), FatalModelError, "with an error: boom", 1),
     (in_body(code="content_filter"), ReplyRefused, "content_filter: boom", 1),
-    (ServerReply({"choices": []}), FatalModelError, "no choices", 1),
+    (ServerReply({"choices": []}), ModelError, "no choices", 1),
+    (ServerReply({"object": "list"}), FatalModelError, "no choices", 1),
     (completion(None), ReplyInvalid, "tiny-2026 sent an empty reply", 1),
     (completion(None, refusal="I cannot."), ReplyRefused, "declined to answer: I cannot.", 1),
     (completion("red", finish="content_filter"), ReplyRefused, "(content filter)", 1),
@@ -165,28 +168,6 @@ def test_odd_successes(server, make_model, answer, kind, words, requests):
     assert caught.value.usage.calls == requests
 
 
-def test_refused_and_truncated_replies_are_paid_for(server, make_model):
-    server.script = [error(500), completion("red, gre", finish="length"), completion("red, green, bl", finish="length")]
-    with pytest.raises(ReplyTruncated) as caught:
-        make_model().complete(ASKED)
-    usage = caught.value.usage
-    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cost) == (3, 22, 14, None)
-    assert usage.notes == ("1 retry", "cut off, asked again for up to 2 times the tokens")
-    assert caught.value.raw == "red, green, bl"
-
-
-def test_a_reply_that_its_bounds_cut_off_is_asked_for_as_long_as_the_settings_allow(server, make_model):
-    bounded = replace(COLORS, narrowed={"colors": {"maxItems": 1, "items": {"type": "string", "maxLength": 5}}})
-    server.script = [completion("Let me thi", finish="length"), completion('{"colors": ["green"]}')]
-    model = make_model()
-    reply = model.complete(bounded)
-    assert model.complete(bounded).notes == ("no max_tokens from the bounds of a reply",)
-    # Lines of 2, 14, 12, 4 and 1 characters, their ends included.
-    assert [body["max_tokens"] for body in server.requests] == [33, 400, 400]
-    assert (reply.calls, reply.input_tokens, reply.output_tokens) == (2, 22, 14)
-    assert reply.notes == ("no max_tokens from the bounds of a reply",)
-
-
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": 1}, 7])
 def test_missing_usage_is_estimated(server, make_model, usage):
     server.script = [completion("red and blue", usage=usage)]
@@ -194,33 +175,6 @@ def test_missing_usage_is_estimated(server, make_model, usage):
     assert reply.estimated
     # 12 + 21 and 12 bytes, four to a token
     assert (reply.input_tokens, reply.output_tokens) == (9, 3)
-
-
-@pytest.mark.parametrize("status", [400, 422])
-def test_a_server_without_json_mode_is_remembered(server, make_model, slept, status):
-    server.script = [
-        error(status, "response_format of type 'json_schema' is not supported"),
-        error(status, "response_format of type 'json_object' is not supported"),
-        GOOD,
-    ]
-    model = make_model()
-    first = model.complete(COLORS)
-    assert first.calls == 3
-    assert first.notes == ("no response_format json_schema", "no response_format json_object")
-    assert model.complete(COLORS).calls == 1
-    forms = [request.get("response_format", {}).get("type") for request in server.requests]
-    assert forms == ["json_schema", "json_object", None, None]
-    assert slept == []
-
-
-def test_threads_share_a_model(server, make_model):
-    server.script = [error(400, "response_format is unavailable")] * 2 + [GOOD]
-    model = make_model()
-    with ThreadPoolExecutor(8) as threads:
-        replies = list(threads.map(model.complete, [COLORS] * 24))
-    assert {reply.text for reply in replies} == {'{"colors": ["red", "blue"]}'}
-    assert sum(reply.calls for reply in replies) == len(server.requests) == 26
-    assert "response_format" not in model.payload(COLORS)
 
 
 def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
@@ -253,3 +207,321 @@ def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
     assert caplog.text
     assert CANARY not in "\n".join([*shown, caplog.text])
     assert server.keys == [f"Bearer {CANARY}"] * len(server.script)
+
+
+WANTED = {"model": "tiny", "messages": [], "temperature": 0.3, "max_tokens": 400, "seed": 1}
+
+
+class Verdict(Reply):
+    """What the model is to think of it."""
+
+    id: str
+    passed: bool = Field(alias="pass")
+    title: Literal["a", "b"] | None = None
+
+
+class Verdicts(Reply):
+    verdicts: list[Verdict]
+
+
+VERDICTS = ModelRequest((("user", "Hello"),), Verdicts)
+
+
+def test_the_schema_is_closed_complete_and_bare():
+    schema = json_schema(VERDICTS)["schema"]
+    assert schema == {
+        "$defs": {
+            "Verdict": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string"},
+                    "pass": {"type": "boolean"},
+                    "title": {"anyOf": [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}]},
+                },
+                "required": ["id", "pass", "title"],
+                "additionalProperties": False,
+            }
+        },
+        "type": "object",
+        "properties": {"verdicts": {"type": "array", "items": {"$ref": "#/$defs/Verdict"}}},
+        "required": ["verdicts"],
+        "additionalProperties": False,
+    }
+
+
+class Named(Reply):
+    id: str
+    why: Annotated[str, text_within(20)]
+
+
+class Bounded(Reply):
+    """A form with every bound that there is."""
+
+    words: Annotated[list[Annotated[str, text_like("^[^a]{1,3}$")]], list_within(2)]
+    of: list[Named]
+
+
+BOUNDED = ModelRequest((("user", "Hello"),), Bounded, narrowed={"of": one_for_each(Named, "id", ["x", "y"])})
+SAID = "Invalid schema for response_format 'Bounded': 'maxLength' is not permitted."
+
+
+def schema_in(shaped: dict[str, Any]) -> dict[str, Any]:
+    return shaped["response_format"]["json_schema"]["schema"]["properties"]
+
+
+def named(*ids: str, **why: object) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"id": {"type": "string", "enum": list(ids)}, "why": {"type": "string", **why}},
+        "required": ["id", "why"],
+        "additionalProperties": False,
+    }
+
+
+def test_the_first_rung_bounds_every_text_and_list_and_names_each_item() -> None:
+    within = {"minLength": 1, "maxLength": 20}
+    assert schema_in(Capabilities().shape(WANTED, BOUNDED)) == {
+        "words": {"type": "array", "items": {"type": "string", "pattern": "^[^a]{1,3}$"}, "maxItems": 2},
+        "of": {
+            "type": "array",
+            "prefixItems": [named("x", **within), named("y", **within)],
+            "minItems": 2,
+            "maxItems": 2,
+        },
+    }
+
+
+def test_a_server_that_takes_no_bounds_gets_the_schema_with_the_enums_alone() -> None:
+    capabilities = Capabilities()
+    assert capabilities.learn(capabilities.shape(WANTED, BOUNDED), SAID) == f"no response_format {FORMS[0]}"
+    shaped = capabilities.shape(WANTED, BOUNDED)
+    assert shaped["response_format"]["type"] == "json_schema"
+    assert schema_in(shaped) == {
+        "words": {"type": "array", "items": {"type": "string"}},
+        "of": {"type": "array", "items": named("x", "y")},
+    }
+    assert capabilities.lacks(BOUNDED) == (f"no response_format {FORMS[0]}",)
+
+
+def test_each_refusal_is_one_rung_down() -> None:
+    capabilities = Capabilities()
+    for form in FORMS[:3]:
+        shaped = capabilities.shape(WANTED, BOUNDED)
+        assert capabilities.learn(shaped, "response_format: not supported") == f"no response_format {form}"
+    assert "response_format" not in capabilities.shape(WANTED, BOUNDED)
+    # A server without schemas has none with bounds either: that says nothing more.
+    assert capabilities.lacks(BOUNDED) == ("no response_format json_schema", "no response_format json_object")
+
+
+TOLD = {"A": 0.5, "B": 0.25, "The": 0.2}
+
+
+def place(token: str, **told: float) -> dict[str, Any]:
+    return {"token": token, "logprob": -1.0, "top_logprobs": [one(text, chance) for text, chance in told.items()]}
+
+
+def one(token: str, chance: float) -> dict[str, Any]:
+    return {"token": token, "logprob": math.log(chance)}
+
+
+def chances(*places: dict[str, Any], letters: str = "AB") -> dict[str, float]:
+    return {letter: round(chance, 6) for letter, chance in chances_of({"content": list(places)}, letters)}
+
+
+@pytest.mark.parametrize(
+    "before", [[], [" "], ["{", '"order', '":', ' "'], ["<think>", "A", " or B?", "</think>", "\n"]]
+)
+def test_the_answer_begins_with_its_first_letter(before: list[str]) -> None:
+    places = [place(token, A=0.01, B=0.99) for token in before]
+    assert chances(*places, place("A", **TOLD), place("B", A=0.9, B=0.1)) == {"A": 0.5, "B": 0.25}
+
+
+def test_a_token_counts_for_the_letter_that_it_begins_with() -> None:
+    told = {"A": 0.2, " A": 0.1, "AB": 0.2, '"B': 0.25, "BAC": 0.05, "Bear": 0.1}
+    assert chances(place("AB", **told), letters="AB") == {"A": 0.5, "B": 0.25}
+    assert chances(place("AB", **told, C=0.1), letters="ABC") == {"A": 0.5, "B": 0.3, "C": 0.1}
+
+
+def test_none_are_told_where_a_letter_is_missing_or_the_answer_is_prose() -> None:
+    assert chances(place("A", A=0.9)) == {}
+    assert chances(place("The", **TOLD), place("A", **TOLD)) == {}
+    assert chances(place("{", **TOLD), place("A", **TOLD)) == {}
+
+
+@pytest.mark.parametrize("logprobs", [None, {}, {"content": None}, {"content": [{"token": 3}]}, "none", []])
+def test_what_a_server_sends_in_their_place_is_nothing(logprobs: object) -> None:
+    assert chances_of(logprobs, "AB") == ()
+
+
+QUESTION = ModelRequest((("user", "Which color?"),))
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+def test_the_pieces_are_told_as_they_are_and_counted(server: Server, make_model: MakeModel, told: list[str]) -> None:
+    server.script = [streamed("red", " and", " blue")]
+    reply = make_model(price=Price(input=1, output=10)).stream(QUESTION, told.append)
+    assert told == ["red", " and", " blue"]
+    assert (reply.text, reply.model, reply.finish) == ("red and blue", "tiny-2026", "stop")
+    assert (reply.input_tokens, reply.output_tokens, reply.estimated, reply.calls) == (11, 7, False, 1)
+    assert reply.cost == pytest.approx(81e-6)
+    (sent,) = server.requests
+    assert (sent["stream"], sent["stream_options"]) == (True, {"include_usage": True})
+
+
+@pytest.mark.parametrize(
+    ("name", "left"), [("stream_options", {"stream"}), ("stream", set())], ids=["its options", "a stream"]
+)
+def test_a_server_that_takes_no(
+    name: str, left: set[str], server: Server, make_model: MakeModel, told: list[str]
+) -> None:
+    def script(request: dict[str, Any]) -> ServerReply:
+        if name in request:
+            return error(400, f"Unrecognized request argument supplied: {name}")
+        return streamed("red", usage=None) if "stream" in request else completion("red")
+
+    server.script = script
+    model = make_model()
+    for _ in range(2):
+        assert model.stream(QUESTION, told.append).text == "red"
+    assert len(server.requests) == 3
+    assert {"stream", "stream_options"} & server.requests[-1].keys() == left
+    assert model.complete(QUESTION).notes == ()
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------
+
+
+def test_what_fails_before_the_first_piece_is_tried_again(
+    server: Server, make_model: MakeModel, told: list[str], slept: list[float]
+) -> None:
+    server.script = [error(503), ServerReply("", content_type="text/event-stream"), streamed("red")]
+    reply = make_model().stream(QUESTION, told.append)
+    assert (reply.text, reply.calls, told, len(slept)) == ("red", 3, ["red"], 2)
+    assert reply.notes == ("2 retries",)
+
+
+BEGUN = streamed("red", " and", finish=None, usage=None, done=False)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        BEGUN,
+        replace(streamed("red", " and"), cut=200),
+        replace(BEGUN, body=BEGUN.body + 'data: {"choices": [{"del\n\n'),
+        replace(BEGUN, body=BEGUN.body + 'data: {"error": {"message": "overloaded", "code": 503}}\n\n'),
+    ],
+    ids=["no end", "connection cut", "half a chunk", "an error"],
+)
+def test_what_breaks_off_after_a_piece_is_an_error_and_no_retry(
+    broken: ServerReply, server: Server, make_model: MakeModel, told: list[str], slept: list[float]
+) -> None:
+    server.script = [broken, streamed("blue")]
+    with pytest.raises(ModelError, match="not asked for again, since part of it was shown") as caught:
+        make_model().stream(QUESTION, told.append)
+    assert not isinstance(caught.value, TransientModelError | FatalModelError)
+    assert (told, len(server.requests), slept) == (["red", " and"], 1, [])
+    assert (caught.value.usage.calls, caught.value.usage.output_tokens, caught.value.usage.estimated) == (1, 2, True)
+
+
+def test_the_deadline_holds_for_a_stream_that_drips(server: Server, make_model: MakeModel, told: list[str]) -> None:
+    server.script = [streamed(*"abcdefgh")]
+    model = make_model(deadline=5.0)
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 1
+        return now[0]
+
+    model._clock = clock
+    with pytest.raises(ModelError, match="did not finish in time"):
+        model.stream(QUESTION, told.append)
+    assert 0 < len(told) < 8
+
+
+def test_a_listener_that_has_gone_ends_it_and_the_budget_knows_what_came(server: Server, make_model: MakeModel) -> None:
+    server.script = [streamed("red and green and", " blue")]
+    budget = Budget(BudgetSettings(tokens=1000))
+
+    def gone(piece: str) -> None:
+        raise BrokenPipeError
+
+    model = make_model(budget)
+    with pytest.raises(BrokenPipeError):
+        model.stream(QUESTION, gone)
+    assert budget.used["tokens"] == 3 + 5
+    assert budget.reserved["tokens"] == 0
+    assert model.stream(QUESTION, lambda piece: None).text == "red and green and blue"
+
+
+# --- while it comes ---------------------------------------------------------------------------------------------
+
+
+def test_a_piece_is_told_before_the_next_one_is_written(make_model: MakeModel) -> None:
+    heard = threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            first, _, rest = streamed("red", " and blue").body.partition("\n\n")
+            self.wfile.write(f"{first}\n\n".encode())
+            self.wfile.flush()
+            if heard.wait(250):
+                self.wfile.write(rest.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        model = make_model(base_url=f"http://127.0.0.1:{http.server_address[1]}/v1")
+        # The server waits until the first piece is heard.
+        assert model.stream(QUESTION, lambda piece: heard.set()).text == "red and blue"
+    finally:
+        http.shutdown()
+        http.server_close()
+
+
+# --- through the door -------------------------------------------------------------------------------------------
+
+
+class Stream(ScriptedModel):
+    """Streams its scripted answers word by word."""
+
+    def identity(self, request: ModelRequest) -> dict[str, Any]:
+        return {"messages": request.messages}
+
+    def hide(self, text: str) -> str:
+        return text
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
+        return 0.0
+
+    def stream(self, request: ModelRequest, on_text: Any) -> ModelReply:
+        reply = self.complete(request)
+        for word in reply.text.split(" "):
+            on_text(word)
+        return reply
+
+
+def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, told: list[str]) -> None:
+    cache, tally = ReplyCache(tmp_path / "cache"), Ledger()
+    model = Stream(["red and blue"])
+    door = CachingModel(model, cache, tally)
+    assert isinstance(door, StreamingModel)
+    assert not door.stream(QUESTION, told.append).cached
+    assert told == ["red", "and", "blue"]
+    told.clear()
+    again = door.stream(QUESTION, told.append)
+    assert (again.cached, again.text, told) == (True, "red and blue", ["red and blue"])
+    assert door.complete(QUESTION).cached
+    assert len(model.requests) == 1
+    assert (tally.usage.calls, tally.usage.saved and tally.usage.saved.calls) == (1, 2)
+    cache.close()

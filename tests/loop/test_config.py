@@ -8,13 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from fairagent.errors import SettingsError
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Case
+from fairagent.llm.prompts import Case, Prompts
 from fairagent.search.loop.config import WidenConfig
 from fairagent.settings import Settings
 from fairagent.settings.gone import GONE
 
-ALL = {"actions": ["neighbors", "keywords", "passages", "judge", "filter"], "policy": "model"}
+ALL = {"actions": ["neighbors", "keywords", "passages", "judge", "filter"]}
 
 
 def read(**values: object) -> WidenConfig:
@@ -24,7 +23,7 @@ def read(**values: object) -> WidenConfig:
 def test_the_default_widens_without_a_model() -> None:
     config = Settings().loop
     assert config == read()
-    assert (config.actions, config.policy, config.judge) == (("group", "documents"), "rules", None)
+    assert (config.actions, config.judge) == (("group", "documents"), None)
     assert config.templates == ()
     assert list(config.worst_case(Case(Settings(), Prompts(), ["law"]))) == []
     assert read(actions="keywords").actions == ("keywords",)
@@ -35,9 +34,8 @@ def test_the_default_widens_without_a_model() -> None:
     [
         {"actions": "rumor"},
         {"actions": []},
-        {"judge": {"by": "model"}},
-        {"actions": "judge", "judge": {"by": "cross-encoder"}},
-        {"actions": "judge", "judge": {"scorer": "x"}},
+        {"judge": {"batch": 2}},
+        {"actions": "judge", "judge": {"batch": 0}},
     ],
 )
 def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
@@ -49,7 +47,18 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
     "values",
     [
         {name: 1}
-        for name in ("drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps")
+        for name in (
+            "drift",
+            "floor",
+            "worse",
+            "on_worse",
+            "tolerance",
+            "rocchio",
+            "prior",
+            "evidence",
+            "steps",
+            "policy",
+        )
     ]
     + [{"kind": "controller"}],
 )
@@ -61,14 +70,13 @@ def test_what_is_gone_is_refused_with_what_took_its_place(values: dict[str, Any]
 
 
 def test_it_says_which_templates_it_asks_with() -> None:
-    assert read(**ALL).templates == ("group_keywords", "group_passages", "judge_relevance", "choose_action")
-    assert read(actions=["judge"], judge={"by": "cross-encoder", "scorer": "x"}).templates == ()
+    assert read(**ALL).templates == ("group_keywords", "group_passages", "judge_relevance")
 
 
 def test_the_worst_case_counts_every_call() -> None:
-    """Each query: keywords, a passage, 30 documents judged (4 of the longest fit), 60 filtered twice, 5 choices."""
+    """Each query: keywords, a passage, 30 documents judged (4 of the longest fit), 60 filtered twice."""
     settings = Settings(filter="fair", n=20, model={"name": "tiny"})
     calls = list(read(**ALL).worst_case(Case(settings, Prompts(), ["law", "sea"], ("gender", "female"))))
-    assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 60 + 5)
+    assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 60)
     assert all(one.input_tokens > 0 and one.output_tokens > 0 for one in calls)
     assert sum(one.calls for one in read(actions="passages").worst_case(Case(settings, Prompts(), ["law"]))) == 1

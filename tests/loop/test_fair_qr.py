@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from evaluate import words
-from scripted import Engine, Proposals, by_letter, collection
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import Engine, Proposals, by_letter, collection, ranking
 
 from fairagent.errors import SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.search.agent import FairAgent
-from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.loop.fair_qr import FairQR, select, union
 from fairagent.search.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings
+from fairagent.types import Query, Ranking, Step
 
 LISTS = {"q": "m1 m2 m3 f1 f2 f3", "q she": "f1 m1 f2 m2 f3 m3"}
 
@@ -50,3 +55,46 @@ def test_an_experiment_that_judges_more_than_are_reranked_is_refused(tmp_path: P
         check_experiment(words.write(tmp_path, text), environ={})
     assert "systems.flat.loop: rerank_depth is 19, and 20 documents are shown: re-rank 20 or more" in str(error.value)
     assert "systems.deep" not in str(error.value)
+
+
+def step(ids: str, gap: float, accepted: bool = True) -> Step:
+    return Step("test", Query("q"), ranking(ids.split()), (), gap, accepted=accepted)
+
+
+STEPS = [step("a b", 0.5), step("b c", 0.3), step("d e", 0.4, accepted=False)]
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("best", "bc"), ("last", "de"), ("union", "abc")])
+def test_the_lists_of_a_policy(policy: Any, expected: str) -> None:
+    assert set(select(policy, STEPS).ids) == set(expected)
+    assert select(policy, [step("", 1.0)]).ids == ()
+
+
+def test_union_by_hand() -> None:
+    # min-max: a 1, b 1/2, c 0 and c 1, d 0; over two lists a 1/2, c 1/2, b 1/4, d 0; a tie goes by id.
+    found = union([ranking(["a", "b", "c"], [9, 7, 5]), ranking(["c", "d"], [2, 1])])
+    assert found.ids == ("a", "c", "b", "d")
+    assert found.scores.tolist() == [0.5, 0.5, 0.25, 0.0]
+
+
+def test_union_of_lists_without_differences() -> None:
+    assert union([ranking(["b", "a"], [3, 3])]).scores.tolist() == [1.0, 1.0]
+    assert union([ranking(["a"], [3]), Ranking((), np.zeros(0))]).scores.tolist() == [0.5]
+    assert union([Ranking((), np.zeros(0))]).ids == ()
+
+
+ids = st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=8)
+
+
+@given(st.lists(ids, min_size=1, max_size=4))
+def test_a_union_holds_every_document_once_in_order(lists: list[list[str]]) -> None:
+    found = union([ranking(of_one) for of_one in lists])
+    assert sorted(found.ids) == sorted({id for of_one in lists for id in of_one})
+    assert all(0 <= score <= 1 + 1e-12 for score in found.scores.tolist())
+    assert (np.diff(found.scores) <= 0).all()
+    assert found.ids == union([ranking(of_one) for of_one in lists]).ids
+
+
+@given(ids)
+def test_the_union_of_one_list_is_that_list(of_one: list[str]) -> None:
+    assert union([ranking(of_one)]).ids == tuple(of_one)

@@ -13,9 +13,9 @@ from fairagent.errors import BudgetExceeded, ReplyRefused, TransientModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.search.loop.actions import AskModel
+from fairagent.search.loop.asking import PASSAGE, GroupQueries, Says, Sources
 from fairagent.search.loop.base import Lack
-from fairagent.search.loop.sources import PASSAGE, Said, Says, Sources
+from fairagent.search.loop.widen import by_model
 from fairagent.types import Group, Proposals, Query, SearchResult
 
 FEMALE = Lack(Group("gender", "female"), 0, 0.1, 0.5, 0.4)
@@ -30,14 +30,14 @@ def passages(**of_number: str) -> str:
     return json.dumps({"passages": [{"number": int(n[1:]), "passage": text} for n, text in of_number.items()]})
 
 
-def asked(says: Says, reply: str) -> tuple[Said, ModelRequest]:
+def asked(says: Says, reply: str) -> tuple[GroupQueries, ModelRequest]:
     model = ScriptedModel([reply])
     said = Sources(says, model, Prompts()).ask(Query("law", "t1"), [FEMALE, AFRICA])
     (request,) = model.requests
     return said, request
 
 
-def texts(said: Said) -> list[str | None]:
+def texts(said: GroupQueries) -> list[str | None]:
     return [query.text if query else None for query in said.queries]
 
 
@@ -79,7 +79,7 @@ def test_an_echo_of_the_prompt_is_no_passage(echo: str) -> None:
 
 
 def searched(says: Says, model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> SearchResult:
-    action = AskModel(says, Sources(says, model, Prompts(), on_error=on_error))
+    action = by_model(says, Sources(says, model, Prompts(), on_error=on_error))
     return agent(Dense(LAWYERS, FEW), action, on_error=on_error).search("law")
 
 

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.measures import Discount, Ends, Geometric, Log2Max2, Log2Plus1, StepDiscount, Uniform
+from fairagent.measures import Discount, Geometric, Given, Log2Max2, Log2Plus1, StepDiscount, Uniform
 from fairagent.types import FloatArray
 
 law = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -20,7 +20,7 @@ DISCOUNTS: st.SearchStrategy[Discount] = st.one_of(
     st.floats(0.01, 1.0).map(Geometric),
     st.integers(1, 1000).map(StepDiscount),
 )
-BROWSING = DISCOUNTS | st.builds(Ends, st.integers(1, 1000), st.floats(0.0, 1.0))
+BROWSING = DISCOUNTS | st.lists(st.floats(0.0, 9.0), max_size=5).map(lambda rest: Given((1.0, *rest)))
 """Those too whose weights rise again."""
 
 

@@ -17,13 +17,10 @@ from fairagent.answer.generators import LlmGenerator
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Calls, Case, together
+from fairagent.llm.prompts import Calls, Case, Prompts, together
 from fairagent.llm.request import estimate_tokens
-from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN
-from fairagent.papers.debias_rag.synthesis import Rewriter
-from fairagent.search.refine.asking import MOST_KEYWORDS
-from fairagent.search.refine.llm import LlmRefiner
+from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN, Rewriter
+from fairagent.search.refine.asking import MOST_KEYWORDS, LlmRefiner
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, read_part, shipped
 from fairagent.types import Answer, Document, Term

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fairagent.llm.prompts import Prompts, sandbox, specimens, template, variants
-from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
-from fairagent.search.refine.llm import LlmConfig
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.llm.prompts import Prompts, sandbox, template, variants
+from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES, LlmConfig
+from fairagent.storage.readers import parse_yaml
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDE = (DOCS / "prompts_and_models.md").read_text(encoding="utf-8")
@@ -20,13 +19,13 @@ def section(title: str) -> str:
 
 
 def test_every_template_and_variant_is_named() -> None:
-    table = GUIDE.partition("## Change one")[0]
-    assert all(f"`{name}`" in table for name in (*Prompts().ids, *variants()))
+    assert all(f"`{name}`" in REFERENCE for name in Prompts().ids)
+    assert all(f"`{name}`" in GUIDE for name in variants())
 
 
 def test_every_variable_is_explained_and_no_other() -> None:
     prompts = Prompts()
-    explained = parse_yaml(Path(specimens.__file__).with_name("variables.yaml").read_text(encoding="utf-8"))
+    explained = parse_yaml(Path(template.__file__).with_name("variables.yaml").read_text(encoding="utf-8"))
     of_all = explained.pop("all")
     used = {id: set(prompts[id].variables) for id in prompts.ids}
     assert all(set(names) <= used[id] for id, names in explained.items())

@@ -12,7 +12,7 @@ from fairagent.errors import ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.specimens import SPECIMENS
+from fairagent.llm.prompts.template import specimens
 
 FILE = Path(__file__).resolve().parents[2] / "evaluations" / "prompts" / "exchanges.py"
 
@@ -35,14 +35,14 @@ class Order(Reply):
 
 
 def request(number: int, id: str = "choose_sentence") -> ModelRequest:
-    messages = Prompts().render(id, **SPECIMENS[id])
+    messages = Prompts().render(id, **specimens()[id])
     return ModelRequest((*messages[:-1], ("user", f"{messages[-1][1]}\n{number}")), Order)
 
 
 def test_every_template_is_told_by_its_lines(counting: ModuleType, tmp_path: Path) -> None:
     exchanges = counting.Exchanges(tmp_path / "kept.jsonl", "tiny")
     prompts = Prompts()
-    for id, values in SPECIMENS.items():
+    for id, values in specimens().items():
         optional = prompts[id].head.variables.optional
         for given in (values, {**values, **dict.fromkeys(optional)}):
             assert exchanges.template(ModelRequest(prompts.render(id, **given))) == id

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import PromptError
-from fairagent.llm.prompts import Prompts, folder, shipped_folder, variants
+from fairagent.llm import prompts as prompts_of_package
+from fairagent.llm.prompts import Prompts, shipped_folder, variants
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 
 HEAD = """---
@@ -219,7 +220,7 @@ def test_values_are_never_templates(tmp_path, value):
 def test_an_installed_package_finds_them_beside_its_code(tmp_path, monkeypatch):
     shutil.copytree(shipped_folder(), tmp_path / "fairagent" / "_prompts")
     shutil.copytree(shipped_folder(), tmp_path / "prompts")
-    monkeypatch.setattr(folder, "_PACKAGE", tmp_path / "fairagent")
+    monkeypatch.setattr(prompts_of_package, "_PACKAGE", tmp_path / "fairagent")
     assert shipped_folder() == tmp_path / "fairagent" / "_prompts"
     assert Prompts().ids
     shutil.rmtree(tmp_path / "fairagent")

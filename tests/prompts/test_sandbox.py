@@ -68,7 +68,7 @@ STOPPED = [
     ("{% for a in text %}{% for b in text %}{% for c in text %}{% endfor %}{% endfor %}{% endfor %}", "too long"),
     ("{% for a in text %}" * 15 + "{% endfor %}" * 15, "too long"),
     ("{% for a in text %}{% for b in text %}{{ text }}{% endfor %}{% endfor %}", "longer than 64 kB"),
-    ("{{ text" + "|join('xxxxxxxxxx')" * 20 + " }}", "a joined value is longer"),
+    ("{{ text" + "|join('xxxxxxxxxx')" * 20 + " }}", "a value is longer"),
     ("{{ text" + "|tojson" * 20 + " }}", "a value is longer"),
     ("{{ absent }}", "'absent' is undefined"),
     ("{{ text[words[1]] }}", "has no attribute '__class__'"),

@@ -4,7 +4,6 @@ fluency).
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from pathlib import Path
 
@@ -12,11 +11,9 @@ import numpy as np
 import pytest
 
 from fairagent.guests.local.likelihood import CausalModel
-from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
-from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
-from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.debias_rag.benchmarks.preference import Likelihoods
 from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.signals import Signals
 from fairagent.types import Document
@@ -66,9 +63,3 @@ def test_the_signal_of_fairft(causal: CausalModel, tmp_path: Path) -> None:
     again = Signals(causal, Prompts(), tmp_path / "signals.jsonl")
     assert again.table([asked], documents, places).tolist() == [found.tolist()]
     assert again.computed == 0
-
-
-def test_the_most_fluent_rewrite_is_taken(causal: CausalModel) -> None:
-    proposed = json.dumps({"rewrites": [SHUFFLED, SENTENCE]})
-    rewriter = Rewriter(ScriptedModel([proposed]), Prompts(), 2, causal)
-    assert rewriter.rewrite("judges", "The judge read.")[0] == SENTENCE

@@ -23,16 +23,15 @@ from fairagent.answer.filtering import FairFilter, parse_verdict
 from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
-from fairagent.labeling.asked import Asked
 from fairagent.llm.budget import Ledger, ledger
-from fairagent.llm.calls import CachingModel
+from fairagent.llm.models import CachingModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 from fairagent.papers.debias_rag.benchmarks.bold import ContinuationWriter
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
-from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer
+from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
 from fairagent.papers.debias_rag.lexicon import load_lexicon
-from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, Asker, GradedQuestion, Grader, Task
 from fairagent.papers.utility.trial import ModelWriter
 from fairagent.retrieve.bm25.build import build_index
@@ -138,7 +137,6 @@ SEARCHES = {
     "group_keywords": (DOING % "keywords", "depth=4"),
     "group_passages": (DOING % "passages", "depth=4"),
     "judge_relevance": ("loop={kind: widen, actions: judge, judge: {by: model, documents: 2, groups: 1}}",),
-    "choose_action": ("loop={kind: widen, policy: model}", "depth=4"),
     "fairness_filter": (DOING % "filter", "filter=fair"),
 }
 """Template -> the settings of a search that asks with it."""
@@ -152,14 +150,6 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
     assert template in record.templates
     assert record.faults == []
     assert found["usage"]["calls"] >= record.replies > 0
-
-
-@pytest.mark.usefixtures("booked")
-def test_keywords_that_are_usable(options: list[str], record: Record) -> None:
-    found = printed("search", "lawyer", *options, *_set(*SEARCHES["group_keywords"]))
-    asked = next(step for step in found["steps"] if step["source"] == "keywords")
-    assert record.faults == []
-    assert asked["proposed"] >= asked["usable"] > 0
 
 
 # --- Answers ------------------------------------------------------------------------------------------------------
@@ -253,14 +243,6 @@ def write_on(model: Model, prompts: Prompts) -> None:
     assert ContinuationWriter(model, prompts, "rank", alone=True).write("The nurse was known for", ()).text
 
 
-def label(model: Model, prompts: Prompts) -> None:
-    asked = Asked(model, prompts, "gender", ("female", "male"), {DOCUMENT.id: DOCUMENT}, "small")
-    rows, usable = asked.rows([DOCUMENT.id])
-    assert rows.shape == (1, 2)
-    # Chances of the groups where it names one of them, zeros where it says that there is none.
-    assert np.exp(rows).sum() == pytest.approx(1.0 if usable[0] else 2.0)
-
-
 STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "ask": ask,
     "judge_agreement": judge(AGREEMENT),
@@ -272,7 +254,6 @@ STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "rewrite_counterfactual": rewrite,
     "choose_sentence": choose,
     "continue_text": write_on,
-    "label": label,
 }
 
 

@@ -8,18 +8,13 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from itertools import repeat
 from pathlib import Path
 
 import pytest
 
-from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import ModelRequest
-from fairagent.llm.models import Models
-from fairagent.llm.request import estimate_tokens
-from fairagent.settings import BudgetSettings
 
-from .conftest import PROGRAM, Served, settings, start
+from .conftest import PROGRAM, Served, start
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow]
 
@@ -76,50 +71,6 @@ def test_a_file_that_was_cut_off(changed: Path, kept: float) -> None:
     code, said = fails("--model", str(changed), "--port", "0")
     assert code == 4
     assert said.count("\n") == 1
-
-
-def test_a_budget_holds_what_the_server_counts(served: Served, surroundings: None) -> None:
-    before = served.tokens()
-    models = Models("", BudgetSettings(tokens=300), environ=os.environ)
-    model = models.open(settings(served))
-    with pytest.raises(BudgetExceeded) as raised:
-        list(map(model.complete, repeat(STORY)))
-    models.close()
-    spent = sum(served.tokens()) - sum(before)
-    assert spent == models.usage.input_tokens + models.usage.output_tokens
-    longest = estimate_tokens(STORY.messages[0][1]) + 60
-    assert f"{spent} are used, the next call may take {longest}" in str(raised.value)
-    assert models.usage.calls > 1
-
-
-def test_a_prompt_that_is_too_long_for_the_server_is_said_with_both_sizes(served: Served, surroundings: None) -> None:
-    models = Models(environ=os.environ)
-    before = served.tokens()
-    asked = ModelRequest((("user", "word " * 6000),))
-    with pytest.raises(ModelError, match=r"6\d\d\d tokens.*4096 tokens"):
-        models.open(settings(served, context=None)).complete(asked)
-    with pytest.raises(ModelError, match=r"7,500 tokens.*4,096 tokens.*nothing was sent"):
-        models.open(settings(served)).complete(asked)
-    models.close()
-    assert served.tokens() == before
-
-
-def test_one_that_stops_in_the_middle_of_an_answer(gguf: Path, tmp_path: Path, no_variables: None) -> None:
-    other = start(tmp_path, "--context", "512")
-    models = Models(environ=os.environ)
-    pieces: list[str] = []
-
-    def stop(piece: str) -> None:
-        if not pieces:
-            other.process.kill()
-        pieces.append(piece)
-
-    with pytest.raises(ModelError, match="not asked for again, since part of it was shown") as raised:
-        models.open(settings(other)).stream(ModelRequest(STORY.messages, max_tokens=400), stop)
-    assert pieces
-    assert raised.value.usage.estimated
-    models.close()
-    other.process.communicate(timeout=60)
 
 
 def test_it_ends_with_ctrl_c(gguf: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.guests.dense.splade import SpladeEncoder
-from fairagent.measures.ndcg import graded_ndcg
+from fairagent.measures.ranking import graded_ndcg
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow, pytest.mark.shared]
 

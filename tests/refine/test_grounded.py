@@ -8,9 +8,8 @@ from test_feedback import MALE, TEXTS, Library, state
 
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
-from fairagent.search.refine.asking import Keywords
+from fairagent.search.refine.asking import GroundedRefiner, Keywords
 from fairagent.search.refine.feedback import FeedbackRefiner
-from fairagent.search.refine.llm import GroundedRefiner
 from fairagent.types import Document, Term
 
 

@@ -19,9 +19,8 @@ from fairagent.errors import (
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply
 from fairagent.llm.prompts import Prompts
-from fairagent.search.refine.asking import KEYWORD, Keywords
+from fairagent.search.refine.asking import KEYWORD, Keywords, LlmRefiner
 from fairagent.search.refine.feedback import RefineState
-from fairagent.search.refine.llm import LlmRefiner
 from fairagent.types import Exposure, Group, Query, Ranking, Refinement, Term, Usage
 
 

@@ -13,7 +13,7 @@ from benchmarks.made_up_people import POPULATION
 from benchmarks.made_up_people.people import OCCUPATIONS
 from fairagent.evaluate.judging import standard_measures
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 
 N = 20
 SYSTEMS = ("BM25", "BM25+RM3", "agent, original", "agent, exposure", "agent, exposure, qrels")
@@ -27,7 +27,7 @@ MEASURES = standard_measures(N)
 
 
 @cache
-def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run:
+def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Results:
     """A run of five systems with two dimensions, a failed topic and two excluded ones where there are 10 or more."""
     excluded = {"T98": "no relevant document"}
     outcomes = []
@@ -119,7 +119,7 @@ def _shares(dimension: str, bias: float, random: Random) -> GroupShares:
     return GroupShares(dimension, DIMENSIONS[dimension], shares, target, random.uniform(0, 0.2))
 
 
-def tiny_run(**changes: object) -> Run:
+def tiny_run(**changes: object) -> Results:
     """Two systems, two topics, one dimension, numbers for hands; `changes` replace fields of the run."""
     fairness, product = str(MEASURES[1]), str(MEASURES[2])
 
@@ -163,7 +163,7 @@ def _snippet(topic: int, id: str) -> str:
     return f"document {id} of topic {topic} ".ljust(200, "x")
 
 
-def wide_run(topics: int, systems: int) -> Run:
+def wide_run(topics: int, systems: int) -> Results:
     """A run of many topics, each with documents of its own, and of many systems: `made_run` under other names."""
     run = made_run(13)
     names = (run.baseline, *(f"system {number}" for number in range(1, systems)))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairagent.report.answer import answer_story, comparison_table, sources_table
 from fairagent.report.record import answer_record
+from fairagent.report.story import answer_story, comparison_table, sources_table
 from fairagent.report.text import plain
 from fairagent.types import (
     UNKNOWN,

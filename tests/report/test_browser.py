@@ -12,8 +12,7 @@ import pytest
 from axe import barriers, needs_axe
 from browser import Browser, chromium, needs_chromium
 
-from fairagent.report.page import page
-from fairagent.report.topics import exposure_bar, palette
+from fairagent.report.page import exposure_bar, page, palette
 
 from .runs import SYSTEMS, made_run, tiny_run, wide_run
 

@@ -31,7 +31,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_each_run_has_its_columns_and_each_system_a_row(runs: tuple[Path, Path]) -> None:
-    table = join_runs(runs).table()
+    table = join_runs(runs).tables()[0]
     assert [(column.above, column.name) for column in table.columns[1:]] == [
         ("relevance", "nDCG@5"),
         ("gender", "AWRF@5"),

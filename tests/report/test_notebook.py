@@ -26,7 +26,7 @@ def test_a_result_says_what_matters_in_one_line(result: SearchResult, answered: 
     trace = result.trace
     assert repr(result) == "<SearchResult of 'lawyers': 2 documents, first 'First'; gap 0.005>"
     assert repr(trace) == "<Trace of 'lawyers': 4 steps, gap 0.37 to 0.005, 1.75 s; the gap did not fall>"
-    assert repr(result.ranking) == "<Ranking of 2 documents: 'd0' (2) to 'd1' (1)>"
+    assert repr(result.ranking) == "<Ranking of 2 documents: 'd0' (2) first>"
     assert repr(trace.query) == "<Query 'lawyers' (T1)>"
     kept = "<Step feedback for female (gender), 2 keywords added: gap 0.02, accepted>"
     assert repr(trace.steps[2]) == kept

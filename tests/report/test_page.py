@@ -12,9 +12,8 @@ import pytest
 
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.outcome import GroupShares, HitRecord
-from fairagent.evaluate.run import Run
-from fairagent.report.page import digest, page
-from fairagent.report.topics import cut
+from fairagent.evaluate.run import Results
+from fairagent.report.page import cut, digest, page
 
 from .runs import MEASURES, ORACLE, failed, made_run, tiny_run, wide_run
 
@@ -113,7 +112,7 @@ def test_everything_from_outside_is_text():
     assert not re.search("[\u202e\x00\ud800]", data)
 
 
-def hostile_run() -> Run:
+def hostile_run() -> Results:
     """A run in which everything that can be a text from outside is an attack."""
     run = made_run(12)
     systems = (HOSTILE, *run.systems[1:])

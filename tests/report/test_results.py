@@ -10,11 +10,9 @@ import pytest
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.findings import change_of, findings, main_measure, mark, verdict_lines
 from fairagent.evaluate.outcome import GroupShares, Outcome
-from fairagent.evaluate.ranking.kind import RankingKind
-from fairagent.evaluate.results import means_table, not_judged
-from fairagent.evaluate.run import lower_is_better
-from fairagent.report.page import page
-from fairagent.report.topics import gains
+from fairagent.evaluate.ranking import RankingKind
+from fairagent.evaluate.results import means_table, notes
+from fairagent.report.page import gains, page
 
 from .runs import MEASURES, ORACLE, SYSTEMS, failed, made_run, tiny_run
 
@@ -66,7 +64,7 @@ def test_mean_exposures_are_over_the_topics_that_count_for_the_dimension():
     a, _ = run.mean_exposures("gender")
     np.testing.assert_allclose(a.shares, [0.2, 0.8])
     assert a.topics == 1
-    assert not_judged(run) == {"gender": ("t2",)}
+    assert "not judged for gender, 1 topic: t2" in list(notes(run, details=False))
 
 
 def test_the_finding_is_the_best_system_that_saw_no_judgments():
@@ -98,7 +96,7 @@ def judged(differences: list[float], measure: str = AWRF, women: float = 0.45):
     kind = RankingKind(name="made", systems={"-": {}}, measures=(NDCG, measure))
     topics = [str(number) for number in range(len(differences))]
     columns = [("", NDCG), ("gender", measure)]
-    lower = lower_is_better(kind, ("gender",))
+    lower = {one.name for one in kind.measured(("gender",)) if one.lower_is_better}
     changed = {"measures": (NDCG, measure), "outcomes": tuple(outcomes), "kind": kind}
     return replace(run, **changed, comparisons=compare(answers, topics, ("A", "B"), columns, 1, lower))
 

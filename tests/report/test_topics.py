@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome
-from fairagent.report.topics import (
+from fairagent.report.page import (
     FEWEST_HITS,
     MOST_HITS,
     ROWS,

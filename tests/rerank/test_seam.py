@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker
 from fairagent.papers.rivals.representative import RepresentativeReranker
-from fairagent.search.rerank.base import Pool, Reranker, reranked
+from fairagent.search.rerank.base import Pool, Reranker, rerank_with
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker, PlackettLuceReranker
 from fairagent.search.rerank.similarity import MMRReranker, by_groups
@@ -62,5 +62,5 @@ def scored_pools(draw: st.DrawFn) -> Pool:
 @settings(max_examples=POOLS, deadline=None)
 def test_what_is_shipped_passes_the_check(name: str, made: Pool) -> None:
     before = made.ranking.scores.tolist(), [rows.tolist() for rows in (*made.memberships, *made.targets)]
-    assert len(reranked(SHIPPED[name], made)) == min(made.n, len(made.ranking))
+    assert len(rerank_with(SHIPPED[name], made)) == min(made.n, len(made.ranking))
     assert before == (made.ranking.scores.tolist(), [rows.tolist() for rows in (*made.memberships, *made.targets)])

@@ -12,7 +12,7 @@ from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.fused import MOST_LIGHT, FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder
-from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.light import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig
 from fairagent.search.pipeline import build, open_site, prepare, resolved

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch
-from fairagent.retrieve import dense, encoded
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index, floats
+from fairagent.retrieve import dense
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.types import Document, FloatArray, Query
 
@@ -117,7 +116,7 @@ def test_another_model_of_the_same_name_is_refused(folder: Path) -> None:
 
 
 def test_a_build_that_is_broken_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", 10)
+    monkeypatch.setattr(dense, "CHUNK", 10)
     done: list[int] = []
     with pytest.raises(KeyboardInterrupt):
         build_dense_index(MADE, tmp_path / "index", Words(fail_after=35), done.append)
@@ -153,17 +152,3 @@ def test_the_bundled_model_understands(tmp_path: Path) -> None:
         assert (np.abs(found.scores) <= 1 + 1e-3).all()
     lengths = np.linalg.norm(retriever.vectors(["cat", "court", "ship"]), axis=1)
     assert lengths == pytest.approx(1, abs=1e-3)
-
-
-# --- 16-bit floats as 32-bit floats
-
-EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-
-
-def test_every_finite_number_bit_for_bit() -> None:
-    finite = EVERY[np.isfinite(EVERY)].reshape(-1, 2)
-    found = floats(finite)
-    assert found.dtype == np.float32
-    assert np.array_equal(found.view(np.uint32), finite.astype(np.float32).view(np.uint32))
-    # The smallest and the largest of them.
-    assert floats(np.array([[6e-8, 65504.0]], dtype=np.float16)).tolist() == [[2.0**-24, 65504.0]]

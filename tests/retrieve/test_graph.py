@@ -15,8 +15,7 @@ from fairagent.collection import Collection
 from fairagent.collection.config import Chunks
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import graph, vectors
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import BUNDLED
 from fairagent.retrieve.graph import TABLE, Graph, GraphManifest, build_graph, find_graph, graph_folder, prepare_graph
 from fairagent.retrieve.site import Site
@@ -189,5 +188,3 @@ def test_many_documents_that_are_all_alike_are_compared_in_parts(by_cells: Calla
     parts = list(graph._cells(alike))
     assert sorted(number for members, _ in parts for number in members.tolist()) == list(range(COUNT))
     assert max(len(candidates) for _, candidates in parts) <= 7 * graph.NEAR
-    table = graph._neighbors(alike, 5, lambda done: None)
-    assert all(number not in row for number, row in enumerate(table.tolist()))

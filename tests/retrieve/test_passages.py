@@ -16,8 +16,7 @@ from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary, texts_for
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource
-from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource, build_dense_index
 from fairagent.retrieve.passages import BM25Passages, DensePassages
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.types import Document, Query, Term

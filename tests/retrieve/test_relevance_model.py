@@ -105,14 +105,6 @@ def test_expansion_weighs_what_it_should():
     assert [term.weight for term in expanded.terms] == pytest.approx([6 * 0.5 / 0.875, 6 * 0.375 / 0.875])
 
 
-@pytest.mark.parametrize("weight", [0.1, 0.7])
-def test_the_keywords_have_their_share_of_the_whole_weight(retriever, weight):
-    query = Query("lawyers in court")
-    expanded = RM3(weight=weight, max_share=1.0).expand(retriever, query, retriever.search(query, 20))
-    added = sum(term.weight for term in expanded.terms)
-    assert added / (added + 2) == pytest.approx(weight)
-
-
 def test_nothing_to_expand_with():
     query = Query("x y")
     assert RM3().expand(Letters(), query, Ranking((), scores())) is query

@@ -11,8 +11,8 @@ import pytest
 from guests.dense import test_splade as splade
 
 from fairagent.guests.dense.splade import build_splade_index
-from fairagent.retrieve import encoded
-from fairagent.retrieve.encoded import PROBE_TEXT, build_dense_index
+from fairagent.retrieve import dense as dense_engine
+from fairagent.retrieve.dense import PROBE_TEXT, build_dense_index
 from fairagent.storage.digests import differences
 from fairagent.types import Document
 
@@ -56,7 +56,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_only_new_texts_are_encoded_and_every_file_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, chunk: int
 ) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", chunk)
+    monkeypatch.setattr(dense_engine, "CHUNK", chunk)
     kind.build(MADE, tmp_path / "index", kind.encoder())
     encoder, told = kind.encoder(), []
     kind.build(EDITED, tmp_path / "index", encoder, told.append)

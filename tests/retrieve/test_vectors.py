@@ -9,7 +9,6 @@ import pytest
 from evaluate import words
 
 from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.guests.dense import ann as ann_build
 from fairagent.retrieve import ann, vectors
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.encoders import BUNDLED
@@ -75,12 +74,12 @@ def test_the_groups_of_the_collection_and_its_topics_are_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("faiss")
-    monkeypatch.setattr(ann_build, "COUNTED", 1)
+    monkeypatch.setattr(ann, "COUNTED", 1)
     here = site(tmp_path, ann="always")
     told(here)
     ((place, found),) = ann_reports(here)
     assert place == ann_folder(here, BUNDLED)
-    assert found.topics == 1
+    assert (found.queries, found.recall) == (40 + len(here.collection.topics), 1)
     dimensions = here.collection.groups.dimensions
     labels = {f"{name}: {label}" for name in dimensions for label in here.collection.groups.labels(name)}
     assert labels <= set(found.groups) <= labels | {f"{name}: unknown" for name in dimensions}

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from loop_engine import Scores, Words
+from hypothesis import given
+from hypothesis import strategies as st
+from loop_engine import LAWYERS, Dense, Scores, Words, agent, finding
+from scripted import by_letter, collection
 
-from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection import GroupTable
+from fairagent.collection.exposure import ExposureMeter, UnlabeledTarget
+from fairagent.collection.table import TableBuffer
 from fairagent.measures import LOG2_MAX2
 from fairagent.retrieve.base import EngineScores
+from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.search.feedback import VectorFeedback
-from fairagent.search.relevance import Weighed, Weighing
+from fairagent.retrieve.graph import Graph
+from fairagent.search.document_types import TypePrior, TypeSource, type_chances, type_prior
+from fairagent.search.relevance import VectorFeedback, Weighed, Weighing
+from fairagent.search.run import moved_by_types
+from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking
 
 VECTORS = {"a": (3, 4), "b": (2, 0), "c": (1, 5), "d": (0, 5)}
@@ -81,9 +91,10 @@ def test_feedback_by_hand_whatever_the_zero_and_the_unit_of_the_scores(shift: fl
 
 @pytest.mark.parametrize(("engine", "unit"), [(Plane(), 1), (Fused(), 0.1), (FusedWords(), 0)])
 def test_of_a_fusion_feedback_counts_as_its_vectors_do(engine: Any, unit: float) -> None:
-    fed = FEEDBACK.of(engine, Query("law"), Ranking(OWN, PRODUCTS))
-    assert fed
-    assert fed.gain(["a", "b", "c", "d"]) == pytest.approx(unit * np.array([0, -1, 1, 4 / 3]), abs=1e-6)
+    gains = FEEDBACK.gains(engine, Query("law"), Ranking(OWN, PRODUCTS))
+    assert gains
+    assert gains[0] == pytest.approx(unit * np.array([0, -1, 1]), abs=1e-6)
+    assert gains[1](["a", "b", "c", "d"]) == pytest.approx(unit * np.array([0, -1, 1, 4 / 3]), abs=1e-6)
 
 
 def test_long_queries_and_engines_without_vectors_are_left_as_they_are() -> None:
@@ -97,4 +108,161 @@ def test_long_queries_and_engines_without_vectors_are_left_as_they_are() -> None
     ):
         assert (made.candidates.ids, made.candidates.scores.tolist()) == (OWN, PRODUCTS.tolist())
         assert made.gains == ()
-    assert FEEDBACK.of(Plane(), Query("law"), Ranking(("a",), np.array([3.0]))) is None, "nothing to tell it from"
+    assert FEEDBACK.gains(Plane(), Query("law"), Ranking(("a",), np.array([3.0]))) is None, "nothing to tell it from"
+
+
+RELEVANCE = np.array([1.0, 0.6, 0.3, 0.0])
+IDS = ["a", "b", "c", "d"]
+
+
+class Types:
+    """Documents of these probabilities to be of the type that has a gender; `chance` is that of all."""
+
+    def __init__(self, of: Sequence[float] | dict[str, float], chance: float) -> None:
+        self.of = of if isinstance(of, dict) else dict(zip(IDS, of, strict=True))
+        self.chance, self.table = chance, dict[str, FloatArray]()
+
+    def document_types(self, ids: Sequence[str], topic: str) -> list[tuple[str, FloatArray, float]]:
+        return [("gender", np.array([self.of[id] for id in ids]), self.chance)]
+
+
+def prior(of: Sequence[float], chance: float, weight: float = 0.5) -> TypePrior:
+    types: Any = Types(of, chance)
+    return type_prior(types, "t1", IDS, RELEVANCE, weight)
+
+
+def gained(of: Sequence[float], chance: float) -> FloatArray:
+    return prior(of, chance).gain(IDS)
+
+
+def test_the_likelihood_ratio_by_hand() -> None:
+    """Chance .2; 2 of 4 documents are of the type, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3."""
+    made = prior([1, 1, 0, 0], 0.2)
+    yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
+    assert made.gain(["b", "d"]) == pytest.approx([yes, no])
+    assert made.importance == {"gender": 1.0}
+    assert made.listed == pytest.approx([yes, yes, no, no])
+    assert prior([1, 1, 0, 0], 0.2, weight=0).gain(IDS).tolist() == [0] * 4
+
+
+@given(st.floats(0.05, 0.95), st.floats(0, 1))
+def test_documents_of_one_type_are_left_as_they_are(chance: float, of: float) -> None:
+    assert gained([of] * 4, chance).tolist() == [0] * 4
+
+
+def test_a_query_that_is_not_about_the_type_loses_nothing_and_counts_it_less() -> None:
+    """One of four, where chance alone would bring more than three."""
+    made = prior([0, 0, 0, 1], 0.8)
+    assert made.gain(IDS).tolist() == [0] * 4
+    assert made.importance == {"gender": 0.25 / 0.8}
+
+
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0.05, 0.9))
+def test_who_is_more_surely_of_the_type_never_gets_less(of: list[float], chance: float) -> None:
+    assert (np.diff(gained(of, chance)[np.argsort(of)]) >= -1e-12).all()
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(-20, 1), (100, 1), (0, 8), (-3, 1 / 16)])
+def test_a_gain_is_in_units_of_relevance_whatever_the_zero_and_unit_of_scores(shift: float, scale: float) -> None:
+    scores = {"m1": 4.0, "u1": 3.5, "m2": 2.0, "u2": 1.0, "m3": 0.0, "f1": 1.5}
+    types = Types({id: float(id[0] != "u") for id in scores}, 0.3)
+
+    def weighed(shift: float, scale: float) -> dict[str, float]:
+        engine = Scores({id: (score + shift) * scale for id, score in scores.items()}, q="m1 u1 m2 u2 m3")
+        served = agent(engine, finding("f1"), groups=by_letter(scores), types=types).find("q", 4).loop.reranked
+        assert served
+        return dict(served.estimates)
+
+    plain = weighed(0, 1)
+    yes, no = (plain["m1"] - 1, plain["u2"] - 0.25)
+    assert yes > 0 > no
+    assert plain["f1"] == pytest.approx(yes), "no more than the last of the engine's list, and of the type"
+    assert weighed(shift, scale) == pytest.approx(plain)
+
+
+def test_types_follow_labels_and_neighbors() -> None:
+    labeled = np.array([1.0, 0.0, 0.0])
+    own, beside, apart = type_chances(labeled, np.array([[0, 0], [0, 0], [2, 2]], dtype=np.int32)).tolist()
+    assert own == pytest.approx(1 / (1 + np.exp(-10 * (1.0 - 0.4))))
+    assert beside == pytest.approx(1 / (1 + np.exp(-10 * (0.5 - 0.4))))
+    assert apart == pytest.approx(1 / (1 + np.exp(10 * 0.4)))
+
+
+ROWS = [(f"{letter}{number}", letter) for letter in "fr" for number in range(60)]
+"""People, all but f55 to f59 with a gender, and rivers."""
+
+
+def table(typed: bool) -> GroupTable:
+    buffer = TableBuffer({"gender": ("f", "m")}, typed=["gender"] if typed else [])
+    for line, (id, letter) in enumerate(ROWS, start=1):
+        named = letter == "f" and int(id[1:]) < 55
+        buffer.add(id, {"gender": "f" if named else None}, line, ["gender"] if typed and letter == "f" else [])
+    return GroupTable(*buffer.finish())
+
+
+def graph(apart: bool) -> Graph:
+    """Each document beside the next two of its type, or beside some of each."""
+    places = {id: place for place, (id, _) in enumerate(ROWS)}
+    near = [
+        [places[f"{letter if apart else 'fr'[step % 2]}{(int(id[1:]) + step) % 60}"] for step in (1, 2)]
+        for id, letter in ROWS
+    ]
+    names = np.array([id.encode() for id, _ in ROWS])
+    return Graph(IdTable(names, np.argsort(names).astype(np.uint32)), np.array(near, dtype=np.int32))
+
+
+def test_a_collection_declares_which_documents_can_have_a_label() -> None:
+    types = TypeSource.of_collection(collection(table(typed=True)), None, Memo())
+    ((dimension, of, chance),) = types.document_types(["f0", "f59", "r0"], "t1")
+    assert (dimension, of.tolist(), chance) == ("gender", [1, 1, 0], 0.5)
+    assert (types.table, list(types.notes)) == ({}, [])
+
+
+def test_missing_labels_that_cluster_tell_a_type_and_others_do_not() -> None:
+    types = TypeSource.of_collection(collection(table(typed=False)), graph(apart=True), Memo())
+    ((_, of, _),) = types.document_types(["f0", "f59", "r0"], "t1")
+    named, unnamed, river = of.tolist()
+    assert named > 0.9 > unnamed > 0.6 > 0.1 > river
+    assert types.table.keys() == {"gender"}
+    assert "54 % of the documents have no label of 'gender'; near documents lack it together" in next(types.notes)
+    mixed = TypeSource.of_collection(collection(table(typed=False)), graph(apart=False), Memo())
+    assert list(mixed.document_types(["f0", "r0"], "t1")) == []
+    assert "taken for documents whose label nobody gave" in next(mixed.notes)
+
+
+class Judgments:
+    """Groups that come from the relevance judgments."""
+
+    oracle = frozenset({"gender"})
+
+    def __init__(self, table: object) -> None:
+        self.table = table
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.table, name)
+
+
+def test_groups_of_the_judgments_never_tell_a_type() -> None:
+    groups: Any = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
+    types = TypeSource.of_collection(collection(groups), None, Memo())
+    assert list(types.document_types(["f1", "u1"], "t1")) == []
+
+
+def test_where_every_document_has_a_label_types_change_nothing() -> None:
+    types = TypeSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
+    with_, without = (agent(Dense(LAWYERS), types=one).search("law").ranking for one in (types, None))
+    assert (with_.ids, with_.scores.tolist()) == (without.ids, without.scores.tolist())
+
+
+def test_a_target_that_types_have_moved_is_said() -> None:
+    made = agent(Dense(LAWYERS))
+    own = made.find("law", 4).engine_list
+    meter = ExposureMeter.make(made.collection, "t1", made.settings, own)
+    before = replace(meter, unlabeled=(UnlabeledTarget(np.array([0.4]), np.array([0.4, 0.3, 0.3])),))
+    for share, type in ((0.1, "have labels"), (0.9, "have none")):
+        after = replace(before, unlabeled=(before.unlabeled[0].by_type(np.array([share]), clustered=True),))
+        assert moved_by_types(before, after) == [
+            f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
+            f"the query asks for the type of documents that {type}",
+        ]
+    assert moved_by_types(before, before) == moved_by_types(meter, replace(meter, unlabeled=())) == []

@@ -1,9 +1,16 @@
-"""Folders that are removed: Ctrl-C comes out as such, wherever it arrives."""
+"""Folders that are removed, and digests of files, which are never trusted beyond a file's state."""
 
+from __future__ import annotations
+
+import hashlib
 import os
+import time
+from pathlib import Path
 
 import pytest
 
+from fairagent.storage import digests
+from fairagent.storage.digests import LEAST, QUIET, file_digest
 from fairagent.storage.files import remove_folder
 
 
@@ -30,3 +37,117 @@ def test_an_interruption_after_a_folder_was_closed_is_none_of_the_disk(tmp_path,
     remove_folder(tmp_path / "made")
     with pytest.raises(FileNotFoundError):
         remove_folder(tmp_path / "made", ignore_errors=False)
+
+
+CONTENT = b"x" * LEAST
+
+
+def later() -> int:
+    """The time when a file that is written now has settled."""
+    return time.time_ns() + QUIET + 10**9
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process knows, as in another one."""
+    monkeypatch.setattr(digests, "_known", {})
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(digests, "notes_folder", lambda: tmp_path / "notes")
+    forget(monkeypatch)
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def large(tmp_path: Path, notes: Path) -> Path:
+    path = tmp_path / "large"
+    path.write_bytes(CONTENT)
+    return path
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for each time that a file is read as a whole."""
+    times: list[int] = []
+    read = hashlib.file_digest
+
+    def counted(*arguments: object) -> object:
+        times.append(1)
+        return read(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("fairagent.storage.digests.hashlib.file_digest", counted)
+    return times
+
+
+def test_a_file_is_read_once_by_all_processes(
+    large: Path, notes: Path, hashed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = hashlib.sha256(CONTENT).hexdigest()
+    assert file_digest(large, later) == expected
+    assert file_digest(large, later) == expected
+    assert len(hashed) == 1
+    forget(monkeypatch)
+    assert file_digest(large, later) == expected
+    assert (len(hashed), len(list(notes.iterdir()))) == (1, 1)
+
+
+def test_a_file_of_just_now_is_read_each_time(large: Path, notes: Path, hashed: list[int]) -> None:
+    written = max(large.stat().st_mtime_ns, large.stat().st_ctime_ns)
+    for after, times in ((QUIET, 2), (QUIET + 1, 3)):
+        assert not notes.exists()
+        for _ in range(2):
+            file_digest(large, lambda now=written + after: now)
+        assert len(hashed) == times
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_remembered(
+    large: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changing() -> int:
+        large.write_bytes(CONTENT + b"y")
+        return later()
+
+    file_digest(large, changing)
+    assert not notes.exists()
+    assert file_digest(large, later) == hashlib.sha256(CONTENT + b"y").hexdigest()
+
+
+@pytest.mark.parametrize("how", ["content", "content, old time", "another file, old time"])
+def test_a_changed_file_of_equal_size_is_read_again(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    before = large.stat()
+    file_digest(large, later)
+    forget(monkeypatch)
+    other = b"y" * LEAST
+    if how == "another file, old time":
+        (tmp_path / "new").write_bytes(other)
+        (tmp_path / "new").replace(large)
+    else:
+        large.write_bytes(other)
+    if "old time" in how:
+        os.utime(large, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert large.stat().st_mtime_ns == before.st_mtime_ns
+    assert file_digest(large, later) == hashlib.sha256(other).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "note", [b"", b"{}", b"null", b"\xff", b'{"state":5}', b'{"state":[1],"digest":"a","sha256":"0123456789abcdef"}']
+)
+def test_a_damaged_note_counts_for_nothing(
+    large: Path, notes: Path, monkeypatch: pytest.MonkeyPatch, note: bytes
+) -> None:
+    file_digest(large, later)
+    (path,) = notes.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(note)
+    forget(monkeypatch)
+    assert file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
+    assert path.read_bytes() == whole
+
+
+def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, notes: Path, hashed: list[int]) -> None:
+    notes.write_text("a file is in the way")
+    assert file_digest(large, later) == file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
+    assert len(hashed) == 1

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
-from studio_server import desk_of, running
+from browser import Browser, needs_chromium, waited
+from fastapi.routing import APIRoute
+from prometheus_client.parser import text_string_to_metric_families
+from studio_server import TOKEN, Studio, desk_of, running, write_collection
 
 from fairagent.errors import SettingsError
+from fairagent.guests.testing import LoopbackServer
 from fairagent.settings.plugins import all_entry_points
-from fairagent.studio.app import studio_pages
+from fairagent.studio.app import RequestLog, studio_app, studio_pages
+from fairagent.studio.desk import ExposureRequest
+from fairagent.studio.lanes import Lanes
+from fairagent.studio.server import Door, User, hash_of
 
 HELLO = """\
 from pathlib import Path
@@ -80,3 +98,209 @@ def test_pages_come_in_order_and_one_that_cannot_be_loaded_is_refused(package: P
     all_entry_points.cache_clear()
     with pytest.raises(SettingsError, match=r"studio page 'bad' of greeting .*uninstall"):
         studio_pages()
+
+
+PROGRAM = "from fairagent.cli import main; main()"
+HIDDEN = "lawyerly-hidden-words"
+
+
+def numbers(client: httpx.Client) -> dict[str, float]:
+    """Each sample by its name and labels, as Prometheus reads them."""
+    reply = client.get("/metrics")
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return {
+        sample.name + "".join(f",{key}={value}" for key, value in sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(reply.text)
+        for sample in family.samples
+    }
+
+
+def test_requests_are_counted_by_route_and_status(studio: Studio) -> None:
+    with studio.client() as client:
+        before = numbers(client)
+        client.post("/api/search", json={"query": HIDDEN})
+        client.get("/api/document", params={"id": "d01"})
+        client.get("/api/document", params={"id": HIDDEN})
+        client.get(f"/{HIDDEN}")
+        after = numbers(client)
+        text = client.get("/metrics").text
+    name = "fairagent_requests_total,route=/api/{},status={}"
+    for route, status in (("search", 200), ("document", 200), ("document", 404)):
+        key = name.format(route, status)
+        assert after[key] == before.get(key, 0) + 1
+    assert after["fairagent_requests_total,route=none,status=404"] >= 1
+    assert after["fairagent_request_seconds_count,route=/api/search"] >= 1
+    assert after["fairagent_request_seconds_bucket,le=+Inf,route=/api/search"] >= 1
+    assert after["fairagent_collection_documents"] == 24
+    assert after["fairagent_index_reopened_total"] == 0
+    assert after["fairagent_lane_waiting,lane=search"] == 0
+    assert after["fairagent_model_calls_total"] == 0
+    assert HIDDEN not in text
+    assert "lawyer" not in text
+
+
+def test_numbers_need_a_token_unless_they_are_open(studio: Studio, folder: Path) -> None:
+    with httpx.Client(base_url=studio.url, trust_env=False) as client:
+        assert client.get("/metrics").status_code == 401
+    with running(desk_of(folder, cache=""), open_metrics=True) as other, httpx.Client(base_url=other.url) as client:
+        assert numbers(client)["fairagent_collection_documents"] == 24
+        assert client.get("/api/about").status_code == 401
+        assert client.get("/metrics", headers={"host": "elsewhere.example"}).status_code == 403
+
+
+def test_calls_of_models_are_counted(folder: Path, no_variables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+    with LoopbackServer(["A lawyer pleaded [1]."]) as model:
+        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+        priced: dict[str, Any] = {"prices": {"tiny": {"input": 1e6, "output": 1e6}}}
+        desk = desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"}, **priced)
+        with running(desk) as studio, studio.client() as client:
+            assert client.post("/api/answer", json={"query": "lawyer"}).status_code == 200
+            found = numbers(client)
+    assert found["fairagent_model_calls_total"] == 1
+    assert found["fairagent_model_failures_total"] == 0
+    tokens = [found[f"fairagent_model_tokens_total,kind={kind}"] for kind in ("input", "output")]
+    assert min(tokens) > 0
+    assert found["fairagent_model_dollars_total"] == pytest.approx(sum(tokens))
+
+
+def test_a_scrape_waits_for_no_lane(folder: Path) -> None:
+    held, lanes, desk = threading.Event(), Lanes(1), desk_of(folder, cache="")
+    desk.document = lambda id: (held.wait(), {"id": id})[-1]  # type: ignore[assignment, method-assign]
+    with running(desk, lanes=lanes) as studio, studio.client() as client, ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(client.get, "/api/document?id=d02") for _ in range(3)]
+        waited(lambda: lanes.load == (1, 2))
+        found = numbers(client)
+        held.set()
+        assert [one.result().status_code for one in asked] == [200] * 3
+    assert found["fairagent_lane_running,lane=search"] == 1
+    assert found["fairagent_lane_waiting,lane=search"] == 2
+
+
+@pytest.fixture
+def app(folder: Path) -> Iterator[Any]:
+    """The application, inside of what is around it."""
+    with closing(desk_of(folder, cache="")) as desk:
+        around: Any = studio_app(desk, Lanes(), Door(frozenset(), None))
+        assert isinstance(around, RequestLog)
+        yield around._app._app
+
+
+def test_no_route_takes_an_argument_that_it_does_not_have(studio: Studio, app: Any) -> None:
+    """Every route of the schema, by asking it; pages take any, for their scripts."""
+    routes = [one for one in app.routes if isinstance(one, APIRoute) and one.include_in_schema]
+    assert len(routes) >= 14
+    with studio.client() as client:
+        for route in routes:
+            path = re.sub(r"\{\w+\}", "x", route.path)
+            for method in route.methods:
+                known = {one.alias: "x" for one in route.dependant.query_params}
+                body = {"json": {}} if method == "POST" else {}
+                reply = client.request(method, path, params=known | {"surplus": "1"}, **body)
+                assert reply.status_code == 400, path
+                assert "has no argument 'surplus'" in reply.json()["error"] or method == "POST"
+                if known:
+                    twice = client.request(method, path, params=[*known.items(), *known.items()], **body)
+                    assert twice.status_code == 400, path
+
+
+def test_no_call_takes_a_key_that_it_does_not_have(studio: Studio, app: Any) -> None:
+    posts = [one.path for one in app.routes if "POST" in one.methods]
+    assert len(posts) >= 6
+    with studio.client() as client:
+        for path in posts:
+            reply = client.post(path, json={"surplus": 1})
+            assert reply.status_code == 400
+            assert "surplus" in reply.json()["error"]
+
+
+def test_a_request_has_an_id_which_a_proxy_may_give(studio: Studio) -> None:
+    with studio.client() as client:
+        assert client.get("/health", headers={"x-request-id": "from-a-proxy.1"}).headers["x-request-id"] == (
+            "from-a-proxy.1"
+        )
+        for given in ("a b", "x" * 65, '"}', ""):
+            made = client.get("/health", headers={"x-request-id": given}).headers["x-request-id"]
+            assert re.fullmatch("[0-9a-f]{16}", made)
+        assert "x-request-id" in client.get("/nothing").headers
+
+
+def test_a_line_for_each_request_without_what_was_asked(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    token = "not-a-real-token-of-ada"
+    users = {hash_of(token): User(name="ada", sha256=hash_of(token))}
+    caplog.set_level(logging.INFO, logger="fairagent")
+    with running(desk_of(folder, cache=""), token=token, admission=users) as studio:
+        with studio.client() as client:
+            client.post("/api/search", json={"query": HIDDEN})
+            client.get("/api/document", params={"id": HIDDEN})
+        with httpx.Client(base_url=studio.url, trust_env=False) as client:
+            client.get("/api/about")
+    lines = [record.fields for record in caplog.records if record.message == "request"]  # type: ignore[attr-defined]
+    assert [(one["route"], one["status"], one.get("user")) for one in lines] == [
+        ("/api/search", 200, "ada"),
+        ("/api/document", 404, "ada"),
+        ("none", 401, None),
+    ]
+    assert all(one["ms"] > 0 for one in lines)
+    assert HIDDEN not in caplog.text + str(lines)
+    assert token not in caplog.text + str(lines)
+
+
+def test_serve_writes_json_lines_and_nothing_else(tmp_path: Path) -> None:
+    folder = write_collection(tmp_path / "own")
+    command = [sys.executable, "-c", PROGRAM, "serve", "--port", "0", "--log-format", "json", "--set", "engine=bm25"]
+    given = ["--collection", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "cache="]
+    with subprocess.Popen(
+        [*command, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ
+    ) as process:
+        assert process.stdout is not None
+        url, _, token = process.stdout.readline().strip().partition("/#token=")
+        with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+            headers = {"authorization": f"Bearer {token}", "x-request-id": "mine"}
+            assert client.post("/api/search", json={"query": "lawyer"}, headers=headers).status_code == 200
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert lines[-1]["event"] == "ended by SIGTERM"
+    (asked,) = [one for one in lines if one["event"] == "request"]
+    assert (asked["request"], asked["route"], asked["status"], asked["level"]) == ("mine", "/api/search", 200, "info")
+    assert "lawyer" not in said
+    assert token not in said
+
+
+def test_texts_of_faults_are_for_json_lines(studio: Studio) -> None:
+    from typer.testing import CliRunner
+
+    from fairagent.cli import app as program
+
+    result = CliRunner().invoke(program, ["serve", "--log-texts", "--collection", "nowhere.yaml"])
+    assert result.exit_code == 2
+    assert "--log-format json" in result.stderr
+    assert TOKEN not in result.stderr
+
+
+@needs_chromium
+def test_an_example_is_sent_from_the_page(browser: Browser, studio: Studio) -> None:
+    with studio.client() as client:
+        calls = client.get("/api/openapi.json").json()["paths"]
+    browser.begin(f"{studio.url}/#token={TOKEN}")
+    browser.wait("document.querySelectorAll('#more > *').length > 3")
+    browser.run("document.querySelector('nav a[href=\"/docs\"]').click()")
+    browser.wait(f"document.querySelectorAll('.opblock').length === {sum(map(len, calls.values()))}")
+    browser.run("document.querySelector('[id$=search_api_search_post] button').click()")
+    browser.wait("document.querySelector('.try-out button') !== null")
+    browser.run("document.querySelector('.try-out button').click()")
+    browser.wait("document.querySelector('button.execute') !== null")
+    browser.run("document.querySelector('button.execute').click()")
+    browser.wait("document.querySelector('.live-responses-table tbody .response-col_status') !== null")
+    assert browser.text(".live-responses-table tbody .response-col_status").startswith("200")
+    assert browser.said == []
+    assert all(url.startswith((studio.url, "data:")) for url in browser.requested)
+
+
+def test_the_schema_has_every_key_of_a_request(studio: Studio) -> None:
+    with studio.client() as client:
+        schema = client.get("/api/openapi.json").json()
+    assert set(schema["paths"]) >= {"/api/search", "/api/answer", "/api/exposure"}
+    assert set(ExposureRequest.model_fields) == set(schema["components"]["schemas"]["ExposureRequest"]["properties"])

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.search.account import Account
-from fairagent.storage.log_lines import JsonLines
+from fairagent.storage.telemetry import JsonLines
 
 SEARCHES = 12
 
@@ -30,7 +30,7 @@ def test_what_is_served_is_counted_and_audited(folder: Path, tmp_path: Path, cap
         "loop": "none",
         "n": 4,
     }
-    caplog.set_level(logging.INFO, "fairagent.studio.access")
+    caplog.set_level(logging.INFO, "fairagent.studio.app")
     with running(desk_of(folder, cache="", **paying)) as studio, studio.client() as client:
         # Warming counts nobody.
         assert Account(account).requests == 0
@@ -62,7 +62,7 @@ def test_what_is_served_is_counted_and_audited(folder: Path, tmp_path: Path, cap
     assert f"{SEARCHES} requests" in said
 
     # A log line says that a request came, and nothing of what was asked or shown: there is nothing to audit in it.
-    records = [one for one in caplog.records if one.name == "fairagent.studio.access"]
+    records = [one for one in caplog.records if one.name == "fairagent.studio.app"]
     assert len(records) >= SEARCHES
     lines.write_text("".join(JsonLines().format(one) + "\n" for one in records), encoding="utf-8")
     assert "lawyer" not in lines.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from fairagent import open_agent
 from fairagent.errors import FairAgentError
 from fairagent.settings.options import OptionValues, SearchOptions
-from fairagent.studio.calls import ListRequest
+from fairagent.studio.desk import ListRequest
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.tools import mcp_server
 

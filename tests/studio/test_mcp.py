@@ -80,7 +80,7 @@ def test_there_are_three_tools_that_choose_no_files(replies: dict[str, Any]) -> 
 
 
 def test_search_is_the_agents_ranking_with_texts(replies: dict[str, Any], folder: Path) -> None:
-    from fairagent.studio.calls import ListRequest
+    from fairagent.studio.desk import ListRequest
     from fairagent.studio.lanes import cleaned
 
     desk = desk_of(folder, cache="")

@@ -15,11 +15,11 @@ from fairagent.evaluate.judging import judged_value
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import Request
 from fairagent.llm.prompts import Prompts, shipped_folder, variants
-from fairagent.llm.prompts.specimens import SPECIMENS, meaning
+from fairagent.llm.prompts.template import specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.search.agent import FairAgent
-from fairagent.studio.calls import Choices, SearchRequest
+from fairagent.studio.desk import Choices, SearchRequest
 from fairagent.studio.prompts import no_effect, pairs_of
 
 from .asked_runs import judged
@@ -109,17 +109,10 @@ def test_a_template_has_its_versions_and_its_variables_explained(trying: Studio)
     assert not by_name["tried"]["required"]
 
 
-def test_every_variable_of_every_template_is_explained() -> None:
-    prompts = Prompts()
-    for id in prompts.ids:
-        for name in prompts[id].variables:
-            assert meaning(id, name).endswith(".")
-
-
 def test_a_draft_is_checked_with_lines_and_filled_with_examples(trying: Studio) -> None:
     found = post(trying, "check", template=EDITED)
     assert found["faults"] == []
-    expected = Prompts(drafts={ID: EDITED}).render(ID, **SPECIMENS[ID])
+    expected = Prompts(drafts={ID: EDITED}).render(ID, **specimens()[ID])
     assert [(one["role"], one["text"]) for one in found["messages"]] == list(expected)
     assert found["messages"][-1]["text"].startswith("NAME WOMEN.")
     assert found["tokens"] == estimate_tokens(*(text for _, text in expected))
@@ -271,9 +264,7 @@ def test_ndcg_is_there_where_topics_are_judged_and_means_are_those_of_the_topics
 def test_a_text_without_effect_is_said_to_have_none_and_why(judged_studio: Studio) -> None:
     topics = ["T1", "T2"]
     same = post(judged_studio, "try", template=SHIPPED.replace("version: 4", "version: 5"), topics=topics)
-    assert same["no_effect"] == (
-        "This text changes nothing: the rankings are equal on all 2 topics; both texts are filled to the same prompt."
-    )
+    assert same["no_effect"] == "This text changes nothing on all 2 topics: both prompts are equal."
     asked = SHIPPED.replace("[user]\n", "[user]\nPlease.\n", 1)
     assert "the replies are equal." in post(judged_studio, "try", template=asked, topics=topics)["no_effect"]
     assert "refine_query" in same["unused"]
@@ -304,12 +295,10 @@ def trial(side: str, ids: str = "ab", **more: Any) -> dict[str, Any]:
     ("left", "right", "said"),
     [
         ({}, {"ids": "ba"}, ""),
-        ({"rows": []}, {"rows": []}, "other replies come to the same keywords"),
-        ({}, {}, "the loop keeps the keywords of neither"),
-        ({"kept": True}, {"kept": True}, "other keywords bring the same documents in the same order"),
+        ({}, {}, "other replies come to the same documents in the same order"),
         ({"ids": ""}, {"ids": ""}, ""),
-        ({"ids": "", "replies": ["x"]}, {"ids": "", "replies": ["x"]}, "the replies are equal on this query"),
-        ({"replies": [], "about": "too few"}, {"replies": []}, "nothing was asked on this query (too few)"),
+        ({"ids": "", "replies": ["x"]}, {"ids": "", "replies": ["x"]}, "on this query: the replies are equal"),
+        ({"replies": [], "about": "too few"}, {"replies": []}, "no model was called on this query (too few)"),
     ],
 )
 def test_why_a_text_changes_nothing(left: dict[str, Any], right: dict[str, Any], said: str) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.guests.testing import LoopbackServer
-from fairagent.studio.calls import Choices, ListRequest
+from fairagent.studio.desk import Choices, ListRequest
 
 
 @pytest.mark.parametrize(("command", "package"), [("serve", "uvicorn"), ("mcp", "mcp")])

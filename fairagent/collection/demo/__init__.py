@@ -5,22 +5,11 @@ together into people, their work and their honors; its files are in this folder.
 real; a likeness to a real person or institution is chance. The collection shows what fairagent does, on a machine with
 nothing else on it. It is no evidence about the world, and nothing measured on it is a finding.
 
-Topics are occupations, with titles such as "Lawyers". A document is relevant if and only if the person in it has that
-occupation, in whatever words the text says so; the qrels come from the generator. Each person may belong to a gender
-(female, male, nonbinary) and to one or two of six world regions. Where a gender is unknown the text has no pronoun and
-only initials; where a region is unknown it names no place.
-
-How the skew is made. The same work can be written about in three ways: the text opens with the occupation's name and
-repeats it, has the name once or in passing, or never uses it ("an advocate who defended tenants against eviction"). A
-search for "Lawyers" finds the first sort easily, the second late and the third not at all. Texts about men, and about
-people of Europe and Northern America, are more often of the first sort; nothing else is made unequal. How strong the
-skew is, and which groups an occupation leans to, is drawn for each topic. So the ranking of a plain search is less
-balanced than the relevant documents are, for a reason that lies in the wording, as in real collections.
-
-What there is to learn. Pronouns, schools, countries and cities go with groups, and the phrases for some work come back
-in many texts about it: feedback from the labeled documents of an under-exposed group can find both. What makes it hard:
-most texts mention somebody else's occupation, and pages on societies, prizes, streets and schools name one without
-being anybody's biography.
+A document is relevant if and only if the person in it has the topic's occupation, in whatever words the text says so.
+Where a gender is unknown the text has no pronoun and only initials; where a region is unknown it names no place. The
+skew lies in the wording, as in real collections: texts that open with the occupation's name and repeat it are more
+often about men and about people of Europe and Northern America, and a search finds them first. How strong it is, and
+which groups an occupation leans to, is drawn for each topic.
 """
 
 import csv
@@ -30,18 +19,14 @@ import json
 from pathlib import Path
 
 from fairagent.errors import UsageError
-from fairagent.storage.files import one_at_a_time
+from fairagent.storage.files import new_file, one_at_a_time
 from fairagent.storage.folders import workshop
-from fairagent.storage.regular import new_file
 
 EDITION = 3
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""
 PEOPLE = 3000
 """Their biographies come first in the files, then the pages about societies, prizes, streets and schools."""
-PEOPLE_A_PAGE = 25
 _HERE = Path(__file__).parent
-WAIT = 60.0
-"""Seconds that a process waits for another one that writes the same folder."""
 
 
 def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
@@ -54,14 +39,13 @@ def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
     Raises UsageError for another number of people, or where the folder holds something else than a demo collection;
     BackendUnavailable where the disk is full or may not be written to.
     """
-    if not 1 <= people <= PEOPLE:
-        raise UsageError(f"the demo collection has from 1 to {PEOPLE} people, got people={people}")
     made = json.dumps({"made_by": "fairagent demo", "edition": EDITION, "people": people, "seed": 20221}) + "\n"
     marker = folder.resolve() / "made.json"
-    with one_at_a_time(marker.parent.with_name(f".{marker.parent.name}.lock"), WAIT):
+    with one_at_a_time(marker.parent.with_name(f".{marker.parent.name}.lock"), 60.0):
         if not (marker.is_file() and marker.read_text(encoding="utf-8", errors="replace") == made):
+            files = _files(people)
             with workshop(marker.parent) as shop:
-                for name, text in {**_files(people), marker.name: made}.items():
+                for name, text in {**files, marker.name: made}.items():
                     with new_file(shop.new / name) as file:
                         file.write(text.encode())
                 shop.put()
@@ -73,8 +57,6 @@ def write_people(path: Path | str, *, people: int = 300) -> Path:
 
     Raises UsageError where the file is there and holds anything else, and for another number of people.
     """
-    if not 1 <= people <= PEOPLE:
-        raise UsageError(f"the demo collection has from 1 to {PEOPLE} people, got people={people}")
     files, table = _files(people), io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(["id", "title", "text", "gender", "region"])
@@ -94,12 +76,14 @@ def write_people(path: Path | str, *, people: int = 300) -> Path:
 
 def _files(people: int) -> dict[str, str]:
     """Name -> text of the files, about the first `people`."""
+    if not 1 <= people <= PEOPLE:
+        raise UsageError(f"the demo collection has from 1 to {PEOPLE} people, got people={people}")
     with gzip.open(_HERE / "docs.jsonl.gz", "rt", encoding="utf-8", newline="\n") as file:
         docs = file.readlines()
     names = ("groups.tsv", "qrels.txt", "topics.jsonl", "population.json", "collection.yaml")
     files = {name: (_HERE / name).read_text(encoding="utf-8") for name in names}
     header, *groups = files["groups.tsv"].splitlines(keepends=True)
-    rows = [*range(people), *range(PEOPLE, PEOPLE + people // PEOPLE_A_PAGE)]
+    rows = [*range(people), *range(PEOPLE, PEOPLE + people // 25)]
     ids = {json.loads(docs[row])["id"] for row in rows}
     qrels = [line for line in files["qrels.txt"].splitlines(keepends=True) if line.split()[2] in ids]
     judged = {line.split()[0] for line in qrels}

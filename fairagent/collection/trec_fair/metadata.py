@@ -37,8 +37,6 @@ from fairagent.types import UNKNOWN
 RULES: dict[Year, tuple[Rule, ...]] = {2021: RULES_2021, 2022: RULES_2022}
 EVERY = 10_000
 """Lines between two calls of `progress`."""
-CACHED = 200_000
-"""So many values of a field are cached with their rows, so that equal ones are aligned once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +101,7 @@ def read_metadata(
             for place, (rule, cache) in enumerate(zip(read_by, caches, strict=True)):
                 key = repr(value := record.get(rule.field))
                 if key not in cache:
-                    if len(cache) == CACHED:
+                    if len(cache) == 200_000:
                         cache.clear()
                     try:
                         alignment = rule.align(value, rule.dimension)

@@ -4,7 +4,7 @@ import importlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -34,10 +34,23 @@ class CrossEncoderScorer:
     """
 
     def __init__(self, name: str, device: str = "cpu") -> None:
-        self.name = name
-        self._model = _load_cross_encoder(name, device)
+        self.name, self._lock = name, threading.Lock()
+        library = installed("sentence-transformers", "a cross-encoder")
+        try:
+            with without_progress():
+                config = importlib.import_module("transformers").AutoConfig.from_pretrained(name, local_files_only=True)
+                # Of a model without a head that scores the library would make one of random weights.
+                kinds = ", ".join(config.architectures or ["unknown"])
+                if not kinds.endswith("ForSequenceClassification") or config.num_labels != 1:
+                    raise BackendUnavailable(
+                        f"the model {name!r} ({kinds}) is no cross-encoder: it has no head that gives a pair one number"
+                    )
+                self._model = library.CrossEncoder(name, device=device, local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise BackendUnavailable(
+                f"no cross-encoder {name!r} on this machine; name a model's folder, or download it beforehand"
+            ) from error
         self._identity = importlib.import_module("torch").nn.Identity()
-        self._lock = threading.Lock()
 
     def score(self, query: str, texts: Sequence[str]) -> FloatArray:
         """The model's output for each pair, (n,)."""
@@ -66,7 +79,12 @@ class MonoT5Scorer:
         self._tokenizer, self._model = load(
             "T5ForConditionalGeneration", name, device, what="MonoT5 model", such_as=published
         )
-        self._words = [_only_token(self._tokenizer, word, name) for word in ("true", "false")]
+        self._words: list[int] = []
+        for word in ("true", "false"):
+            tokens = self._tokenizer(word, add_special_tokens=False).input_ids
+            if len(tokens) != 1 or tokens[0] == self._tokenizer.unk_token_id:
+                raise BackendUnavailable(f"the model {name!r} is no MonoT5: {word!r} is no token of its vocabulary")
+            self._words += tokens
         self._limit = min(TOKENS, int(self._tokenizer.model_max_length))
         self._lock = threading.Lock()
 
@@ -109,35 +127,6 @@ def open_pair_scorer(name: str, device: str = "cpu") -> PairScorer:
     if name.startswith((MONOT5, PUBLISHED)):
         return MonoT5Scorer(name.removeprefix(MONOT5), device)
     return CrossEncoderScorer(name, device)
-
-
-def _load_cross_encoder(name: str, device: str) -> Any:
-    library = installed("sentence-transformers", "a cross-encoder")
-    try:
-        with without_progress():
-            config = importlib.import_module("transformers").AutoConfig.from_pretrained(name, local_files_only=True)
-            _check_head(config, name)
-            return library.CrossEncoder(name, device=device, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise BackendUnavailable(
-            f"no cross-encoder {name!r} on this machine; name a model's folder, or download it beforehand"
-        ) from error
-
-
-def _check_head(config: Any, name: str) -> None:
-    """Of a model without a head that scores the library would make one of random weights."""
-    kinds = ", ".join(config.architectures or ["unknown"])
-    if not kinds.endswith("ForSequenceClassification"):
-        raise BackendUnavailable(f"the model {name!r} ({kinds}) is no cross-encoder: it has no head that scores pairs")
-    if config.num_labels != 1:
-        raise BackendUnavailable(f"the cross-encoder {name!r} gives {config.num_labels} numbers a pair, not one score")
-
-
-def _only_token(tokenizer: Any, word: str, name: str) -> int:
-    tokens = tokenizer(word, add_special_tokens=False).input_ids
-    if len(tokens) != 1 or tokens[0] == tokenizer.unk_token_id:
-        raise BackendUnavailable(f"the model {name!r} is no MonoT5: its vocabulary does not have {word!r} as one token")
-    return int(tokens[0])
 
 
 @dataclass(frozen=True, slots=True)

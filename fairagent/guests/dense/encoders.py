@@ -1,53 +1,44 @@
-"""Text encoders: sentence-transformers and model2vec models, loaded from this machine only.
-
-Many documents are embedded by several processes on a CPU, each with one thread. Threads of one process wait for one
-another wherever a core has other work to do: two of them then encode half as many texts by second of a processor as one
-does. Processes do not. Texts are sorted by length and cut into pieces, each of which one process embeds as a whole, so
-the vectors are the same however many processes there are.
-"""
+"""Text encoders: sentence-transformers and model2vec models, loaded from this machine only."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve.encoded import Work
+from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
 from fairagent.storage.packages import installed, pick_device, without_progress
-from fairagent.storage.processes import Crew, cores
 from fairagent.storage.threads import one_torch_thread
 
 MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
 PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
 """How the names of the published Contrievers begin."""
-PIECE = 32
-"""Texts that a process embeds at once."""
-SHARE = 500
-"""A process is started for so many documents: it takes five seconds of a core, and 600 MB, before it embeds any."""
-MOST = 16
-"""Processes unless the caller says how many."""
 
 
 class SentenceEncoder:
     """A sentence-transformers model: a folder, or a name in the Hugging Face cache.
 
     Vectors have length 1 unless the model was made for inner products. Texts are cut at the model's own limit.
-    Nothing is downloaded: BackendUnavailable says what is missing and how to get it. Threads may share it.
+    Nothing is downloaded: BackendUnavailable says what is missing, UsageError which device. Threads may share it.
     """
 
     def __init__(self, name: str, device: str = "cpu") -> None:
         self.name = name
-        self.model = load_sentence_model(name, device)
-        self._device = device
+        library = installed("sentence-transformers", "vector search")
+        place = pick_device(device)
+        try:
+            with without_progress():
+                self.model: Any = library.SentenceTransformer(name, device=place, local_files_only=True)
+        except OSError as error:
+            raise BackendUnavailable(
+                f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
+                f"or use {BUNDLED}"
+            ) from error
         self._lock = threading.Lock()
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
@@ -58,12 +49,6 @@ class SentenceEncoder:
         """Vectors (n, d) of queries, with the prompt for queries if the model has one."""
         with one_torch_thread():
             return self._encoded(self.model.encode_query, texts)
-
-    @contextmanager
-    def work(self, workers: int) -> Iterator[Work[Embeddings]]:
-        """See `embedding`."""
-        with embedding(self.name, workers, self._device) as work:
-            yield work
 
     def _encoded(self, encode: Any, texts: Sequence[str]) -> Embeddings:
         unit = self.model.similarity_fn_name != "dot"
@@ -129,98 +114,6 @@ def open_sentence_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
     return SentenceEncoder(name, device)
 
 
-def load_sentence_model(name: str, device: str) -> Any:
-    """The model of sentence-transformers, opened on a device of torch's.
-
-    Raises BackendUnavailable where the model is not on this machine, UsageError where the device is not.
-    """
-    library = installed("sentence-transformers", "vector search")
-    place = pick_device(device)
-    try:
-        with without_progress():
-            return library.SentenceTransformer(name, device=place, local_files_only=True)
-    except OSError as error:
-        raise BackendUnavailable(
-            f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
-            f"or use {BUNDLED}"
-        ) from error
-
-
-@contextmanager
-def embedding(name: str, workers: int = 0, device: str = "cpu") -> Iterator[Work[Embeddings]]:
-    """What embeds documents by `workers` processes, 0: one a core; they end with the block, whatever ends it.
-
-    Raises UsageError for several processes on a device other than the CPU.
-    """
-    if device != "cpu" and workers > 1:
-        raise UsageError(f"--workers is for embedding on a CPU; {device} embeds alone, in larger batches than it")
-    embed = Embedding(name, workers or (min(cores(), MOST) if device == "cpu" else 1), device)
-    try:
-        yield Work(embed, embed.ready)
-    except BaseException:
-        # Nobody waits for what is under way.
-        if embed.processes:
-            embed.processes.abandon()
-        raise
-    finally:
-        if embed.processes:
-            embed.processes.shutdown(cancel_futures=True)
-
-
-class Embedding:
-    """Embeds documents with an encoder of this name; see `embedding`."""
-
-    def __init__(self, name: str, workers: int, device: str = "cpu") -> None:
-        self._name, self._device = name, device
-        self.workers = workers
-        self.processes: Crew | None = None
-        self._here: SentenceEncoder | None = None
-
-    def ready(self, documents: int) -> None:
-        """Open the model for so many documents: here for few, else in as many processes as these are worth.
-
-        Raises BackendUnavailable where it cannot be opened.
-        """
-        count = min(self.workers, documents // SHARE)
-        if count <= 1:
-            self._here = self._here or open_sentence_encoder(self._name, self._device)
-            return
-        self.processes = Crew(count, here=False)
-        for opened in [self.processes.submit(_embed, self._name, []) for _ in range(count)]:
-            opened.result()
-
-    def __call__(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of documents. Raises BackendUnavailable where a process ends before its time."""
-        if self.processes is None:
-            self.ready(0)
-            assert self._here is not None
-            return self._here.documents(texts)
-        # The longest first: at the end no process waits long for another.
-        order = np.argsort([-len(text) for text in texts], kind="stable")
-        pieces = [order[start : start + PIECE] for start in range(0, len(order), PIECE)]
-        jobs = [self.processes.submit(_embed, self._name, [texts[number] for number in piece]) for piece in pieces]
-        rows = np.concatenate([job.result() for job in jobs])
-        vectors = np.empty_like(rows)
-        vectors[order] = rows
-        return vectors
-
-
-def _embed(name: str, texts: Sequence[str]) -> Embeddings | None:
-    """The vectors of the texts; of none, the model is opened."""
-    encoder = _encoder(name)
-    return encoder.documents(texts) if texts else None
-
-
-@cache
-def _encoder(name: str) -> SentenceEncoder:
-    """The model of this process."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    importlib.import_module("torch").set_num_threads(1)
-    # Its own lock is one between processes, which one that is ended leaves behind.
-    importlib.import_module("tqdm").tqdm.set_lock(threading.RLock())
-    return open_sentence_encoder(name, "cpu")
-
-
 class StaticEncoder:
     """A model2vec model: its folder, or its name in the Hugging Face cache; nothing is downloaded.
 
@@ -232,9 +125,20 @@ class StaticEncoder:
     """
 
     def __init__(self, name: str, device: str = "cpu") -> None:
-        self.name = name
-        self._model = _load_static(name.removeprefix(MODEL2VEC))
-        self._lock = threading.Lock()
+        self.name, self._lock = name, threading.Lock()
+        folder = name.removeprefix(MODEL2VEC)
+        library, local = installed("model2vec", "a static encoder"), Path(folder).is_dir()
+        try:
+            if not local:
+                # The library itself would ask the hub whether there is a newer one.
+                folder = importlib.import_module("huggingface_hub").snapshot_download(folder, local_files_only=True)
+            self._model = library.StaticModel.from_pretrained(folder, force_download=False)
+        except (OSError, ValueError, KeyError) as error:
+            reason = f" ({str(error).splitlines()[0]})" if local else ""
+            raise BackendUnavailable(
+                f"no model2vec model {name.removeprefix(MODEL2VEC)!r} on this machine{reason}; name a model's folder, "
+                "or download it beforehand"
+            ) from error
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d)."""
@@ -246,18 +150,3 @@ class StaticEncoder:
         return of_length_one(np.asarray(vectors, dtype=np.float32))
 
     queries = documents
-
-
-def _load_static(name: str) -> Any:
-    library = installed("model2vec", "a static encoder")
-    folder, local = name, Path(name).is_dir()
-    try:
-        if not local:
-            # The library itself would ask the hub whether there is a newer one.
-            folder = importlib.import_module("huggingface_hub").snapshot_download(name, local_files_only=True)
-        return library.StaticModel.from_pretrained(folder, force_download=False)
-    except (OSError, ValueError, KeyError) as error:
-        reason = f" ({str(error).splitlines()[0]})" if local else ""
-        raise BackendUnavailable(
-            f"no model2vec model {name!r} on this machine{reason}; name a model's folder, or download it beforehand"
-        ) from error

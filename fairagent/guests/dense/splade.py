@@ -1,28 +1,27 @@
-"""Sparse search: exact inner products of SPLADE weights over an inverted index.
+"""Sparse search: exact inner products of SPLADE weights.
 
-Every text is a sparse vector with a weight for each entry of the model's vocabulary; the index has for every entry the
-documents with a weight for it.
+Every text is a sparse vector with a weight for each entry of the model's vocabulary; a compressed sparse matrix holds
+those of all documents by columns, so that a query reads the columns of its own entries.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse import csc_array, csr_array, vstack
 
-from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.base import Retriever, check_length, engine_time, ignore, lend_texts
-from fairagent.retrieve.bm25.part import check_index, earlier_of, index_sibling, open_index, prepare_index
+from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, prepare_index
 from fairagent.retrieve.catalog import IdTable, mapped
-from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest, Work
+from fairagent.retrieve.dense import PROBE_TEXT, EncodedManifest, encode_collection
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.manifest import Indexable
 from fairagent.retrieve.passages import PassageRetriever
@@ -40,20 +39,6 @@ BATCH = 8
 SUGGESTED = "naver/splade-cocondenser-ensembledistil"
 
 
-class SparseTextEncoder(Protocol):
-    """Turns texts into sparse vectors whose inner product says how alike they are: any object like this will do."""
-
-    @property
-    def name(self) -> str:
-        """What messages and manifests call it."""
-
-    def documents(self, texts: Sequence[str]) -> csr_array:
-        """Weights of texts to be searched, (n, d), none below 0."""
-
-    def queries(self, texts: Sequence[str]) -> csr_array:
-        """Weights of queries, (n, d), none below 0."""
-
-
 class SpladeEncoder:
     """A SPLADE model: a folder, or a name in the Hugging Face cache; a plain masked language model is SPLADE v2 max.
 
@@ -65,9 +50,22 @@ class SpladeEncoder:
     """
 
     def __init__(self, name: str, device: str = "cpu") -> None:
-        self.name = name
-        self._model = _load(name, device)
-        self._lock = threading.Lock()
+        self.name, self._lock = name, threading.Lock()
+        library = installed("sentence-transformers", "SPLADE")
+        try:
+            with without_progress():
+                self._model: Any = library.SparseEncoder(name, device=device, local_files_only=True)
+        except OSError as error:
+            raise BackendUnavailable(
+                f"no SPLADE model {name!r} on this machine; name a model's folder, or download one beforehand, "
+                f"such as {SUGGESTED}"
+            ) from error
+        # Of a model without a masked-language head the library would make a sparse encoder of random weights.
+        if not any(type(module).__name__ == "SpladePooling" for module in self._model.modules()):
+            raise BackendUnavailable(
+                f"the model {name!r} is no SPLADE model: it has no head that fills in masks; take one such as "
+                f"{SUGGESTED}"
+            )
 
     @cached_property
     def vocabulary(self) -> list[str]:
@@ -91,24 +89,6 @@ class SpladeEncoder:
         return csr_array((weights, (places[0], places[1])), shape=tuple(tensor.shape))
 
 
-def _load(name: str, device: str) -> Any:
-    library = installed("sentence-transformers", "SPLADE")
-    try:
-        with without_progress():
-            model = library.SparseEncoder(name, device=device, local_files_only=True)
-    except OSError as error:
-        raise BackendUnavailable(
-            f"no SPLADE model {name!r} on this machine; name a model's folder, or download one beforehand, "
-            f"such as {SUGGESTED}"
-        ) from error
-    # Of a model without a masked-language head the library would make a sparse encoder of random weights.
-    if not any(type(module).__name__ == "SpladePooling" for module in model.modules()):
-        raise BackendUnavailable(
-            f"the model {name!r} is no SPLADE model: it has no head that fills in masks; take one such as {SUGGESTED}"
-        )
-    return model
-
-
 @dataclass(frozen=True, slots=True)
 class SpladeManifest(EncodedManifest):
     """What the weights were made from and by; `dimension` is the size of the vocabulary."""
@@ -117,87 +97,56 @@ class SpladeManifest(EncodedManifest):
     WHAT: ClassVar[str] = "SPLADE weights"
     MAKE: ClassVar[str] = "make them with `fairagent index` or build_splade_index"
 
+    @staticmethod
+    def stored(folder: Path) -> csr_array:
+        """See `EncodedManifest`."""
+        return _columns(folder, len(IdTable.load(folder))).tocsr()
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InvertedWeights:
-    """The postings of vocabulary entry j: `documents[starts[j]:starts[j + 1]]`, rising, with their `weights`."""
+    @staticmethod
+    def stacked(parts: Sequence[csr_array]) -> csr_array:
+        """See `EncodedManifest`."""
+        rows: csr_array = vstack(parts, format="csr")
+        return rows
 
-    starts: NDArray[np.int64]
-    documents: NDArray[np.integer[Any]]
-    weights: NDArray[np.float32]
-    count: int
-    seen: set[int] = field(default_factory=set)
-    """The entries whose postings were looked at: they can be right."""
+    @staticmethod
+    def write(folder: Path, blocks: Iterator[csr_array], dimension: int) -> None:
+        """See `EncodedManifest`."""
+        columns = vstack(list(blocks), format="csc")
+        columns.eliminate_zeros()
+        columns.sort_indices()
+        write_array(folder / "starts.npy", columns.indptr.astype(np.int64))
+        write_array(folder / "documents.npy", columns.indices)
+        write_array(folder / "weights.npy", columns.data)
 
-    @classmethod
-    def load(cls, folder: Path, count: int) -> InvertedWeights:
-        """Map what a build has written of `count` documents; raises OSError or ValueError where it is damaged."""
-        starts, documents, weights = (mapped(folder / f"{name}.npy") for name in ("starts", "documents", "weights"))
-        if starts[0] or (starts[1:] < starts[:-1]).any():
-            raise ValueError("the postings do not follow one another")
-        if not len(documents) == len(weights) == int(starts[-1]):
-            raise ValueError(f"{len(documents)} documents, {len(weights)} weights, {starts[-1]} expected")
-        return cls(starts, documents, weights, count)
 
-    def of(self, entry: int) -> tuple[NDArray[np.integer[Any]], NDArray[np.float32]]:
-        """The numbers of the documents that have this vocabulary entry, rising, and their weights.
-
-        Raises IndexMismatch where what is there cannot be.
-        """
-        start, stop = int(self.starts[entry]), int(self.starts[entry + 1])
-        documents, weights = self.documents[start:stop], self.weights[start:stop]
-        if entry not in self.seen:
-            rising = stop == start or (
-                documents[0] >= 0 and documents[-1] < self.count and bool((documents[1:] > documents[:-1]).all())
-            )
-            if not (rising and np.isfinite(weights).all()):
-                raise IndexMismatch(f"the SPLADE weights are damaged at entry {entry}; remove them, and index again")
-            self.seen.add(entry)
-        return documents, weights
+def _columns(folder: Path, count: int) -> csc_array:
+    """The weights of `count` documents by vocabulary entry, documents rising; ValueError where they are damaged."""
+    starts, documents, weights = (mapped(folder / f"{name}.npy") for name in ("starts", "documents", "weights"))
+    # Both of one width, or all indexes become the wider one.
+    columns = csc_array((weights, documents, starts.astype(documents.dtype)), (count, len(starts) - 1))
+    columns.check_format(full_check=True)
+    if not (columns.has_sorted_indices and np.isfinite(weights).all()):
+        raise ValueError("its entries are not in their order, or not finite")
+    return columns
 
 
 def build_splade_index(
     collection: Indexable,
     folder: Path,
-    encoder: SparseTextEncoder,
+    encoder: SpladeEncoder,
     progress: Callable[[int], None] = ignore,
     earlier: Path | None = None,
 ) -> SpladeManifest:
     """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    See `EncodedBuild.run` for what is taken over from `earlier`, and what it raises. Memory holds all weights.
+    The rest is as in `encode_collection`. Memory holds all weights.
     """
-    work = Work(encoder.documents, progress=progress)
-    return _WeightsBuild(SpladeManifest, encoder.name, probe_vector(encoder), work).run(collection, folder, earlier)
+    return encode_collection(SpladeManifest, collection, folder, encoder, probe_vector(encoder), progress, earlier)
 
 
-def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
+def probe_vector(encoder: SpladeEncoder) -> Embeddings:
     """The weights of the test text, (d,), zeros included."""
     return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
-
-
-class _WeightsBuild(EncodedBuild[SpladeManifest, csr_array]):
-    """Postings of all documents, inverted together at the end."""
-
-    def stored(self, folder: Path) -> Callable[[NDArray[np.intp]], csr_array]:
-        count = len(IdTable.load(folder))
-        old = InvertedWeights.load(folder, count)
-        # Both of one width, or all indexes become the wider one.
-        starts = old.starts.astype(old.documents.dtype)
-        rows = csc_array((old.weights, old.documents, starts), (count, len(starts) - 1)).tocsr()
-        return lambda numbers: rows[numbers]
-
-    def stacked(self, first: csr_array, second: csr_array, order: NDArray[np.intp]) -> csr_array:
-        rows: csr_array = vstack([first, second], format="csr")[order]
-        return rows
-
-    def write(self, folder: Path, vectors: Iterable[csr_array]) -> None:
-        inverted = vstack(list(vectors), format="csc")
-        inverted.eliminate_zeros()
-        inverted.sort_indices()
-        arrays = {"starts": inverted.indptr.astype(np.int64), "documents": inverted.indices}
-        for name, array in {**arrays, "weights": inverted.data}.items():
-            write_array(folder / f"{name}.npy", array)
 
 
 class SpladeRetriever:
@@ -207,7 +156,7 @@ class SpladeRetriever:
     vocabulary entry with the query has no place in the list; a blank query matches nothing.
     """
 
-    def __init__(self, folder: Path, encoder: SparseTextEncoder, collection: Indexable | None = None) -> None:
+    def __init__(self, folder: Path, encoder: SpladeEncoder, collection: Indexable | None = None) -> None:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
 
         Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
@@ -215,11 +164,11 @@ class SpladeRetriever:
         """
         with SpladeManifest.opening(folder, collection) as manifest:
             self.manifest, self.ids = manifest, IdTable.load(folder)
-            self._weights = InvertedWeights.load(folder, len(self.ids))
+            self._weights = _columns(folder, len(self.ids))
         manifest.check_model(folder, encoder.name, probe_vector(encoder))
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
-        self._query = lru_cache(maxsize=64)(self._weighed)
+        self._scores = lru_cache(maxsize=16)(self._scored)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -227,12 +176,8 @@ class SpladeRetriever:
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` documents with the largest inner products above 0, exactly."""
         check_length(n)
-        scores = np.zeros(len(self))
         with engine_time("vectors"):
-            for entry, weight in self._query(str(query)):
-                documents, weights = self._weights.of(entry)
-                scores[documents] += weight * weights.astype(np.float64)
-            return self.ids.best(scores, n)
+            return self.ids.best(self._scores(str(query)), n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.
@@ -240,24 +185,18 @@ class SpladeRetriever:
         Raises DataError naming ids that are not in the index.
         """
         numbers = self.ids.known(ids)
-        scores = np.zeros(len(ids))
         with engine_time("vectors"):
-            # In the order of `search`, so that every sum is rounded alike.
-            for entry, weight in self._query(str(query)):
-                documents, weights = self._weights.of(entry)
-                if not len(documents):
-                    continue
-                at = np.minimum(np.searchsorted(documents, numbers), len(documents) - 1)
-                hit = np.flatnonzero(documents[at] == numbers)
-                scores[hit] += weight * weights[at[hit]].astype(np.float64)
-        return scores
+            return self._scores(str(query))[numbers]
 
-    def _weighed(self, text: str) -> list[tuple[int, float]]:
-        """The query's vocabulary entries in rising order, with their weights."""
-        if not text.strip():
-            return []
-        row = self._encoder.queries([text])
-        return sorted(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+    def _scored(self, text: str) -> FloatArray:
+        """The inner product of every document, (n,), summed up in the order of the vocabulary."""
+        scores, weights = np.zeros(len(self)), self._weights
+        if text.strip():
+            row = self._encoder.queries([text])
+            for entry, weight in sorted(zip(row.indices.tolist(), row.data.tolist(), strict=True)):
+                start, stop = weights.indptr[entry : entry + 2]
+                scores[weights.indices[start:stop]] += weight * weights.data[start:stop].astype(np.float64)
+        return scores
 
 
 class SpladeConfig(Part):
@@ -283,7 +222,7 @@ class SpladeConfig(Part):
         if not SpladeManifest.exists(folder):
             encoder, what = self.open_encoder(site.memo), f"weighing {site.collection.name}"
             report = partial(progress, what)
-            build_splade_index(site.collection, folder, encoder, report, earlier_of(site, folder))
+            build_splade_index(site.collection, folder, encoder, report, site.earlier and site.earlier / folder.name)
 
     def build(self, site: Site) -> Retriever:
         """The engine."""

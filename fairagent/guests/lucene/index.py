@@ -10,11 +10,10 @@ import json
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,27 +22,21 @@ from fairagent.collection import Collection
 from fairagent.collection.known import KnownIds, notes_of_groups, warn_once
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.guests.lucene.java import java_class, start_java, using_java
-from fairagent.retrieve.base import MAX_TERMS
+from fairagent.retrieve.base import MAX_TERMS, check_length, engine_time
 from fairagent.retrieve.manifest import MANIFEST
-from fairagent.types import FloatArray, Ranking
-from fairagent.types.clean import logger
+from fairagent.types import FloatArray, Query, Ranking
 
 ID, CONTENTS, RAW, VECTOR = "id", "contents", "raw", "vector"
 """Anserini's fields: ids (as terms and in docvalues), what is searched, the document as it was, its embedding."""
 LUCENE, SEARCH = "org.apache.lucene.index.", "org.apache.lucene.search."
-SEEN = 1000
-"""Documents of each segment whose lengths are looked at to tell an impact index from one of texts."""
 NAMED = 5
 """Documents that a message names."""
 BM25, IMPACT, VECTORS = "lucene", "lucene-impact", "lucene-hnsw"
 """The engines, by what an index holds."""
 MADE_FOR = {BM25: "words of texts (BM25)", IMPACT: "impacts (weights of terms, as of SPLADE)", VECTORS: "embeddings"}
 
-log = logger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(NamedTuple):
     """Documents that a Lucene query has, best first: ids as UTF-8 bytes, Lucene's numbers and 32-bit scores."""
 
     names: list[bytes]
@@ -60,7 +53,9 @@ class AnseriniIndex:
         # Java resolves relative paths against the folder in which it was started.
         self.folder = folder.absolute()
         commit_file(self.folder)
-        self.reader = _open(self.folder)
+        with self.java():
+            self.utils = java_class("io.anserini.index.IndexReaderUtils")
+            self.reader = self.utils.getReader(str(self.folder))
         try:
             with self.java():
                 listed = self.reader.leaves()
@@ -90,27 +85,43 @@ class AnseriniIndex:
 
     @contextmanager
     def java(self) -> Iterator[None]:
-        """Java in use, whose errors are those of a damaged index: IndexMismatch."""
+        """Java in use, whose errors are those of an index of another Lucene or a damaged one: IndexMismatch."""
         import jnius
 
         with using_java():
             try:
                 yield
             except jnius.JavaException as error:
-                raise _damaged(self.folder, error) from None
+                reason = str(error).partition("\n")[0]
+                here = java_class("org.apache.lucene.util.Version").LATEST.toString()
+                if "IndexFormatTooOld" in reason:
+                    fault = (
+                        f"was built by a Lucene that is too old for this one ({here}); take a newer prebuilt index, or "
+                        "build it again with the Anserini of this pyserini"
+                    )
+                elif any(sign in reason for sign in ("IndexFormatTooNew", "Could not load codec", "does not exist")):
+                    fault = (
+                        f"was built by a Lucene that is newer than this one ({here}) or by one with another codec; "
+                        "update pyserini, or build the index with this one"
+                    )
+                else:
+                    fault = "is damaged; copy, download or build it again"
+                cause = reason.rpartition("Exception: ")[2][:200]
+                raise IndexMismatch(f"the index at {self.folder} {fault} ({cause})") from None
 
     def hits(self, query: Any, n: int) -> Hits:
         """The best `n` documents for a Lucene query, those that match; ties by id, at the cut as well."""
         with self.java():
             top = self._searcher.search(query, min(index(n), len(self)), _by_score_and_id())
             text = write_json(top)
-        scored = json.loads(text)["scoreDocs"]
+        found = json.loads(text)["scoreDocs"]
+        fields = [hit["fields"] for hit in found]
         try:
-            names = [a2b_base64(id["bytes"])[id["offset"] : id["offset"] + id["length"]] for _, id in _fields(scored)]
+            names = [a2b_base64(id["bytes"])[id["offset"] : id["offset"] + id["length"]] for _, id in fields]
         except TypeError:
             raise IndexMismatch(f"documents of the index at {self.folder} have no id") from None
-        scores = np.array([score for score, _ in _fields(scored)], np.float32)
-        return Hits(names, np.array([hit["doc"] for hit in scored], np.intp), scores.astype(np.float64))
+        scores = np.array([score for score, _ in fields], np.float32)
+        return Hits(names, np.array([hit["doc"] for hit in found], np.intp), scores.astype(np.float64))
 
     def search(self, weights: Mapping[str, float], n: int) -> Ranking:
         """The best `n` documents for weighted terms."""
@@ -119,25 +130,38 @@ class AnseriniIndex:
         hits = self.hits(query, n)
         return Ranking(tuple(name.decode() for name in hits.names), hits.scores)
 
-    def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> FloatArray:
-        """The scores (n,) of documents for weighted terms, by one call; 0 where nothing matches."""
-        hits = self.pool(ids, weights)
-        scores = dict(zip(hits.names, hits.scores.tolist(), strict=True))
-        return np.array([scores[_encoded(id)] for id in ids], np.float64)
+    def pool(self, ids: Sequence[str], weights: Mapping[str, float] | None = None, some: bool = False) -> Hits:
+        """These documents, once each, scored by weighted terms.
 
-    def pool(self, ids: Sequence[str], weights: Mapping[str, float] | None = None) -> Hits:
-        """These documents, once each, scored by weighted terms; raises DataError naming ids that are not there."""
-        hits = self._those([_encoded(id) for id in ids], weights or {})
-        there = set(hits.names)
-        if missing := [id for id in dict.fromkeys(ids) if _encoded(id) not in there]:
-            named = ", ".join(f"{id[:60]!r}" for id in missing[:NAMED])
-            raise DataError(f"{len(missing)} document id(s) are not in the index: {named}")
+        Raises DataError naming ids that are not there, unless `some` may be missing.
+        """
+        import jnius
+
+        # Half of a surrogate pair becomes bytes that no id holds.
+        names = {id.encode("utf-8", "surrogatepass"): id for id in ids}
+        if not names:
+            return Hits([], np.zeros(0, np.intp), np.zeros(0))
+        texts = ((b2a_base64(name, newline=False).decode(), len(name)) for name in names)
+        listed = ",".join(f'{{"bytes":"{text}","length":{length}}}' for text, length in texts)
+        with self.java():
+            references = jnius.cast("java.util.Collection", _references().readValue(f"[{listed}]"))
+            wanted = java_class(SEARCH + "TermInSetQuery")(ID, references)
+            query, occur = _weighted(weights or {}), java_class(SEARCH + "BooleanClause$Occur")
+            builder = java_class(SEARCH + "BooleanQuery$Builder")()
+            # SHOULD, not MUST: documents of the pool without any query term stay in the result, with score 0.
+            builder.add(query, occur.SHOULD)
+            builder.add(wanted, occur.FILTER)
+            both = builder.build()
+        hits = self.hits(both, len(names))
+        if not some and (missing := [names[name] for name in names.keys() - set(hits.names)]):
+            listed = ", ".join(f"{id[:60]!r}" for id in sorted(missing)[:NAMED])
+            raise DataError(f"{len(missing)} document id(s) are not in the index: {listed}")
         return hits
 
     def name(self, number: int) -> str:
         """The id of the document with this number of Lucene's."""
         with self.java():
-            return str(java_class("io.anserini.index.IndexReaderUtils").convertLuceneDocidToDocid(self.reader, number))
+            return str(self.utils.convertLuceneDocidToDocid(self.reader, number))
 
     def field(self, name: str) -> Any:
         """What Lucene keeps in a field (FieldInfo); None where there is none."""
@@ -145,33 +169,14 @@ class AnseriniIndex:
 
     def check_groups(self, collection: Collection) -> None:
         """Warn of documents in the collection's tables of groups that are not in the index, by some of each."""
-        own = tuple(self.name(number) for number in range(min(NAMED, len(self))))
 
         def there(ids: Sequence[str]) -> list[bool]:
-            present = set(self._those([_encoded(id) for id in ids], {}).names)
-            return [_encoded(id) in present for id in ids]
+            present = set(self.pool(ids, some=True).names)
+            return [id.encode("utf-8", "surrogatepass") in present for id in ids]
 
-        for note in notes_of_groups(collection.groups, KnownIds(f"the index at {self.folder}", there, own)):
+        first = tuple(self.name(number) for number in range(min(NAMED, len(self))))
+        for note in notes_of_groups(collection.groups, KnownIds(f"the index at {self.folder}", there, first)):
             warn_once(f"{note}; no search finds them")
-
-    def _those(self, names: Sequence[bytes], weights: Mapping[str, float]) -> Hits:
-        """The documents with these ids that are there, scored by weighted terms."""
-        if not names:
-            return Hits([], np.zeros(0, np.intp), np.zeros(0))
-        texts = ((b2a_base64(name, newline=False).decode(), len(name)) for name in dict.fromkeys(names))
-        listed = ",".join(f'{{"bytes":"{text}","length":{length}}}' for text, length in texts)
-        import jnius
-
-        with self.java():
-            references = jnius.cast("java.util.Collection", _references().readValue(f"[{listed}]"))
-            wanted = java_class(SEARCH + "TermInSetQuery")(ID, references)
-            query, occur = _weighted(weights), java_class(SEARCH + "BooleanClause$Occur")
-            builder = java_class(SEARCH + "BooleanQuery$Builder")()
-            # SHOULD, not MUST: documents of the pool without any query term stay in the result, with score 0.
-            builder.add(query, occur.SHOULD)
-            builder.add(wanted, occur.FILTER)
-            both = builder.build()
-        return self.hits(both, len(names))
 
     def _check(self, kind: str) -> None:
         if not len(self):
@@ -181,7 +186,7 @@ class AnseriniIndex:
                 f"the index at {self.folder} has {deleted:,} deleted documents, whose words still count in scores; "
                 "merge it (Anserini: -optimize) or build it anew"
             )
-        holds = self._holds()
+        holds, ids = self._holds(), self.field(ID)
         if holds is None:
             raise IndexMismatch(
                 f"the index at {self.folder} is none of Anserini's: it has neither the field `{CONTENTS}` nor "
@@ -192,7 +197,6 @@ class AnseriniIndex:
                 f"the index at {self.folder} is of {MADE_FOR[holds]}, which `engine: {{kind: {holds}, index: ...}}` "
                 f"searches; `{kind}` is for {MADE_FOR[kind]}"
             )
-        ids = self.field(ID)
         if ids is None or ids.getDocValuesType().toString() != "BINARY":
             raise IndexMismatch(
                 f"the index at {self.folder} has no ids of its documents (docvalues `{ID}`), as Anserini writes them; "
@@ -206,9 +210,14 @@ class AnseriniIndex:
             return VECTORS
         if words is None or words.getIndexOptions().toString() == "NONE":
             return None
+
         # ImpactSimilarity keeps no lengths: each is 1, however many terms a document has.
+        def no_lengths(leaf: Any) -> bool:
+            norms, looked_at = leaf.getNormValues(CONTENTS), range(min(1000, leaf.maxDoc()))
+            return norms is None or all(not norms.advanceExact(n) or norms.longValue() == 1 for n in looked_at)
+
         longer = self.reader.getSumTotalTermFreq(CONTENTS) > self.reader.getDocCount(CONTENTS)
-        return IMPACT if longer and all(_no_lengths(leaf) for _, leaf in self.segments) else BM25
+        return IMPACT if longer and all(no_lengths(leaf) for _, leaf in self.segments) else BM25
 
 
 class AnseriniEngine:
@@ -224,6 +233,27 @@ class AnseriniEngine:
         self.index.close()
 
 
+class TermEngine(AnseriniEngine):
+    """One that scores by weighted terms. Ties are ordered by document id, at the cut as well."""
+
+    def weights(self, query: Query) -> Mapping[str, float]:
+        """The terms that are searched, with their weights."""
+        raise NotImplementedError
+
+    @engine_time()
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents, those that share a term with the query."""
+        check_length(n)
+        return self.index.search(self.weights(query), n)
+
+    @engine_time()
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The scores of these documents, (n,), in one Lucene call; 0 where no term matches."""
+        hits = self.index.pool(ids, self.weights(query))
+        scores = dict(zip(hits.names, hits.scores.tolist(), strict=True))
+        return np.array([scores[id.encode()] for id in ids], np.float64)
+
+
 def commit_file(folder: Path) -> Path:
     """The file that names the segments of the index's last commit, with an id of its own in it."""
     # The number after the line is in base 36.
@@ -236,15 +266,6 @@ def commit_file(folder: Path) -> Path:
         f"no Lucene index at {folder}: name the folder with the file segments_...; for a prebuilt index it is what "
         "pyserini's download_prebuilt_index(NAME) returns"
     )
-
-
-def _fields(scored: Sequence[Any]) -> Iterator[tuple[float, Any]]:
-    return (hit["fields"] for hit in scored)
-
-
-def _encoded(id: str) -> bytes:
-    # Half of a surrogate pair becomes bytes that no id holds.
-    return id.encode("utf-8", "surrogatepass")
 
 
 def _cast(kind: str, value: Any) -> Any:
@@ -292,40 +313,3 @@ def _json() -> Any:
 def _references() -> Any:
     reference = java_class("java.lang.Class").forName("org.apache.lucene.util.BytesRef")
     return _json().readerForListOf(reference)
-
-
-def _no_lengths(leaf: Any) -> bool:
-    norms = leaf.getNormValues(CONTENTS)
-    seen = range(min(SEEN, leaf.maxDoc()))
-    return norms is None or all(not norms.advanceExact(number) or norms.longValue() == 1 for number in seen)
-
-
-def _open(folder: Path) -> Any:
-    import jnius
-
-    with using_java():
-        lucene = java_class("org.apache.lucene.util.Version").LATEST.toString()
-        try:
-            return java_class("io.anserini.index.IndexReaderUtils").getReader(str(folder))
-        except jnius.JavaException as error:
-            reason = str(error).partition("\n")[0]
-            if "IndexFormatTooOld" in reason:
-                raise IndexMismatch(
-                    f"the index at {folder} was built by a Lucene that is too old for this one ({lucene}); take a "
-                    f"newer prebuilt index, or build it again with the Anserini of this pyserini ({_short(reason)})"
-                ) from None
-            if "IndexFormatTooNew" in reason or "Could not load codec" in reason or "does not exist" in reason:
-                raise IndexMismatch(
-                    f"the index at {folder} was built by a Lucene that is newer than this one ({lucene}) or by one "
-                    f"with another codec; update pyserini, or build the index with this one ({_short(reason)})"
-                ) from None
-            raise _damaged(folder, error) from None
-
-
-def _damaged(folder: Path, error: Exception) -> IndexMismatch:
-    reason = _short(str(error).partition("\n")[0])
-    return IndexMismatch(f"the index at {folder} is damaged; copy, download or build it again ({reason})")
-
-
-def _short(reason: str) -> str:
-    return reason.rpartition("Exception: ")[2][:200]

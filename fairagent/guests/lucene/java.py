@@ -4,6 +4,12 @@ pyserini's own start asks for a Java module that slim runtimes lack, and the JVM
 process. So the JVM is started here, once a process, with pyserini's jar (Anserini with Lucene) and with `-Xrs`,
 without which Ctrl-C would kill the process before any `finally` runs.
 
+Anserini's and Lucene's Java classes are used directly, and none of pyserini's own, since each of them costs more than
+it saves: `LuceneSearcher` wants an OpenAI key and 7 s to be imported, loads the stored text of every hit, rounds scores
+to four decimals and scores no given documents; `LuceneIndexReader` takes 3 s and 120 MB to be imported for what is one
+call of `IndexReaderUtils` each, and 2 ms in place of 0.12 for a document's terms; `get_lucene_analyzer` lacks languages
+(fa, pl, sv, uk).
+
 pyjnius binds a method to its object by writing the object into the method, which all objects of the class share
 (its issue 563). Two things follow for every caller. Arguments are evaluated BEFORE the method is named:
 `builder.add(make_query())` adds to whatever builder `make_query` used last. And Java is used inside `using_java()`,
@@ -13,7 +19,6 @@ or another thread's object may receive the call.
 import importlib.util
 import os
 import re
-import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,12 +33,6 @@ from fairagent.storage.threads import progress
 
 MINIMUM = 21
 """The oldest Java that runs the Lucene of pyserini 1.6."""
-
-QUIETED = 23
-"""From this Java on, one that Lucene's way of reading files makes print warnings unless it is allowed."""
-
-HEAP = "2g"
-"""The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
 
 _lock = threading.RLock()
 _forked = False
@@ -59,19 +58,12 @@ def find_java(environ: Mapping[str, str] | None = None) -> Path:
 
 def java_version(home: Path) -> int | None:
     """The major version of the Java at `home`, or None where there is none."""
-    if not any((home / "bin" / name).is_file() for name in ("java", "java.exe")):
-        return None
     release = home / "release"
-    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
-    if "JAVA_VERSION=" not in text:
-        try:
-            answer = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
-        except OSError:
-            return None
-        text = answer.stderr
+    if not (home / "bin").is_dir() or not release.is_file():
+        return None
     # "1.8.0" is Java 8, "21.0.8" is Java 21.
-    match = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
-    return int(match.group(1)) if match else None
+    match = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', release.read_text(encoding="utf-8", errors="replace"))
+    return int(match[1]) if match else None
 
 
 def start_java() -> None:
@@ -91,8 +83,9 @@ def _start() -> None:
         home = find_java()
         os.environ["JAVA_HOME"] = str(home)
         jnius_config.add_classpath(str(find_jar()))
-        jnius_config.add_options(f"-Xmx{HEAP}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR")
-        if (java_version(home) or 0) >= QUIETED:
+        # The variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats this heap.
+        jnius_config.add_options("-Xmx2g", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR")
+        if (java_version(home) or 0) >= 23:  # which prints warnings of Lucene's way of reading files
             jnius_config.add_options("--sun-misc-unsafe-memory-access=allow")
     try:
         import jnius

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import IndexMismatch
 from fairagent.guests.lucene.bm25 import AnseriniRetriever, borrowed, stored_document
-from fairagent.guests.lucene.index import CONTENTS, IMPACT, VECTOR, VECTORS, AnseriniEngine, AnseriniIndex
+from fairagent.guests.lucene.index import CONTENTS, IMPACT, VECTOR, VECTORS, AnseriniEngine, AnseriniIndex, TermEngine
 from fairagent.guests.lucene.java import java_class
 from fairagent.retrieve.base import TextSource, check_length, engine_time, full_text, term_weights
 from fairagent.retrieve.catalog import ranked
@@ -45,13 +45,7 @@ class HnswRetriever(AnseriniEngine):
     document: Callable[[str], Document]
     """The document by its id, where there are texts."""
 
-    def __init__(
-        self,
-        folder: Path,
-        encoder: Encoder,
-        ef: int = 1000,
-        words: AnseriniRetriever | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, encoder: Encoder, ef: int = 1000, words: AnseriniRetriever | None = None) -> None:
         """Open the index in `folder`; `words` is an engine with the documents' words."""
         self.index = AnseriniIndex(folder, VECTORS)
         self._encoder, self._ef = encoder, ef
@@ -163,17 +157,12 @@ class HnswRetriever(AnseriniEngine):
             )
 
 
-LOOKED_AT = 200
-"""Terms of the index that are looked up in the encoder's vocabulary."""
-
-
-class ImpactRetriever(AnseriniEngine):
+class ImpactRetriever(TermEngine):
     """The sum, over a query's terms, of its weight times the document's impact, as Anserini's ImpactSimilarity scores.
 
     With an `encoder` a query is its text and keywords in one line, and a weight w becomes
     round(w / `scale` * `levels`), as pyserini quantizes them (5 and 256). Without one the query's words are terms of
-    the index as they stand, each with its number of times and keywords with their weights. Ties are ordered by
-    document id, at the cut as well.
+    the index as they stand, each with its number of times and keywords with their weights.
     """
 
     document: Callable[[str], Document]
@@ -199,17 +188,6 @@ class ImpactRetriever(AnseriniEngine):
         # The query of a search is often scored against a pool afterwards.
         self._encoded = lru_cache(maxsize=64)(self._weights)
 
-    @engine_time()
-    def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents, those that share a term with the query."""
-        check_length(n)
-        return self.index.search(self.weights(query), n)
-
-    @engine_time()
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The scores of these documents, (n,), in one Lucene call; 0 where no term matches."""
-        return self.index.scores(self.weights(query), ids)
-
     def weights(self, query: Query) -> dict[str, float]:
         """The terms that are searched, with their weights."""
         if self._encoder is None:
@@ -231,7 +209,7 @@ class ImpactRetriever(AnseriniEngine):
         known = set(encoder.vocabulary)
         with self.index.java():
             terms = self.index.segments[0][1].terms(CONTENTS).iterator()
-            there = [term.utf8ToString() for term in takewhile(bool, (terms.next() for _ in range(LOOKED_AT)))]
+            there = [term.utf8ToString() for term in takewhile(bool, (terms.next() for _ in range(200)))]
         strange = [term for term in there if term not in known]
         if 2 * len(strange) > len(there):
             raise IndexMismatch(

@@ -12,12 +12,9 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.guests.stores.store import ROWS_AT_ONCE, Columns, Row, Store, StoreConfig, as_values, host_of, secret
+from fairagent.guests.stores.store import ROWS_AT_ONCE, Columns, Row, Store, StoreConfig, host_of, secret
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.storage.packages import expect_installed, installed
-
-MOST_ENTITIES = 16_384
-"""The most that Milvus gives at once."""
 
 
 class MilvusConfig(StoreConfig):
@@ -37,7 +34,7 @@ class MilvusConfig(StoreConfig):
 
     @property
     def held(self) -> Columns:
-        """Which fields hold what."""
+        """Which columns hold what."""
         return self.columns
 
     @property
@@ -64,20 +61,17 @@ class MilvusConfig(StoreConfig):
 class MilvusEntities(Store):
     """A collection of Milvus. Nothing is written, nor loaded into a server's memory. Threads may share it."""
 
-    most = MOST_ENTITIES
+    most = 16_384
 
     def __init__(self, part: MilvusConfig, host: str, token: str) -> None:
         """Take what the settings say of it, where it is, and what it is signed in to with."""
-        self._part, self._host, self._columns = part, host, part.columns
-        known = {"token": token} if token else {}
+        self._part, self._host, self._id, self._vector = part, host, part.columns.id, part.columns.vector
+        signed = {"token": token} if token else {}
         self._make = lambda: installed("pymilvus", "engine: milvus").MilvusClient(
-            part.url, db_name=part.database, timeout=part.timeout, **known
+            part.url, db_name=part.database, timeout=part.timeout, **signed
         )
         self.name = f"collection {part.entities} on {host}"
-        self._where = " and ".join(f"{column} in {_literals(as_values(one))}" for column, one in part.where.items())
-
-    def __repr__(self) -> str:
-        return f"MilvusEntities({self.name})"
+        self._where = " and ".join(f"{column} in {_literals(values)}" for column, values in part.allowed.items())
 
     @cached_property
     def _client(self) -> Any:
@@ -94,23 +88,22 @@ class MilvusEntities(Store):
         from grpc import RpcError
         from pymilvus import MilvusException
 
-        fault: Exception
         try:
             return call()
         except MilvusException as error:
             message = " ".join(str(error.message).split())[:200]
-            fault = BackendUnavailable(f"Milvus at {self._host} refused ({error.code}): {message}")
+            fault = f"Milvus at {self._host} refused ({error.code}): {message}"
             if error.code == 2 or "connect" in message.lower():
-                fault = BackendUnavailable(f"no connection to Milvus at {self._host}; is it running there?")
+                fault = f"no connection to Milvus at {self._host}; is it running there?"
             elif "auth" in message.lower():
-                fault = BackendUnavailable(
+                fault = (
                     f"Milvus at {self._host} does not let this user in; check what the environment variable of "
                     "engine.token_env holds"
                 )
         except RpcError as error:
-            fault = BackendUnavailable(f"no answer from Milvus at {self._host} ({type(error).__name__})")
+            fault = f"no answer from Milvus at {self._host} ({type(error).__name__})"
         # Out of the handler, so that the client's error, which knows the request, is not its context.
-        raise fault
+        raise BackendUnavailable(fault)
 
     @cached_property
     def _described(self) -> Mapping[str, Any]:
@@ -134,7 +127,7 @@ class MilvusEntities(Store):
     def check(self, columns: Sequence[str]) -> None:
         """Raise DataError naming fields that the collection has not; one with dynamic fields may have any."""
         missing = [name for name in columns if name not in self._fields]
-        fixed = [name for name in missing if name in (self._columns.id, self._columns.vector)]
+        fixed = [name for name in missing if name in (self._id, self._vector)]
         if lacking := fixed or (missing if not self._described.get("enable_dynamic_field") else []):
             raise self.lacking(lacking, list(self._fields))
         state = str(self.ask("get_load_state").get("state", "")).rpartition(".")[2].rstrip(">")
@@ -147,29 +140,28 @@ class MilvusEntities(Store):
 
     def rows(self, ids: Sequence[str], columns: Sequence[str]) -> list[tuple[str, Row]]:
         """The entities that there are of these ids."""
-        id = self._columns.id
         some: list[Any] = [one for one in ids if not any(character < " " for character in one)]
-        if self._type(id).startswith("INT"):
+        if self._type(self._id).startswith("INT"):
             some = [int(one) for one in ids if one.isascii() and one.lstrip("-").isdecimal() and len(one) < 19]
         if not some:
             return []
-        found = self.ask("query", filter=f"{id} in {_literals(some)}", output_fields=[id, *columns])
-        return [(str(row[id]), row) for row in found]
+        rows = self.ask("query", filter=f"{self._id} in {_literals(some)}", output_fields=[self._id, *columns])
+        return [(str(row[self._id]), row) for row in rows]
 
     def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
         """All entities."""
-        id = self._columns.id
-        pages = self.ask("query_iterator", filter=self._where, batch_size=ROWS_AT_ONCE, output_fields=[id, *columns])
+        fields = [self._id, *columns]
+        pages = self.ask("query_iterator", filter=self._where, batch_size=ROWS_AT_ONCE, output_fields=fields)
         try:
             while page := self._tried(pages.next):
-                yield from ((str(row[id]), row) for row in page)
+                yield from ((str(row[self._id]), row) for row in page)
         finally:
             pages.close()
 
     @cached_property
     def compared(self) -> tuple[str, int]:
         """What the field's index compares by ("" where it has none), and the field's length."""
-        column = self._columns.vector
+        column = self._vector
         if (type_ := self._type(column)) != "FLOAT_VECTOR":
             raise DataError(f"field {column!r} of {self.name} is of type {type_}; expected FLOAT_VECTOR")
         described = (self.ask("describe_index", name) for name in self.ask("list_indexes"))
@@ -178,16 +170,9 @@ class MilvusEntities(Store):
 
     def near(self, vector: Embeddings, n: int) -> Sequence[str]:
         """The nearest entities."""
-        id = self._columns.id
-        [hits] = self.ask(
-            "search",
-            data=[[float(number) for number in vector]],
-            anns_field=self._columns.vector,
-            filter=self._where,
-            limit=n,
-            output_fields=[id],
-        )
-        return [str(hit["entity"].get(id, hit.get(id))) for hit in hits]
+        options = {"data": [vector.tolist()], "anns_field": self._vector, "limit": n, "output_fields": [self._id]}
+        [hits] = self.ask("search", filter=self._where, **options)
+        return [str(hit["entity"].get(self._id, hit.get(self._id))) for hit in hits]
 
 
 def _literals(values: Sequence[Any]) -> str:

@@ -9,22 +9,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
+import numpy as np
 from pydantic import Field
 
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.guests.stores.store import Columns, Row, Store, StoreConfig, as_values, host_of, secret
+from fairagent.guests.stores.store import (
+    Columns,
+    Row,
+    Store,
+    StoreConfig,
+    StoredTexts,
+    best_of,
+    host_of,
+    is_text,
+    secret,
+)
+from fairagent.guests.terms import LocalTerms
+from fairagent.retrieve.base import engine_time, term_weights
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.search.hit_shapes import at_path
+from fairagent.retrieve.site import Site
+from fairagent.search.hits import at_path
 from fairagent.storage.packages import installed
+from fairagent.types import FloatArray, Query, Ranking
 from fairagent.types.clean import visible
 
 T = TypeVar("T")
 WINDOW = 10_000
 """Hits of one request, unless the index allows another number (`index.max_result_window`)."""
-AGAIN = (429, 502, 503, 504)
-"""What a busy server answers, which is asked again."""
-WHOLE = {"allow_partial_search_results": "false"}
-"""A shard that fails fails the search."""
 
 
 class Fields(Columns):
@@ -42,8 +53,8 @@ class Fields(Columns):
     """The field with the embeddings (`knn_vector` or `dense_vector`), for `by: embeddings`."""
 
     @property
-    def searched(self) -> tuple[str, ...]:
-        """The fields that are searched."""
+    def words(self) -> tuple[str, ...]:
+        """The fields whose words are searched."""
         return self.search or self.shown
 
 
@@ -83,10 +94,20 @@ class OpenSearchConfig(StoreConfig):
         return self.fields
 
     @property
-    def wanted(self) -> tuple[str, ...]:
-        """The fields that it reads."""
-        searched = self.fields.searched if self.tells_words else ()
-        return tuple(dict.fromkeys((*super().wanted, *searched)))
+    def tells_words(self) -> bool:
+        """Whether it has the terms of its documents."""
+        return self.by == "text"
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The fields that are searched."""
+        return self.fields.words if self.tells_words else super().searched
+
+    def engine(self, site: Site, store: OpenSearchIndex) -> Any:
+        """The engine over the index."""
+        if self.tells_words:
+            return StoreWords(store, self.fields, tuple(self.groups.values()))
+        return super().engine(site, store)
 
     def connect(self, environ: Mapping[str, str] | None = None) -> OpenSearchIndex:
         """The index; SettingsError for an address or a sign-in that is none. Nothing is requested yet."""
@@ -110,9 +131,9 @@ class OpenSearchConfig(StoreConfig):
         # Its own log would print every request that failed, with a traceback, before it is raised.
         logging.getLogger("opensearch").setLevel(logging.CRITICAL)
         client = client_of.OpenSearch(
-            [self.url.strip()], timeout=self.timeout, max_retries=2, retry_on_status=AGAIN, **signing_in
+            [self.url.strip()], timeout=self.timeout, max_retries=2, retry_on_status=(429, 502, 503, 504), **signing_in
         )
-        return OpenSearchIndex(client, host, self.index, self.fields, self.where)
+        return OpenSearchIndex(client, host, self.index, self.fields, self.allowed)
 
 
 class OpenSearchIndex(Store):
@@ -124,11 +145,8 @@ class OpenSearchIndex(Store):
     def __init__(self, client: Any, host: str, index: str, fields: Fields, where: Mapping[str, Any]) -> None:
         """Take the client, where it leads, the index, its fields, and what its documents must have."""
         self._client, self._host, self._index, self._fields = client, host, index, fields
-        self._where = [{"terms": {field: as_values(one)}} for field, one in where.items()]
+        self._where = [{"terms": {field: values}} for field, values in where.items()]
         self.name = f"index {index} on {host}"
-
-    def __repr__(self) -> str:
-        return f"OpenSearchIndex({self.name})"
 
     def ask(self, call: Callable[[], T]) -> T:
         """What the client answers; BackendUnavailable or DataError without the client's words, which know the key."""
@@ -181,7 +199,7 @@ class OpenSearchIndex(Store):
 
     def frequency(self, text: str) -> int:
         """How many documents hold all words of a text in one of the fields."""
-        fields = self._fields.searched
+        fields = self._fields.words
         clauses = [{"match": {field: {"query": text, "operator": "and"}}} for field in fields]
         return self._counted([{"bool": {"should": clauses, "minimum_should_match": 1}}])
 
@@ -196,8 +214,8 @@ class OpenSearchIndex(Store):
 
     def rows(self, ids: Sequence[str], columns: Sequence[str]) -> list[tuple[str, Row]]:
         """The documents that there are of these ids."""
-        found = self._search({"bool": {"filter": [self._among(ids)]}}, len(ids) + 1, columns)
-        return [(id, row) for id, _, row in found]
+        hits = self._search({"bool": {"filter": [self._among(ids)]}}, len(ids) + 1, columns)
+        return [(id, row) for id, _, row in hits]
 
     def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
         """All documents, by a scroll."""
@@ -231,21 +249,21 @@ class OpenSearchIndex(Store):
         field, numbers = self._fields.vector, [float(number) for number in vector]
         if self._mapping[field].get("type") == "knn_vector":
             let = {"filter": {"bool": {"filter": self._where}}} if self._where else {}
-            found = self._search({"knn": {field: {"vector": numbers, "k": n, **let}}}, n, ())
+            hits = self._search({"knn": {field: {"vector": numbers, "k": n, **let}}}, n, ())
         else:
             many = min(WINDOW, max(2 * n, 100))
             knn = {"field": field, "query_vector": numbers, "k": n, "num_candidates": many, "filter": self._where}
-            found = self._search(None, n, (), knn=knn)
-        return [id for id, _, _ in found]
+            hits = self._search(None, n, (), knn=knn)
+        return [id for id, _, _ in hits]
 
     def matching(self, weights: Mapping[str, float], n: int) -> list[tuple[str, float]]:
         """The best documents by the index's similarity, with document frequencies of the whole index."""
         query = {"bool": {"should": self._clauses(weights), "minimum_should_match": 1, "filter": self._where}}
-        found = self._search(query, n + 1, (), about=weights)
-        if len(found) > n and found[n - 1][1] == found[n][1]:
+        hits = self._search(query, n + 1, (), about=weights)
+        if len(hits) > n and hits[n - 1][1] == hits[n][1]:
             # A tie across the cut: only all of it can be ordered by id.
-            found = self._search(query, WINDOW, (), about=weights)
-        return [(id, score) for id, score, _ in found]
+            hits = self._search(query, WINDOW, (), about=weights)
+        return [(id, score) for id, score, _ in hits]
 
     def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> list[tuple[str, float]]:
         """These documents, scored so."""
@@ -257,7 +275,7 @@ class OpenSearchIndex(Store):
         return [
             {"match": {field: {"query": text, "boost": weight}}}
             for text, weight in weights.items()
-            for field in self._fields.searched
+            for field in self._fields.words
         ]
 
     def _among(self, ids: Sequence[str]) -> dict[str, Any]:
@@ -271,14 +289,15 @@ class OpenSearchIndex(Store):
         """Id, score and fields of each hit of a whole answer; of words `about`, with exact frequencies."""
         body: dict[str, Any] = {"size": size, "_source": self._sources(columns) or False, "track_total_hits": False}
         body |= ({"query": query} if query else {}) | more
-        asked: dict[str, str] = dict(WHOLE)
+        # A shard that fails fails the search.
+        options = {"allow_partial_search_results": "false"}
         if about is not None:
             # Copies of a shard differ in what they have not yet forgotten, and so in their scores: the same each time.
             words = hashlib.sha256(repr(sorted(about)).encode()).hexdigest()[:8]
-            asked |= {"search_type": "dfs_query_then_fetch", "preference": words}
+            options |= {"search_type": "dfs_query_then_fetch", "preference": words}
 
         def read() -> list[tuple[str, float, Row]]:
-            answer = complete(self._client.search(index=self._index, body=body, params=asked), self._host)
+            answer = complete(self._client.search(index=self._index, body=body, params=options), self._host)
             read_hits = ((self._read(hit, columns), float(hit.get("_score") or 0.0)) for hit in answer["hits"]["hits"])
             return [(id, score, row) for (id, row), score in read_hits]
 
@@ -297,6 +316,57 @@ class OpenSearchIndex(Store):
         if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
             raise DataError(f"a document of {self.name} has no id in {field!r} (engine.fields.id)")
         return str(id), {name: at_path(source, self._source_of(name)) for name in columns}
+
+
+class StoreWords(StoredTexts):
+    """The ranking of the index's own search of words: the sum of weight times its score.
+
+    A document is a hit if it holds any word of the query. Ties are ordered by the bytes of ids. Threads may share it.
+    """
+
+    store: OpenSearchIndex
+
+    def __init__(self, store: OpenSearchIndex, columns: Fields, extra: Sequence[str] = ()) -> None:
+        """Take the index, its fields, and further fields of its documents."""
+        super().__init__(store, columns, extra)
+        self._terms = LocalTerms(self)
+        self.words, self.analyze = self._terms.words, self._terms.analyze
+
+    @engine_time("server")
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents with a score above 0; empty where no word of the query is in the index."""
+        n = self.store.check_length(n)
+        hits = self.store.matching(weights, n) if (weights := term_weights(query, whole)) else []
+        self.store.check_once([id for id, _ in hits])
+        return best_of([(id, score) for id, score in hits if score > 0], n)
+
+    @engine_time("server")
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The scores of the documents `ids`, (n,); 0 where no word matches. DataError naming ids that are not there."""
+        weights = term_weights(query, whole)
+        if not len(ids) or not weights:
+            return np.zeros(len(ids))
+        scores = self.store.fetched(ids, lambda some: self.store.scores(weights, some))
+        return np.array([scores[id] for id in ids])
+
+    @engine_time("server")
+    def document_frequency(self, word: str) -> int:
+        """How many documents hold `word` (all words of several); 0 where none does."""
+        return self.store.frequency(one) if (one := " ".join(whole(word))) else 0
+
+    def postings(self, ids: Sequence[str]) -> Any:
+        """The words of these documents, from their texts, as they stand; their shares are those among these alone."""
+        # All texts at once; then they are cached.
+        self.documents(ids)
+        return self._terms.postings(ids)
+
+
+def whole(text: str) -> list[str]:
+    """A text of a query as one piece, [] of a blank one; DataError for what no server reads as text."""
+    if not is_text(text):
+        raise DataError("the query holds half of a surrogate pair, which is no Unicode text")
+    text = text.replace("\0", " ")
+    return [text] if text.strip() else []
 
 
 def complete(answer: Mapping[str, Any], host: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""A table of PostgreSQL as an engine, through psycopg: its embeddings (pgvector), or its words (full-text search)."""
+"""A table of PostgreSQL as an engine, through psycopg: its embeddings (pgvector)."""
 
 from __future__ import annotations
 
@@ -14,73 +14,39 @@ from typing import Any, Literal, LiteralString
 from pydantic import Field
 
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.guests.stores.store import Columns, Row, Store, StoreConfig, as_values, secret
+from fairagent.guests.stores.store import Columns, Row, Store, StoreConfig, secret
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.storage.packages import installed
 from fairagent.storage.readers import parse_json
 
-MOST_ROWS = 10_000
-"""Of one list."""
 MOST_VISITED = 1_000
 """The longest list of candidates that pgvector's HNSW index keeps (`hnsw.ef_search`)."""
-LONGEST_QUOTE = 200
 GRACE = 5.0
 """Seconds that a server has, beyond the time of an answer, to say that there is none."""
 VECTORS = ("vector", "halfvec")
-EXACT = "SET LOCAL enable_indexscan = off"
 KEY = "fairagent key"
 """What the id is called in answers; no column of a table."""
-QUERIES: LiteralString = """
-    WITH asked AS MATERIALIZED (
-        SELECT query, weight FROM (
-            SELECT replace(plainto_tsquery(%(language)s::regconfig, text)::text, ' & ', ' | ')::tsquery AS query, weight
-            FROM unnest(%(texts)s::text[], %(weights)s::float8[]) AS given (text, weight)
-        ) AS made WHERE numnode(query) > 0
-    )
-"""
-"""Each text as a query for any of its words: between words the server writes " & ", and within quotes never."""
-SCORE: LiteralString = "coalesce((SELECT sum(weight * ts_rank({words}, query, 1)) FROM asked), 0)"
-
-
-class PostgresColumns(Columns):
-    """Which columns hold what."""
-
-    search: str = ""
-    """`by: text`: the column that is searched (`tsvector`, or text); empty: title and text, without an index."""
 
 
 class PostgresConfig(StoreConfig):
-    """A table of PostgreSQL: its embeddings (pgvector), or its words (full-text search)."""
+    """A table of PostgreSQL, searched by its embeddings (pgvector)."""
 
     kind: Literal["pgvector"] = "pgvector"
     url: str = Field("postgresql://localhost/postgres", min_length=1)
     """Where the database is, as libpq has it, without a password: `postgresql://USER@HOST:5432/DATABASE?sslmode=...`."""
     table: str = Field(min_length=1)
     """The table or view, also `SCHEMA.TABLE`."""
-    columns: PostgresColumns = PostgresColumns()
+    columns: Columns = Columns()
     """Which columns hold what."""
-    by: Literal["embeddings", "text"] = "embeddings"
-    """What is searched: the embeddings in `columns.vector`, or the words in `columns.search`."""
-    language: str = Field("english", min_length=1)
-    """`by: text`: the server's configuration for text search."""
     user_env: str = ""
     """The environment variable with the user's name; empty: the one in `url`."""
     password_env: str = ""
     """The environment variable with the password; empty: none is needed, or libpq finds it (~/.pgpass)."""
 
-    def __str__(self) -> str:
-        return self.kind if self.by == "embeddings" else f"{self.kind} ({self.by})"
-
     @property
-    def held(self) -> PostgresColumns:
+    def held(self) -> Columns:
         """Which columns hold what."""
         return self.columns
-
-    @property
-    def wanted(self) -> tuple[str, ...]:
-        """The columns that it reads."""
-        searched = (self.columns.search,) if self.tells_words and self.columns.search else ()
-        return tuple(dict.fromkeys((*super().wanted, *searched)))
 
     def connect(self, environ: Mapping[str, str] | None = None) -> PostgresTable:
         """The table; BackendUnavailable without psycopg, SettingsError for an address that is none."""
@@ -109,29 +75,28 @@ class PostgresTable(Store):
     Every statement runs in a transaction that the server keeps from writing.
     """
 
-    most = MOST_ROWS
+    most = 10_000
 
     def __init__(self, address: Mapping[str, Any], host: str, part: PostgresConfig) -> None:
         """Take where it is and how it is signed in to, and what the settings say of it."""
         self._client = installed("psycopg", "engine: pgvector")
-        from psycopg import sql
-
-        self._sql, self._address, self._host, self._part = sql, dict(address), host, part
-        self._columns = part.columns
-        self._table = sql.Identifier(*part.table.split("."))
+        self._sql = sql = self._client.sql
+        self._address, self._host, self._timeout = dict(address), host, part.timeout
         self.name = f"table {part.table} on {host}"
+        self._id, self._vector = part.columns.id, part.columns.vector
+        conditions = [
+            sql.SQL("{} = ANY({})").format(sql.Identifier(column), sql.Literal(values))
+            for column, values in part.allowed.items()
+        ]
+        id = sql.Identifier(self._id)
+        self._parts = {
+            "table": sql.Identifier(*part.table.split(".")),
+            "id": id,
+            "key": sql.Identifier(KEY),
+            "where": sql.SQL(" AND ").join([sql.SQL("{} IS NOT NULL").format(id), *conditions]),
+        }
         self._connection: Any = None
         self._lock = threading.Lock()
-        conditions = [
-            sql.SQL("{column} = ANY({values})").format(
-                column=sql.Identifier(column), values=sql.Literal(as_values(one))
-            )
-            for column, one in part.where.items()
-        ]
-        self._where = sql.SQL(" AND ").join([sql.SQL("{id} IS NOT NULL").format(id=self._id), *conditions])
-
-    def __repr__(self) -> str:
-        return f"PostgresTable({self.name})"
 
     def ask(
         self, statement: LiteralString, values: Mapping[str, Any] | None = None, *settings: str, **parts: Any
@@ -140,20 +105,19 @@ class PostgresTable(Store):
 
         Raises BackendUnavailable where the server cannot be reached or refuses, DataError for values it cannot read.
         """
-        common = {"table": self._table, "id": self._id, "where": self._where, "key": self._sql.Identifier(KEY)}
-        composed = self._sql.SQL(statement).format(**(common | parts))
-        before = (f"SET LOCAL statement_timeout = {int(1000 * self._part.timeout)}", *settings)
+        composed = self._sql.SQL(statement).format(**(self._parts | parts))
+        before = (f"SET LOCAL statement_timeout = {int(1000 * self._timeout)}", *settings)
         with self._lock:
             for attempt in (1, 2):
                 late = threading.Event()
                 try:
                     connection = self._open()
-                    with self._ended(connection, late), connection.transaction():
+                    with self._cut_when_late(connection, late), connection.transaction():
                         for line in before:
                             connection.execute(line)
                         return connection.execute(composed, values).fetchall()
                 except self._client.Error as error:
-                    fault = self._late() if late.is_set() else self._fault(error)
+                    fault = self._fault(error, late.is_set())
                     broken = self._connection is not None and self._connection.closed
                     if not broken or attempt == 2 or late.is_set():
                         break
@@ -161,8 +125,8 @@ class PostgresTable(Store):
         raise fault
 
     @contextmanager
-    def _ended(self, connection: Any, late: threading.Event) -> Iterator[None]:
-        """Cut the connection if what is inside lasts longer than a server that is there would let it; `late` tells."""
+    def _cut_when_late(self, connection: Any, late: threading.Event) -> Iterator[None]:
+        """Cut the connection if what is inside lasts longer than a server that is there would let it; sets `late`."""
 
         def cut() -> None:
             late.set()
@@ -170,7 +134,7 @@ class PostgresTable(Store):
             with socket.socket(fileno=os.dup(connection.fileno())) as copied, suppress(OSError):
                 copied.shutdown(socket.SHUT_RDWR)
 
-        timer = threading.Timer(self._part.timeout + GRACE, cut)
+        timer = threading.Timer(self._timeout + GRACE, cut)
         timer.daemon = True
         timer.start()
         try:
@@ -178,41 +142,36 @@ class PostgresTable(Store):
         finally:
             timer.cancel()
 
-    def _late(self) -> BackendUnavailable:
-        return BackendUnavailable(f"{self._host} did not answer in {self._part.timeout:g} s (engine.timeout)")
-
     def _open(self) -> Any:
         if self._connection is None or self._connection.closed:
-            own = {"connect_timeout": max(2, int(self._part.timeout)), "application_name": "fairagent"}
-            connection = self._client.connect(**(own | self._address), autocommit=True, prepare_threshold=None)
+            options = {"connect_timeout": max(2, int(self._timeout)), "application_name": "fairagent"}
+            connection = self._client.connect(**(options | self._address), autocommit=True, prepare_threshold=None)
             connection.read_only = True
             connection.row_factory = self._client.rows.dict_row
             weakref.finalize(self, connection.close)
             self._connection = connection
         return self._connection
 
-    def _fault(self, error: Any) -> Exception:
-        state, message = error.sqlstate or "", str(error.diag.message_primary or "")[:LONGEST_QUOTE]
+    def _fault(self, error: Any, late: bool) -> Exception:
+        state, message = error.sqlstate or "", str(error.diag.message_primary or "")[:200]
+        if late or state == "57014":
+            return BackendUnavailable(f"{self._host} did not answer in {self._timeout:g} s (engine.timeout)")
+        if not state and ("authentication failed" in str(error) or "no password supplied" in str(error)):
+            return BackendUnavailable(
+                f"{self._host} does not let this user in; check what the environment variables of engine.user_env and "
+                "engine.password_env hold"
+            )
         if not state:
-            if "authentication failed" in str(error) or "no password supplied" in str(error):
-                remedy = "check what the environment variables of engine.user_env and engine.password_env hold"
-                return BackendUnavailable(f"{self._host} does not let this user in; {remedy}")
             return BackendUnavailable(
                 f"no connection to {self._host} ({type(error).__name__}); is PostgreSQL running there, and has it the "
                 "database of engine.url?"
             )
-        if state == "57014":
-            return self._late()
         if state == "42501":
             return BackendUnavailable(f"who signed in at {self._host} may not read {self.name}: {message}")
         if state.startswith("22") or state == "42883":
             # Values of another type than the column's.
-            return DataError(f"{self._host} cannot read what it was asked for ({state}): {message}")
+            return DataError(f"{self._host} cannot read the values of a query ({state}): {message}")
         return BackendUnavailable(f"{self._host} refused a query ({type(error).__name__}, {state}): {message}")
-
-    @property
-    def _id(self) -> Any:
-        return self._sql.Identifier(self._columns.id)
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -220,7 +179,7 @@ class PostgresTable(Store):
         rows = self.ask(
             "SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute "
             "WHERE attrelid = to_regclass(%(table)s) AND attnum > 0 AND NOT attisdropped",
-            {"table": self._table.as_string(None)},
+            {"table": self._parts["table"].as_string(None)},
         )
         if not rows:
             raise DataError(f"there is no {self.name} (engine.table), or it may not be seen")
@@ -237,14 +196,18 @@ class PostgresTable(Store):
 
     def rows(self, ids: Sequence[str], columns: Sequence[str]) -> list[tuple[str, Row]]:
         """The rows that there are of these ids."""
-        return self._rows("{id} = ANY(CAST(%(ids)s AS {type}[]))", columns, {"ids": self._castable(ids)})
+        self.check((self._id,))
+        type_ = self.types[self._id]
+        if type_ in ("smallint", "integer", "bigint"):
+            ids = [id for id in ids if id.lstrip("-").isdecimal() and id.isascii() and len(id) < 19]
+        return self._rows("{id} = ANY(CAST(%(ids)s AS {type}[]))", columns, {"ids": list(ids)}, self._sql.SQL(type_))
 
     def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
         """All rows."""
         yield from self._rows("{where}", columns)
 
     def _rows(
-        self, which: LiteralString, columns: Sequence[str], values: Mapping[str, Any] | None = None
+        self, which: LiteralString, columns: Sequence[str], values: Mapping[str, Any] | None = None, type_: Any = None
     ) -> list[tuple[str, Row]]:
         names = list(dict.fromkeys(columns))
         self.check(names)
@@ -257,26 +220,15 @@ class PostgresTable(Store):
             for name in names
         ]
         statement: LiteralString = "SELECT {id}::text AS {key}{more} FROM {table} WHERE "
-        rows = self.ask(statement + which, values, more=self._sql.SQL("").join(each), type=self._id_type)
+        rows = self.ask(statement + which, values, more=self._sql.SQL("").join(each), type=type_)
         for row in rows:
             row.update({name: parse_json(row[name]) for name in vectors if row[name] is not None})
         return [(row.pop(KEY), row) for row in rows]
 
-    @property
-    def _id_type(self) -> Any:
-        self.check((self._columns.id,))
-        return self._sql.SQL(self.types[self._columns.id])
-
-    def _castable(self, ids: Sequence[str]) -> list[str]:
-        """Those that can be ids at all: of a column of whole numbers, whole numbers."""
-        self.check((self._columns.id,))
-        numbers = self.types[self._columns.id] in ("smallint", "integer", "bigint")
-        return [id for id in ids if not numbers or (id.lstrip("-").isdecimal() and id.isascii() and len(id) < 19)]
-
     @cached_property
     def compared(self) -> tuple[str, int]:
         """By cosine, unless the only index is one of inner products; the length as the column's type has it."""
-        column = self._columns.vector
+        column = self._vector
         self.check((column,))
         name, _, length = self.types[column].rstrip(")").partition("(")
         if name not in VECTORS:
@@ -285,7 +237,7 @@ class PostgresTable(Store):
             "SELECT o.opcname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = "
             "i.indkey[0] JOIN pg_opclass o ON o.oid = i.indclass[0] WHERE i.indrelid = to_regclass(%(table)s) AND "
             "a.attname = %(column)s",
-            {"table": self._table.as_string(None), "column": column},
+            {"table": self._parts["table"].as_string(None), "column": column},
         )
         metrics = {row["opcname"].partition("_")[2] for row in rows}
         metric = "ip_ops" if "ip_ops" in metrics and "cosine_ops" not in metrics else "cosine_ops"
@@ -297,62 +249,14 @@ class PostgresTable(Store):
             "SELECT {id}::text AS {key}, {v} {by} %(vector)s::{type} AS d FROM {table} WHERE {v} IS NOT NULL AND "
             "{where} ORDER BY {v} {by} %(vector)s::{type} LIMIT %(n)s"
         )
-        column = self._columns.vector
         parts = {
-            "v": self._sql.Identifier(column),
-            "by": self._sql.SQL("<=>" if self.compared[0] == "cosine_ops" else "<#>"),
-            "type": self._sql.SQL("halfvec" if self.types[column].startswith("halfvec") else "vector"),
+            "v": self._sql.Identifier(self._vector),
+            "by": self._sql.SQL("<=>" if self.by_cosine else "<#>"),
+            "type": self._sql.SQL("halfvec" if self.types[self._vector].startswith("halfvec") else "vector"),
         }
         values = {"vector": f"[{','.join(repr(float(number)) for number in vector)}]", "n": n}
         rows = self.ask(statement, values, f"SET LOCAL hnsw.ef_search = {min(MOST_VISITED, max(40, n))}", **parts)
         if len(rows) < n:
-            rows = self.ask(statement, values, EXACT, **parts)
+            rows = self.ask(statement, values, "SET LOCAL enable_indexscan = off", **parts)
         # Nothing has a direction of zeros.
         return [row[KEY] for row in rows if row["d"] == row["d"]]
-
-    def matching(self, weights: Mapping[str, float], n: int) -> list[tuple[str, float]]:
-        """The best rows by the sum of weight times `ts_rank`, over length; no document frequencies."""
-        statement: LiteralString = (
-            " AS score FROM {table} WHERE {words} @@ (SELECT string_agg(query::text, ' | ')::tsquery FROM asked) AND "
-            '{where} ORDER BY score DESC, {id}::text COLLATE "C" LIMIT %(n)s'
-        )
-        return self._scored(statement, weights, {"n": n})
-
-    def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> list[tuple[str, float]]:
-        """These rows, scored so."""
-        statement: LiteralString = " AS score FROM {table} WHERE {id} = ANY(CAST(%(ids)s AS {type}[]))"
-        return self._scored(statement, weights, {"ids": self._castable(ids)})
-
-    def _scored(
-        self, statement: LiteralString, weights: Mapping[str, float], more: Mapping[str, Any]
-    ) -> list[tuple[str, float]]:
-        values = {"language": self._part.language, "texts": list(weights), "weights": list(weights.values()), **more}
-        rows = self.ask(
-            QUERIES + "SELECT {id}::text AS {key}, " + SCORE + statement,
-            values,
-            words=self._words,
-            type=self._id_type,
-        )
-        return [(row[KEY], float(row["score"])) for row in rows]
-
-    def frequency(self, text: str) -> int:
-        """How many rows hold all words of a text; 0 where none is in the index, as stop words are not."""
-        rows = self.ask(
-            "SELECT count(*) AS n FROM {table} WHERE {words} @@ plainto_tsquery(%(language)s::regconfig, %(text)s) AND "
-            "{where}",
-            {"language": self._part.language, "text": text},
-            words=self._words,
-        )
-        return int(rows[0]["n"])
-
-    @cached_property
-    def _words(self) -> Any:
-        """The words of a row: its column, or what its texts are as words."""
-        columns, identifier = self._columns, self._sql.Identifier
-        if columns.search and self.types.get(columns.search) == "tsvector":
-            return identifier(columns.search)
-        names = [columns.search] if columns.search else list(columns.shown)
-        texts = [self._sql.SQL("coalesce({}::text, '')").format(identifier(name)) for name in names]
-        return self._sql.SQL("to_tsvector(%(language)s::regconfig, {})").format(
-            self._sql.SQL(" || ' ' || ").join(texts)
-        )

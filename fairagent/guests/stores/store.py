@@ -1,4 +1,4 @@
-"""What a store is asked for, whichever it is, and the part and the two engines that are built on its answers."""
+"""A table of documents in a store, whichever it is, and the part and the engine that search it by embeddings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from fairagent.collection import GroupTable
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.load import aligned
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError, UsageError
-from fairagent.guests.terms import LocalTerms
-from fairagent.retrieve.base import check_length, engine_time, term_weights
+from fairagent.retrieve.base import check_length, engine_time
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import encoder
@@ -37,8 +36,7 @@ Label = str | int | float | bool
 MOST_LABELS = 1_000
 """Labels of a dimension; a column of more is no group's."""
 ROWS_AT_ONCE = 1_000
-TEXTS_CACHED = 5_000
-NUMBERS_CACHED = 1 << 26
+TEXTS_CACHED, NUMBERS_CACHED = 5_000, 1 << 26
 CHECKED_IDS = 200_000
 """Ids of a group table that `fairagent doctor` looks for in the store."""
 COSINES = ("cosine", "cosinesimil", "cosine_ops")
@@ -64,7 +62,7 @@ class Columns(Section):
 
 
 class Store(ABC):
-    """A table of documents in a store, which is only read. Threads may share it."""
+    """A table of documents in a store, which is only read; `where` holds for lists. Threads may share it."""
 
     name: str
     """Which it is, for messages; never with a password."""
@@ -99,17 +97,19 @@ class Store(ABC):
     def near(self, vector: Embeddings, n: int) -> Sequence[str]:
         """The ids of the `n` rows nearest to a vector (d,)."""
 
-    def matching(self, weights: Mapping[str, float], n: int) -> list[tuple[str, float]]:
-        """The best `n` rows that hold any word of these texts, each with the sum of weight times score."""
-        raise NotImplementedError
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
 
-    def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> list[tuple[str, float]]:
-        """These rows (at most ROWS_AT_ONCE), scored so; 0 where no word matches."""
-        raise NotImplementedError
-
-    def frequency(self, text: str) -> int:
-        """How many rows hold the words of a text."""
-        raise NotImplementedError
+    @property
+    def by_cosine(self) -> bool:
+        """Whether embeddings are compared by cosine; DataError for a metric whose scores are no inner products."""
+        metric = self.compared[0].lower()
+        if metric not in (*COSINES, *PRODUCTS):
+            raise DataError(
+                f"{self.name} compares embeddings by {metric.upper() or 'nothing'}, and scores of that are no inner "
+                "products; make the index by cosine or inner product"
+            )
+        return metric in COSINES
 
     def lacking(self, columns: Sequence[str], there: Sequence[str]) -> DataError:
         """The error that names columns which are not there."""
@@ -118,17 +118,17 @@ class Store(ABC):
             f"it has: {', '.join(list(there)[:20]) or 'none'}"
         )
 
-    def fetched(self, ids: Sequence[str], ask: Callable[[Sequence[str]], Sequence[tuple[str, T]]]) -> dict[str, T]:
-        """What `ask` says of each of these ids, some at a time; DataError that counts and names those without."""
-        wanted, found = list(dict.fromkeys(ids)), dict[str, T]()
+    def fetched(self, ids: Sequence[str], fetch: Callable[[Sequence[str]], Sequence[tuple[str, T]]]) -> dict[str, T]:
+        """The value of each of these ids, fetched some at a time; DataError that counts and names those without."""
+        wanted, values = list(dict.fromkeys(ids)), dict[str, T]()
         for start in range(0, len(wanted), ROWS_AT_ONCE):
             # What no store reads as text is the id of nothing.
-            rows = ask([id for id in wanted[start : start + ROWS_AT_ONCE] if "\0" not in id and _is_text(id)])
+            rows = fetch([id for id in wanted[start : start + ROWS_AT_ONCE] if "\0" not in id and is_text(id)])
             self.check_once([id for id, _ in rows])
-            found.update(rows)
-        if missing := [id for id in wanted if id not in found]:
-            raise DataError(f"{len(missing)} document id(s) are not in {self.name}: {named(missing)}")
-        return found
+            values.update(rows)
+        if missing := [id for id in wanted if id not in values]:
+            raise DataError(f"{len(missing)} document id(s) are not in {self.name}: {_first(missing)}")
+        return values
 
     def check_once(self, ids: Sequence[str]) -> None:
         """Raise DataError where two rows have the same id."""
@@ -138,6 +138,13 @@ class Store(ABC):
                 f"several rows of {self.name} have the id {twice[:60]!r}: name a column whose values differ, or a "
                 "view with one row a document"
             )
+
+    def check_length(self, n: int) -> int:
+        """`n` as an int; UsageError for one that is too small, or larger than the store gives at once."""
+        check_length(n)
+        if n > self.most:
+            raise UsageError(f"{n:,} documents were requested, and {self.name} gives at most {self.most:,} at a time")
+        return int(n)
 
 
 class StoreConfig(Part):
@@ -155,7 +162,7 @@ class StoreConfig(Part):
     """The longest time of one answer, in seconds."""
 
     @abstractmethod
-    def connect(self, environ: Mapping[str, str] | None = None) -> Store:
+    def connect(self, environ: Mapping[str, str] | None = None) -> Any:
         """The table; BackendUnavailable where its package is not installed. Nothing is requested yet."""
 
     @property
@@ -164,20 +171,24 @@ class StoreConfig(Part):
         """Which columns hold what."""
 
     @property
-    def tells_words(self) -> bool:
-        """Whether it tells the terms of its documents."""
-        return getattr(self, "by", "embeddings") == "text"
+    def searched(self) -> tuple[str, ...]:
+        """The columns that are searched."""
+        return (self.held.vector,)
 
     @property
-    def wanted(self) -> tuple[str, ...]:
-        """The columns that it reads."""
-        held = self.held
-        searched = () if self.tells_words else (held.vector,)
-        return tuple(dict.fromkeys((held.id, *held.shown, *searched, *self.groups.values(), *self.where)))
+    def allowed(self) -> dict[str, list[Label]]:
+        """Column -> the values of `where`."""
+        return {name: list(one) if isinstance(one, tuple) else [one] for name, one in self.where.items()}
 
     def opened(self, site: Site) -> Any:
         """The table; the parts of a pipeline share it."""
         return site.memo.get((self.kind, self.model_dump_json()), self.connect)
+
+    def check_columns(self, store: Store) -> None:
+        """Raise what `Store.check` does for the columns that the settings name."""
+        held = self.held
+        named = (held.id, *held.shown, *self.searched, *self.groups.values(), *self.where)
+        store.check(tuple(dict.fromkeys(named)))
 
     def group_table(self, site: Site) -> GroupTable:
         """The groups in the columns."""
@@ -196,50 +207,52 @@ class StoreConfig(Part):
         """With the groups in the columns; SettingsError for a dimension that is there already."""
         if not self.groups:
             return site
-        own = site.collection.groups
-        if twice := sorted(set(own.dimensions) & set(self.groups)):
+        groups = site.collection.groups
+        if twice := sorted(set(groups.dimensions) & set(self.groups)):
             raise SettingsError(
                 f"engine.groups: collection {site.collection.name!r} has groups of {', '.join(twice)} already; leave "
                 "them out here or there"
             )
-        joined = JoinedGroups([own, self.group_table(site)])
+        joined = JoinedGroups([groups, self.group_table(site)])
         return replace(site, collection=replace(site.collection, groups=joined))
 
-    def build(self, site: Site) -> StoreVectors | StoreWords:
+    def build(self, site: Site) -> Any:
         """The engine; SettingsError in an experiment whose collection does not have the groups, else as `check`."""
         if site.stateless and not set(self.groups) <= set(site.collection.groups.dimensions):
             raise SettingsError(
                 "an experiment judges by the groups of its collection: write those of the store into a table once "
                 "(guests/stores/README.md), name it in the collection's settings file, and leave out engine.groups"
             )
-        store, extra = self.opened(site), tuple(self.groups.values())
-        store.check(self.wanted)
-        if self.tells_words:
-            return StoreWords(store, self.held, extra)
-        return StoreVectors(store, self.held, extra, encoder(site, self.encoder))
+        store = self.opened(site)
+        self.check_columns(store)
+        return self.engine(site, store)
+
+    def engine(self, site: Site, store: Any) -> Any:
+        """The engine over the table."""
+        return StoreVectors(store, self.held, tuple(self.groups.values()), encoder(site, self.encoder))
 
     def diagnose(self, site: Site) -> Iterator[Check]:
         """The table, what is searched, the groups, and ids of the collection's groups that it lacks."""
         try:
             store = self.opened(site)
-            store.check(self.wanted)
+            self.check_columns(store)
             if not (rows := store.count()):
                 yield Check(self.kind, "problem", f"{store.name} is empty", "name another (or another engine.where)")
                 return
             yield Check(self.kind, "ok", f"{store.name}: {rows:,} rows, which are only read")
             if not self.tells_words:
-                likeness = "cosine" if by_cosine(store) else "inner product"
+                likeness = "cosine" if store.by_cosine else "inner product"
                 yield Check("embeddings", "ok", f"compared by {likeness}; {self.encoder}")
-            yield self._groups(site, store)
+            yield self._check_groups(site, store)
         except FairAgentError as error:
             yield Check(self.kind, "problem", str(error), "mend this first; nothing else of it was checked")
 
-    def _groups(self, site: Site, store: Store) -> Check:
+    def _check_groups(self, site: Site, store: Store) -> Check:
         name, groups = "groups in columns", site.collection.groups
         if self.groups:
             table = self.group_table(site)
-            words = (f"{one}: {len(table.labels(one))} labels, {table.missing(one):.0%} without" for one in self.groups)
-            return Check(name, "ok", "; ".join(words))
+            parts = (f"{one}: {len(table.labels(one))} labels, {table.missing(one):.0%} without" for one in self.groups)
+            return Check(name, "ok", "; ".join(parts))
         if not isinstance(groups, GroupTable):
             return Check(name, "ok", "none; the collection's are used")
         checked, missing = 0, list[str]()
@@ -249,10 +262,10 @@ class StoreConfig(Part):
             if checked >= CHECKED_IDS:
                 break
         detail = f"{len(missing):,} of {checked:,} ids of the group table are not in {store.name}"
-        if missing:
-            fix = f"the first: {named(missing)}; if all are missing, the id is another column"
-            return Check(name, "problem" if len(missing) == checked else "note", detail, fix)
-        return Check(name, "ok", detail)
+        if not missing:
+            return Check(name, "ok", detail)
+        fix = f"the first: {_first(missing)}; if all are missing, the id is another column"
+        return Check(name, "problem" if len(missing) == checked else "note", detail, fix)
 
 
 class StoredTexts:
@@ -277,57 +290,14 @@ class StoredTexts:
     @engine_time("server")
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
-        return recalled(self._texts, ids, self._documents, TEXTS_CACHED)
+        return _cached(self._texts, ids, self._read_texts, TEXTS_CACHED)
 
-    def _documents(self, ids: list[str]) -> dict[str, Document]:
-        columns = self._columns
-        wanted = (*columns.shown, *self._extra)
-        documents = {}
+    def _read_texts(self, ids: list[str]) -> dict[str, Document]:
+        columns, wanted, documents = self._columns, (*self._columns.shown, *self._extra), {}
         for id, row in self.store.fetched(ids, lambda some: self.store.rows(some, wanted)).items():
             title, text = (text_of(row.get(name)) if name else "" for name in (columns.title, columns.text))
             documents[id] = Document(id, text, title, {name: row.get(name) for name in self._extra})
         return documents
-
-
-class StoreWords(StoredTexts):
-    """The ranking of a store's own search of words: the sum of weight times its score.
-
-    A document is found if it holds any word of the query. Ties are ordered by the bytes of ids. Threads may share it.
-    """
-
-    def __init__(self, store: Store, columns: Columns, extra: Sequence[str] = ()) -> None:
-        """Take the table, its columns, and further columns of its documents."""
-        super().__init__(store, columns, extra)
-        self._terms = LocalTerms(self)
-        self.words, self.analyze = self._terms.words, self._terms.analyze
-
-    @engine_time("server")
-    def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents with a score above 0; empty where no word of the query is in the table."""
-        n = checked_length(self.store, n)
-        found = self.store.matching(weights, n) if (weights := term_weights(query, whole)) else []
-        self.store.check_once([id for id, _ in found])
-        return best_of([(id, score) for id, score in found if score > 0], n)
-
-    @engine_time("server")
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The scores of the documents `ids`, (n,); 0 where no word matches. DataError naming ids that are not there."""
-        weights = term_weights(query, whole)
-        if not len(ids) or not weights:
-            return np.zeros(len(ids))
-        scores = self.store.fetched(ids, lambda some: self.store.scores(weights, some))
-        return np.array([scores[id] for id in ids])
-
-    @engine_time("server")
-    def document_frequency(self, word: str) -> int:
-        """How many documents hold `word` (all words of several); 0 where none does."""
-        return self.store.frequency(one) if (one := " ".join(whole(word))) else 0
-
-    def postings(self, ids: Sequence[str]) -> Any:
-        """The words of these documents, from their texts, as they stand; their shares are those among these alone."""
-        # All texts at once; then they are cached.
-        self.documents(ids)
-        return self._terms.postings(ids)
 
 
 class StoreVectors(StoredTexts):
@@ -340,7 +310,7 @@ class StoreVectors(StoredTexts):
     def __init__(self, store: Store, columns: Columns, extra: Sequence[str], encoder: Encoder) -> None:
         """Take the table, its columns, further columns of its documents, and the encoder that made its embeddings."""
         super().__init__(store, columns, extra)
-        self._encoder, self._cosine = encoder, by_cosine(store)
+        self._encoder, self._cosine = encoder, store.by_cosine
         self._vectors: dict[str, Embeddings] = {}
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(self._encoded)
@@ -348,12 +318,12 @@ class StoreVectors(StoredTexts):
     @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` nearest documents (fewer where the store has fewer)."""
-        n = checked_length(self.store, n)
+        n = self.store.check_length(n)
         return self.nearest(self.query_vector(query), n) if str(query).strip() else Ranking((), np.zeros(0))
 
     @engine_time("server")
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
-        """The `n` documents nearest to `vector` (d,), as for `search`; none for zeros, which know nothing."""
+        """The `n` documents nearest to `vector` (d,), as for `search`; none for zeros."""
         ids = self.store.near(vector, n) if vector.any() else ()
         self.store.check_once(ids)
         return best_of(list(zip(ids, self._products(vector, ids).tolist(), strict=True)), n)
@@ -376,7 +346,7 @@ class StoreVectors(StoredTexts):
     @engine_time("server")
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids without one."""
-        vectors = recalled(self._vectors, ids, self._read, NUMBERS_CACHED // self.dimensions)
+        vectors = _cached(self._vectors, ids, self._read_vectors, NUMBERS_CACHED // self.dimensions)
         return np.stack(vectors) if vectors else np.zeros((0, self.dimensions), np.float32)
 
     @cached_property
@@ -398,7 +368,7 @@ class StoreVectors(StoredTexts):
             )
         return vector
 
-    def _read(self, ids: list[str]) -> dict[str, Embeddings]:
+    def _read_vectors(self, ids: list[str]) -> dict[str, Embeddings]:
         vectors, column = dict[str, Embeddings](), self._columns.vector
         for id, row in self.store.fetched(ids, lambda some: self.store.rows(some, (column,))).items():
             try:
@@ -418,10 +388,11 @@ def read_groups(store: Store, groups: Mapping[str, str], known: Mapping[str, Map
     `known` are labels that a dimension has besides, as those of world shares. Raises DataError for a column without a
     label, or with too many to be groups.
     """
-    store.check(tuple(groups.values()))
+    columns = tuple(groups.values())
+    store.check(columns)
     rows = (
         (id, {dimension: labels_in(id, row.get(column)) for dimension, column in groups.items()})
-        for id, row in store.every(tuple(groups.values()))
+        for id, row in store.every(columns)
     )
     table = GroupTable.from_rows(rows, dict.fromkeys(groups))
     for dimension, column in groups.items():
@@ -444,7 +415,7 @@ def labels_in(id: str, content: object) -> tuple[str, ...]:
         raise DataError(f"document {id[:60]!r}: {error}") from None
 
 
-def recalled(
+def _cached(
     cache: dict[str, T], keys: Sequence[str], fetch: Callable[[list[str]], Mapping[str, T]], most: int
 ) -> list[T]:
     """The values of all keys; those not in the cache, which starts again when it is full, are fetched."""
@@ -456,25 +427,6 @@ def recalled(
             cache.clear()
         cache.update(new)
     return [values[key] for key in keys]
-
-
-def by_cosine(store: Store) -> bool:
-    """Whether a store compares embeddings by cosine; DataError for a metric whose scores are no inner products."""
-    metric, _ = store.compared
-    if metric.lower() not in (*COSINES, *PRODUCTS):
-        raise DataError(
-            f"{store.name} compares embeddings by {metric or 'nothing'}, and scores of that are no inner products; "
-            "make the index by cosine or inner product"
-        )
-    return metric.lower() in COSINES
-
-
-def checked_length(store: Store, n: int) -> int:
-    """`n` as an int; UsageError for one that is too small, or larger than the store gives at once."""
-    check_length(n)
-    if n > store.most:
-        raise UsageError(f"{n:,} documents were requested, and {store.name} gives at most {store.most:,} at a time")
-    return int(n)
 
 
 def best_of(scores: Sequence[tuple[str, float]], n: int) -> Ranking:
@@ -494,26 +446,13 @@ def text_of(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-def whole(text: str) -> list[str]:
-    """A text of a query as one piece, [] of a blank one; DataError for what no store reads as text."""
-    if not _is_text(text):
-        raise DataError("the query holds half of a surrogate pair, which is no Unicode text")
-    text = text.replace("\0", " ")
-    return [text] if text.strip() else []
-
-
-def _is_text(text: str) -> bool:
+def is_text(text: str) -> bool:
+    """Whether it is valid Unicode."""
     return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
-def named(ids: Sequence[str]) -> str:
-    """The first of some ids, for a message."""
+def _first(ids: Sequence[str]) -> str:
     return ", ".join(f"{id[:60]!r}" for id in ids[:5])
-
-
-def as_values(content: Label | tuple[Label, ...]) -> list[Label]:
-    """The values that a condition of `where` lets through."""
-    return list(content) if isinstance(content, tuple) else [content]
 
 
 def host_of(url: str, instead: str) -> str:

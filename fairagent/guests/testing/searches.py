@@ -17,7 +17,7 @@ from fairagent.search.hits import HitGroups, are_shares, exposures_of
 from fairagent.settings.faults import no_such
 from fairagent.types import Exposure, FloatArray, Ranking, exposure_rows
 
-Found: TypeAlias = Callable[[str], Any]
+SearchFunction: TypeAlias = Callable[[str], Any]
 """A search function: query -> hits of any shape, the best first (see `fair_rerank`), or the result of an agent."""
 Least: TypeAlias = Mapping[str, float] | Mapping[str, Mapping[str, float]]
 """Group -> the least share of the attention that it has to get; by dimension where there are several."""
@@ -39,11 +39,6 @@ class SearchExposure:
     def measured(self) -> dict[str, tuple[Exposure, ...]]:
         """The queries that have hits."""
         return {query: exposures for query, exposures in self.by_query.items() if exposures}
-
-    @property
-    def empty(self) -> list[str]:
-        """The queries without a hit."""
-        return [query for query, exposures in self.by_query.items() if not exposures]
 
     @property
     def shares(self) -> dict[str, dict[str, float]]:
@@ -74,7 +69,7 @@ class SearchExposure:
         lines = [f"attention in the first {self.at} hits" + (f", mean of {count} queries" if count > 1 else "")]
         for one in self._by_dimension:
             lines += ["", _table(one, self.shares[one[0].dimension], least.get(one[0].dimension, {})).text().rstrip()]
-        worst = "; ".join(map(_said, self.by_query[self.worst]))
+        worst = "; ".join(map(_in_a_line, self.by_query[self.worst]))
         name = "the worst query" if count > 1 else "the query"
         lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {worst}", *self.notes]
         return "\n".join(lines)
@@ -85,7 +80,7 @@ class SearchExposure:
 
 
 def exposure_of(
-    search: Found,
+    search: SearchFunction,
     queries: str | Sequence[str],
     groups: HitGroups,
     target: str | Mapping[str, Any] | None = None,
@@ -119,13 +114,16 @@ def exposure_of(
         raise UsageError("queries: expected a text, or a list of texts with one at least")
     if twice := [query for query in dict.fromkeys(texts) if texts.count(query) > 1]:
         raise UsageError(f"queries: {twice[0]!r} is there twice")
-    answers = {query: _hits(search(query)) for query in texts}
-    measured, notes = exposures_of(answers, groups, target, at, named=named)
+    answers = {query: search(query) for query in texts}
+    hits = {
+        query: one.ids if isinstance(one, Ranking) else [] if one is None else one for query, one in answers.items()
+    }
+    measured, notes = exposures_of(hits, groups, target, at, named=named)
     return SearchExposure(measured, at, notes)
 
 
 def assert_exposure_of(
-    search: Found,
+    search: SearchFunction,
     queries: str | Sequence[str],
     groups: HitGroups,
     target: str | Mapping[str, Any] | None = None,
@@ -165,7 +163,7 @@ def assert_exposure_of(
     shown = exposure_of(search, queries, groups, target, at=at, named=min_share)
     least = _least(min_share or {}, shown.shares)
     parts = [SearchExposure({q: one}, at) for q, one in shown.measured.items()] if each else [shown]
-    missed = [f"no hits for {query!r}" for query in shown.empty]
+    missed = [f"no hits for {query!r}" for query, exposures in shown.by_query.items() if not exposures]
     for part in parts:
         where = f" for {part.worst!r}" if each else ""
         for name, bounds in least.items():
@@ -178,10 +176,6 @@ def assert_exposure_of(
     if missed:
         raise AssertionError("\n".join([*missed, "", shown.text(least)]))
     return shown
-
-
-def _hits(answer: Any) -> Any:
-    return [] if answer is None else answer.ids if isinstance(answer, Ranking) else answer
 
 
 def _means(one: Sequence[Exposure], values: Sequence[FloatArray]) -> dict[str, float]:
@@ -207,7 +201,7 @@ def _least(given: Least, shares: Mapping[str, Mapping[str, float]]) -> dict[str,
     return least
 
 
-def _said(exposure: Exposure) -> str:
+def _in_a_line(exposure: Exposure) -> str:
     """The shares of one list in a line."""
     rows = [f"{row.label} {row.share:.0%}" for row in exposure_rows(exposure)[:-1]]
     none = [f"{exposure.unknown:.0%} without a label"] if exposure.unknown else []

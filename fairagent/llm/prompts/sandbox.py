@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
+from types import TracebackType
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, Undefined, meta, nodes
@@ -56,12 +57,6 @@ class TemplateFault(Exception):
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    # The lists refuse arithmetic before it comes to this; a second fence around what can fill the memory at once.
-    intercepted_binops = frozenset({"*", "**"})
-
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        raise SecurityError(f"{operator} is not available")
-
     def getattr(self, obj: Any, attribute: str) -> Any:
         """A value of a mapping, or what is known of a loop's turn; never what Python has beside: its methods."""
         if isinstance(obj, LoopContext) and attribute in _OF_LOOPS:
@@ -90,10 +85,11 @@ def _shown(value: Any) -> Any:
         return str(value)
     level = [value]
     while level:
-        if odd := next((one for one in level if not isinstance(one, _PRINTED)), None):
-            raise SecurityError(f"{type(odd).__name__} is nothing to print; texts, numbers, lists and mappings are")
-        parts = (one.items() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list | tuple))
-        level = [part for one in parts for part in one]
+        one = level.pop()
+        if not isinstance(one, _PRINTED):
+            raise SecurityError(f"{type(one).__name__} is nothing to print; texts, numbers, lists and mappings are")
+        if isinstance(one, dict | list | tuple):
+            level += [part for pair in one.items() for part in pair] if isinstance(one, dict) else one
     return value
 
 
@@ -107,43 +103,21 @@ def _capped(filter: Callable[..., Any]) -> Callable[..., Any]:
     return capped
 
 
-def _join(values: Iterable[Any], separator: str = "") -> str:
-    parts = [str(_shown(value)) for value in values]
-    if sum(map(len, parts)) + len(separator) * len(parts) > LARGEST:
-        raise SecurityError(f"a joined value is longer than {LARGEST} characters")
-    return separator.join(parts)
+@dataclass(slots=True)
+class Left:
+    """What the sections of a prompt may still take together: steps of loops, and bytes of output."""
 
-
-def _to_json(value: Any) -> str:
-    # Jinja's own escapes <, >, & and ' for web pages, which only makes a prompt harder to read.
-    return json.dumps(value, ensure_ascii=False)
+    steps: int = MOST_STEPS
+    bytes: int = LARGEST
 
 
 @pass_context
 def _counted(context: Context, values: Iterable[Any], parts: int) -> Iterator[Any]:
     for value in values:
-        context[_LEFT].take(parts)
-        yield value
-
-
-class Left:
-    """What the sections of a prompt may still take together: steps of loops, and bytes of output."""
-
-    def __init__(self) -> None:
-        self.steps = MOST_STEPS
-        self.bytes = LARGEST
-
-    def take(self, steps: int) -> None:
-        """Take so many steps; SecurityError where there are not so many left."""
-        self.steps -= steps
-        if self.steps < 0:
+        context[_LEFT].steps -= parts
+        if context[_LEFT].steps < 0:
             raise SecurityError("the loops are too long")
-
-    def write(self, size: int) -> None:
-        """Write so many bytes; TemplateFault where there is no room."""
-        self.bytes -= size
-        if self.bytes < 0:
-            raise TemplateFault(f"the output is longer than {LARGEST // 1024} kB")
+        yield value
 
 
 # Not optimized: to look for constants in a long chain of filters takes the optimizer minutes.
@@ -154,7 +128,12 @@ _SANDBOX.globals = {}
 _PLAIN = {name: FILTERS[name] for name in ("default", "first", "last", "length", "lower", "trim", "upper")}
 _SANDBOX.filters = {
     name: filter if hasattr(filter, "jinja_pass_arg") else _capped(filter)
-    for name, filter in {**_PLAIN, "join": _join, "tojson": _to_json}.items()
+    for name, filter in {
+        **_PLAIN,
+        "join": lambda values, separator="": separator.join(str(_shown(value)) for value in values),
+        # Jinja's own escapes <, >, & and ' for web pages, which only makes a prompt harder to read.
+        "tojson": lambda value: json.dumps(value, ensure_ascii=False),
+    }.items()
 }
 _FILTERS = tuple(sorted(_SANDBOX.filters))
 _SANDBOX.filters["_counted"] = _counted
@@ -217,14 +196,25 @@ def render_template(template: Template, variables: Mapping[str, object], left: L
     try:
         for chunk in template.generate({**variables, _LEFT: left}):
             chunks.append(chunk.encode("utf-8", "replace"))
-            left.write(len(chunks[-1]))
+            left.bytes -= len(chunks[-1])
+            if left.bytes < 0:
+                raise TemplateFault(f"the output is longer than {LARGEST // 1024} kB")
     except (TemplateError, TypeError, ValueError, RecursionError) as error:
-        raise TemplateFault(str(error), _line(error, template.filename)) from None
+        # Jinja puts the template's lines into the traceback.
+        places = [line.tb_lineno for line in _frames(error) if line.tb_frame.f_code.co_filename == template.filename]
+        raise TemplateFault(str(error), places[-1] if places else None) from None
     return b"".join(chunks).decode().strip("\n")
 
 
+def _frames(error: BaseException) -> Iterator[TracebackType]:
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
 def _refused(node: nodes.Node) -> Iterator[TemplateFault]:
-    """All that is not available in a tree; of an expression that is refused, nothing more is said."""
+    """All that is not available in a tree; of an expression that is refused, nothing more is listed."""
     if message := _refusal(node):
         yield TemplateFault(message, node.lineno)
         if isinstance(node, nodes.Expr):
@@ -262,13 +252,3 @@ def _refusal(node: nodes.Node) -> str | None:
     if isinstance(name, str) and name.startswith("_"):
         return f"{name!r} is not available: names that begin with _ are private"
     return None
-
-
-def _line(error: BaseException, name: str | None) -> int | None:
-    """The template's line that raised `error`: Jinja puts it into the traceback."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == name:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line

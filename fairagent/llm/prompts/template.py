@@ -6,9 +6,10 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
@@ -16,8 +17,7 @@ from fairagent.errors import Fault, PromptError
 from fairagent.llm.request import Message
 from fairagent.settings import Section
 from fairagent.settings.faults import fault_lines, no_such
-from fairagent.storage.readers import Malformed, file_bytes
-from fairagent.storage.yaml_text import parse_yaml
+from fairagent.storage.readers import Malformed, file_bytes, parse_yaml
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -58,6 +58,27 @@ class Head(Section):
     """The form of the answer: the name of a reply model, or text."""
     max_tokens: int | None = Field(None, ge=1)
     """The longest answer; the settings' model.max_tokens may cut it shorter."""
+
+
+def specimens() -> Mapping[str, Mapping[str, Any]]:
+    """Template's id -> an example value for each of its variables, so that one which cannot be filled is noticed."""
+    return _values_in("specimens.yaml")
+
+
+def meaning(template: str, variable: str) -> str:
+    """What `variable` is in a shipped template.
+
+    >>> meaning("answer", "length")
+    'The largest number of words.'
+    """
+    meanings = _values_in("variables.yaml")
+    return str(meanings.get(template, {}).get(variable) or meanings["all"][variable])
+
+
+@cache
+def _values_in(name: str) -> Mapping[str, Mapping[str, Any]]:
+    values: Mapping[str, Mapping[str, Any]] = parse_yaml(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return values
 
 
 AddFault = Callable[[int | None, str], None]
@@ -208,24 +229,16 @@ def _check_replacement(head: Head, shipped: Head, lines: Sequence[str], fault: A
 
 def _unfilled(prompt: Prompt) -> list[Fault]:
     """What happens when it is filled with an example, and once more without the optional values."""
-    # Here and not above: it reads a file.
-    from fairagent.llm.prompts.specimens import SPECIMENS
-
-    if not (example := SPECIMENS.get(prompt.head.id)):
+    if not (example := specimens().get(prompt.head.id)):
         return []
     faults: dict[Fault, None] = {}
     for values in (example, {**example, **dict.fromkeys(prompt.head.variables.optional)}):
-        for section in prompt.sections:
+        # Each section alone for the faults of each; all, for what they may have together.
+        for sections in (*((one,) for one in prompt.sections), () if faults else prompt.sections):
             try:
-                replace(prompt, sections=(section,)).render(values)
+                replace(prompt, sections=sections).render(values)
             except PromptError as error:
                 faults |= dict.fromkeys(error.faults)
-    if not faults:
-        # What all sections may have together.
-        try:
-            prompt.render(example)
-        except PromptError as error:
-            faults |= dict.fromkeys(error.faults)
     return list(faults)
 
 

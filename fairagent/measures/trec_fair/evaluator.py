@@ -1,4 +1,4 @@
-"""`TrackEvaluator`: evaluates any number of runs against one set of pages, judgments and dimensions.
+"""`TrackEvaluator`: evaluates any number of runs (`TrackRun`) against one set of pages, judgments and dimensions.
 
 Task 1: one ranking a topic, measured by nDCG, AWRF and their product. Task 2: a sequence of rankings a topic, measured
 by expected exposure, EE-L, EE-D and EE-R. All topics of a run are measured at once, on touched cells only: on a cell
@@ -8,8 +8,7 @@ that no ranking touches the Jensen-Shannon divergence has the term 1/2 ln 2 time
 2021 differs from 2022: Task 1 leaves the cell in which everything is unknown out of exposure and target, and a ranking
 that shows nothing else counts as showing all other cells alike; Task 2 counts the exposure of every listed page, and
 not of the relevant ones alone; rankings are longer.
-Sources: TREC Fair Ranking 2022, Task1Evaluation, Task2Alignment and Task2Evaluation; TREC Fair Ranking 2021, Alignments
-and metrics.
+Sources: TREC Fair Ranking 2022, Task1Evaluation, Task2Alignment and Task2Evaluation; 2021, Alignments and metrics.
 """
 
 from __future__ import annotations
@@ -22,17 +21,147 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.discounts import LOG2_MAX2
-from fairagent.measures.divergence import jensen_shannon_terms
+from fairagent.measures.base import LOG2_MAX2
 from fairagent.measures.expected_exposure import class_exposure, exposure_terms
-from fairagent.measures.ndcg import normalized_gain
-from fairagent.measures.trec_fair.dimensions import QUALITIES
-from fairagent.measures.trec_fair.pages import IntArray, Pages
-from fairagent.measures.trec_fair.runs import Judgments, ShownPages, TrackRun
-from fairagent.measures.trec_fair.targets import Amounts, Space, Targets, averaged_with_world, totals
+from fairagent.measures.exposure import jensen_shannon_terms
+from fairagent.measures.ranking import normalized_gain
+from fairagent.measures.trec_fair.pages import LARGEST_ID, QUALITIES, IntArray, Pages, find
+from fairagent.measures.trec_fair.targets import Amounts, Space, Targets, averaged_with_world, grouped, totals
 from fairagent.types import FloatArray
+
+Repeated = Literal["error", "count"]
+"""What becomes of a page that a ranking lists twice: a fault, or each of its lines counts, as in the track's code."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackRun:
+    """The rankings of a run: one a topic in Task 1, a sequence of them in Task 2.
+
+    `topics` are the distinct topic ids. Ranking r belongs to topic number `topic[r]` and lists
+    `pages[bounds[r] : bounds[r + 1]]`, best first.
+    """
+
+    name: str
+    topics: tuple[str, ...]
+    topic: IntArray
+    bounds: IntArray
+    pages: IntArray
+
+    @classmethod
+    def of(cls, name: str, rankings: Mapping[str, Sequence[Sequence[int]]], repeated: Repeated = "error") -> TrackRun:
+        """The run with these rankings: topic -> rankings (in Task 1 a single one) -> page ids, best first.
+
+        Raises DataError where an id is no number from 0 to 2^31 - 1 and, unless `repeated` is "count", where a ranking
+        lists a page twice.
+
+        >>> TrackRun.of("mine", {"12": [[7, 9]], "3": [[9, 7, 8]]}).ranks().tolist()
+        [1, 2, 1, 2, 3]
+        """
+        flat = [ranking for of_topic in rankings.values() for ranking in of_topic]
+        lengths = [len(ranking) for ranking in flat]
+        pages = np.array([page for ranking in flat for page in ranking])
+        if pages.size and (pages.dtype.kind not in "iu" or not 0 <= pages.min() <= pages.max() <= LARGEST_ID):
+            raise DataError(f"run {name!r}: page ids are whole numbers from 0 to {LARGEST_ID}")
+        for topic, of_topic in rankings.items() if repeated == "error" else ():
+            for ranking in of_topic:
+                if len(set(ranking)) < len(ranking):
+                    page = next(page for place, page in enumerate(ranking) if page in ranking[:place])
+                    raise DataError(f"run {name!r}, topic {topic}: page {page} is listed twice in a ranking")
+        topic_of = np.repeat(np.arange(len(rankings)), [len(of_topic) for of_topic in rankings.values()])
+        bounds = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        return cls(name, tuple(rankings), topic_of, bounds, pages.astype(np.int64))
+
+    @property
+    def lengths(self) -> IntArray:
+        """How many pages each ranking lists, (r,)."""
+        return np.diff(self.bounds)
+
+    def ranks(self) -> IntArray:
+        """The rank of every line, from 1 in each ranking, (n,)."""
+        return np.arange(1, self.pages.size + 1) - np.repeat(self.bounds[:-1], self.lengths)
+
+    def discounts(self) -> FloatArray:
+        """The attention of every line, 1 / log2(max(rank, 2)), (n,)."""
+        return LOG2_MAX2(int(self.lengths.max(initial=0)))[self.ranks() - 1]
+
+    def line_topics(self) -> IntArray:
+        """The number of every line's topic, (n,)."""
+        return np.repeat(self.topic, self.lengths)
+
+
+class Judgments:
+    """The relevant pages of t topics, each once, topic by topic in the order of page ids.
+
+    Judgment j says that page `ids[j]`, which has `row[j]` in `pages` (-1: it has no metadata), is relevant to topic
+    number `topic[j]`. `relevant` (t,) counts a topic's relevant pages, known or not.
+    """
+
+    def __init__(self, pages: Pages, qrels: Mapping[str, Collection[int]]) -> None:
+        """Take topic -> ids of relevant pages, repeated ones counting once; DataError for what is no id."""
+        if not qrels:
+            raise DataError("the qrels have no topics")
+        self.pages, self.topics = pages, tuple(qrels)
+        listed = [_ids(topic, pages) for topic, pages in qrels.items()]
+        topics = np.repeat(np.arange(len(listed)), [ids.size for ids in listed])
+        ids = np.concatenate(listed)
+        self._beyond = int(ids.max(initial=0)) + 1  # stands for all ids that are relevant to no topic
+        self._known = np.unique(self._keys(topics, ids))
+        self.topic, self.ids = np.divmod(self._known, self._beyond + 1)
+        self.row = find(pages.ids, self.ids)
+        self.relevant = np.bincount(self.topic, minlength=len(listed))
+
+    def numbers(self, run: TrackRun) -> IntArray:
+        """The number here of each topic of a run; DataError, naming them, for topics that are not judged."""
+        numbers = {topic: number for number, topic in enumerate(self.topics)}
+        if unjudged := [topic for topic in run.topics if topic not in numbers]:
+            raise DataError(
+                f"run {run.name!r}: {len(unjudged)} of its {len(run.topics)} topics are not in the qrels "
+                f"({', '.join(unjudged[:10])}{' ...' if len(unjudged) > 10 else ''}); is it for another set of topics?"
+            )
+        return np.array([numbers[topic] for topic in run.topics], np.int64)
+
+    def shown_by(self, run: TrackRun, depth: int | None = None) -> ShownPages:
+        """What a run shows in its first `depth` ranks (None: in all); raises DataError as `numbers` does."""
+        ids, discounts, topics = run.pages, run.discounts(), self.numbers(run)[run.line_topics()]
+        if depth is not None and run.lengths.max(initial=0) > depth:
+            within = run.ranks() <= depth
+            ids, discounts, topics = ids[within], discounts[within], topics[within]
+        lines = np.ones(ids.size, np.int64)
+        if run.topic.size > len(run.topics):
+            pairs, discounts, lines = grouped(topics * (LARGEST_ID + 1) + ids, discounts)
+            topics, ids = np.divmod(pairs, LARGEST_ID + 1)
+        relevant = find(self._known, self._keys(topics, ids)) >= 0
+        return ShownPages(topics, discounts, lines, find(self.pages.ids, ids), relevant)
+
+    def _keys(self, topics: IntArray, ids: IntArray) -> IntArray:
+        """A number for each pair, rising with the topic and then the id."""
+        return topics * (self._beyond + 1) + np.minimum(ids, self._beyond)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownPages:
+    """The pages that a run shows for its topics, each pair of page and topic once; all arrays are (m,).
+
+    `attention` is the sum of the discounts 1 / log2(max(rank, 2)) of the `lines` that list the page for the topic
+    with this number; `row` is the page's place in `pages` (-1: it has no metadata).
+    """
+
+    topic: IntArray
+    attention: FloatArray
+    lines: IntArray
+    row: IntArray
+    relevant: NDArray[np.bool_]
+
+
+def _ids(topic: str, pages: Collection[int]) -> IntArray:
+    ids = np.asarray(pages if isinstance(pages, np.ndarray) else list(pages))
+    if ids.size and (ids.dtype.kind not in "iu" or not 0 <= ids.min() <= ids.max() <= LARGEST_ID):
+        raise DataError(f"qrels, topic {topic}: page ids are whole numbers from 0 to {LARGEST_ID}")
+    return ids.astype(np.int64)
+
 
 Year = Literal[2021, 2022]
 Task = Literal[1, 2]
@@ -83,8 +212,8 @@ TopicRow = Task1Row | Task2Row
 class Evaluation:
     """A run's rows, one for each of its topics that has a target, in the order of the qrels.
 
-    `missing` are the topics with a target that the run has no line for. Like the track, `mean` leaves them out, so
-    a run is not punished for them: report them with it. `left_out` are the topics without a target, with the reason.
+    `missing` are the topics with a target that the run has no line for, which `mean` leaves out, like the track.
+    `left_out` are the topics without a target, with the reason.
     """
 
     run: str
@@ -106,9 +235,9 @@ class Evaluation:
 class RelevantMass:
     """The relevant pages of every topic with their weights, and the targets over any of the dimensions.
 
-    In Task 1 every page weighs 1 and targets are not scaled; in Task 2 a page weighs what exposure it should get and
-    targets are scaled to the attention of a full ranking. `weights` (j,) has one for each judgment, 0 where the page
-    has no metadata (Task 2: or no quality class): such a page has no rank in the ideal ranking.
+    In Task 1 every page weighs 1; in Task 2 it weighs what exposure it should get, and targets are scaled to the
+    attention of a full ranking. `weights` (j,) has one for each judgment, 0 where the page has no metadata (Task 2: or
+    no quality class).
     """
 
     def __init__(self, year: Year, task: Task, judgments: Judgments) -> None:
@@ -183,24 +312,19 @@ class RelevantMass:
 class TrackEvaluator:
     """The official measures of TREC Fair Ranking 2022 or 2021 for one task and some dimensions.
 
-    One dimension is measured against its own target, several against the intersectional target of ALL dimensions
-    of `pages`, summed over the others, which is what the official evaluation does: the two differ for dimensions
-    without a background. `over` gives the same evaluation over other dimensions and shares the work.
-
-    `qrels` map topic ids to the ids of their relevant pages; a repeated id counts once, an unlisted page is not
-    relevant. `n` (Task 1) cuts rankings to their first n pages and takes n as the length of the best one; without it
-    that is 500 (2021: 1000), and a longer ranking is a DataError (`check_length`).
+    One dimension is measured against its own target, several against the intersectional target of ALL dimensions of
+    `pages`, summed over the others, as in the official evaluation. `over` gives the same evaluation over other
+    dimensions. `qrels` map topic ids to the ids of their relevant pages. `n` (Task 1) cuts rankings to their first n
+    pages; without it a ranking longer than 500 (2021: 1000) is a DataError.
 
     What stops or spoils the track's own code is defined here:
 
-    * A topic without relevant pages, or with none that has metadata (Task 2: and a quality class; 2021, Task 1: and
+    - A topic without relevant pages, or with none that has metadata (Task 2: and a quality class; 2021, Task 1: and
       a label), has no target: it is in `left_out`, with the reason, and gets no row.
-    * A relevant page without metadata counts in nDCG, and nowhere else; `notes` says how many there are.
-    * A ranking without any page that has metadata: AWRF is 1 - ln 2, its lowest value (2021: as the track has it,
+    - A relevant page without metadata counts in nDCG, and nowhere else; `notes` says how many there are.
+    - A ranking without any page that has metadata: AWRF is 1 - ln 2, its lowest value (2021: as the track has it,
       all cells alike); Task 2: no exposure, EE-D = EE-R = 0.
-    * A page that a ranking lists twice is a DataError wherever a `TrackRun` is made, unless its lines shall count,
-      as in the track's code; where they bring nDCG above 1, that code stops, and here it is a DataError.
-      So is a topic that is not in `qrels`. Values are 64-bit floats: a perfect ranking has nDCG 1 and no more.
+    - Lines that repeat a page and bring nDCG above 1 are a DataError, as is a topic that is not in `qrels`.
 
     >>> from fairagent.measures.trec_fair import DIMENSIONS_2022
     >>> genders = {1: "male", 2: "male", 3: "female", 4: "@UNKNOWN", 9: "@UNKNOWN"}

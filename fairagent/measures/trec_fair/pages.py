@@ -1,13 +1,8 @@
-"""Pages as arrays: ids, one alignment row per dimension, and quality classes.
+"""Pages as arrays: ids, one alignment row per dimension, and quality classes; and the track's dimensions.
 
 Millions of pages share few alignment rows, so a dimension keeps its distinct rows once, and each page the
-number of its row: four bytes a page and dimension.
-
-Page alignments: the label weights of one metadata record, dimension by dimension.
-
-An alignment is label -> weight (> 0); what a rule does with labels it does not know is the same everywhere:
-they count for nothing and are named in `unrecognized`. Each rule takes the raw value of a field, None where the
-record lacks it, and raises ValueError where it has another form than the track's metadata.
+number of its row. An alignment is label -> weight (> 0), made of the raw value of a metadata field (None where the
+record lacks it) by a rule, which raises ValueError for another form than the track's.
 Source: TREC Fair Ranking 2022 and 2021, PageAlignments and Alignments.
 """
 
@@ -24,9 +19,126 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.trec_fair.dimensions import DIMENSIONS_2021, DIMENSIONS_2022, OCEANIA, QUALITIES, Dimension
 from fairagent.settings.faults import no_such
 from fairagent.types import UNKNOWN, FloatArray
+
+TOLERANCE = 1e-6
+"""How far from 1 a background may add up; the track's own of 2021 is off by 4e-10, and used as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One fairness dimension: its `labels` in column order, with `UNKNOWN`, where it has one, first.
+
+    `background` are the world's shares of the known labels (all but the first), in their order; a dimension that has
+    one is averaged with it in targets. Raises UsageError where the labels are not distinct, `UNKNOWN` is not first, or
+    the background has no share for each known label or does not add up to 1 (within 1e-6).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    background: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.labels or len(set(self.labels)) < len(self.labels):
+            raise UsageError(f"dimension {self.name!r}: expected one or more distinct labels, got {self.labels}")
+        if UNKNOWN in self.labels[1:]:
+            raise UsageError(f"dimension {self.name!r}: {UNKNOWN} has to be the first label")
+        if self.background is None:
+            return
+        if self.labels[0] != UNKNOWN or len(self.background) != len(self.labels) - 1:
+            raise UsageError(
+                f"dimension {self.name!r}: a background needs {UNKNOWN} first, and a share for each other label"
+            )
+        total = math.fsum(self.background)
+        if not (min(self.background) >= 0.0 and abs(total - 1.0) <= TOLERANCE):
+            raise UsageError(f"dimension {self.name!r}: the background's shares add up to {total:g}, expected 1")
+
+    @property
+    def averaged(self) -> bool:
+        """Whether targets are averaged with the world's shares in this dimension."""
+        return self.background is not None
+
+
+QUALITIES = ("Stub", "Start", "C", "B", "GA", "FA")
+"""The quality classes of articles, the one that needs most work first (Task 2)."""
+
+OCEANIA = frozenset(("Australia and New Zealand", "Melanesia", "Micronesia", "Polynesia"))
+"""Regions of the metadata that the track counts as Oceania."""
+
+INHABITANTS = {
+    "Antarctica": 1_106,
+    "Caribbean": 42_517_000,
+    "Central America": 167_387_000,
+    "Central Asia": 64_370_000,
+    "Eastern Africa": 373_202_000,
+    "Eastern Asia": 1_620_807_000,
+    "Eastern Europe": 294_162_000,
+    "Middle Africa": 135_750_000,
+    "Northern Africa": 210_002_000,
+    "Northern America": 355_361_000,
+    "Northern Europe": 100_404_000,
+    "Oceania": 38_304_000,
+    "South America": 406_740_000,
+    "South-eastern Asia": 618_793_000,
+    "Southern Africa": 60_425_000,
+    "Southern Asia": 1_749_046_000,
+    "Southern Europe": 155_827_000,
+    "Western Africa": 331_255_000,
+    "Western Asia": 245_707_000,
+    "Western Europe": 192_060_000,
+}
+"""The people of the 20 regions of the world (the track's world-pop.csv of 2022)."""
+
+OCCUPATIONS = (
+    *("activist", "agricultural worker", "artist", "athlete", "biologist", "businessperson", "chemist"),
+    *("civil servant", "clergyperson", "computer scientist", "designer", "earth scientist", "educator", "engineer"),
+    *("health professional", "humanities scholar", "information professional", "journalist", "jurist", "linguist"),
+    *("mathematician", "media professional", "military personnel", "musician", "performing artist", "physicist"),
+    *("politician", "scientist", "social scientist", "sportsperson (non-athlete)", "transportation occupation"),
+    "writer",
+)
+_REGIONS = (UNKNOWN, *INHABITANTS)
+_WORLD = tuple(people / sum(INHABITANTS.values()) for people in INHABITANTS.values())
+
+DIMENSIONS_2022 = (
+    Dimension("sub-geo", _REGIONS, _WORLD),
+    Dimension("src-geo", _REGIONS, _WORLD),
+    Dimension("gender", (UNKNOWN, "female", "male", "NB"), (0.495, 0.495, 0.01)),
+    Dimension("occ", (UNKNOWN, *OCCUPATIONS)),
+    Dimension("alpha", ("a-d", "e-k", "l-r", "s-")),
+    Dimension("age", ("2001-2006", "2007-2011", "2012-2016", "2017-2022")),
+    Dimension("pop", ("High", "Low", "Medium-High", "Medium-Low")),
+    Dimension("langs", ("2-4 languages", "5+ languages", "English only")),
+)
+"""The eight dimensions that the public evaluation of 2022 uses, in its order; those with a background first.
+
+Geography of the subject and of the sources, gender, occupation, first letter, age of the article, page views,
+and number of languages.
+"""
+
+SUBSETS_2022 = {
+    "2021": ("sub-geo", "gender"),
+    "internal": ("alpha", "age", "pop", "langs"),
+    "demographic": ("sub-geo", "src-geo", "gender", "occ"),
+}
+"""The combinations of dimensions that the official evaluation reports beside all eight and each alone."""
+
+CONTINENTS = {
+    "Africa": 0.155070563,
+    "Antarctica": 1.54424e-07,
+    "Asia": 0.600202585,
+    "Europe": 0.103663858,
+    "Latin America and the Caribbean": 0.08609797,
+    "Northern America": 0.049616733,
+    "Oceania": 0.005348137,
+}
+DIMENSIONS_2021 = (
+    Dimension("geo", (UNKNOWN, *CONTINENTS), tuple(CONTINENTS.values())),
+    Dimension("gender", (UNKNOWN, "female", "male", "third"), (0.495, 0.495, 0.01)),
+)
+"""The dimensions of 2021: continents, and the gender that was not disclosed before the evaluation."""
+
 
 IntArray = NDArray[np.int64]
 
@@ -68,8 +180,7 @@ class AlignmentRows:
 class Pages:
     """The pages with metadata: distinct `ids` (p,) in rising order, and what each is aligned with.
 
-    `rows` has one entry a dimension, in the order of `dimensions`; `quality` (p,) is the place of a page's class
-    in `QUALITIES`, -1 where it is not known.
+    `rows` has one entry a dimension; `quality` (p,) is the place of a page's class in `QUALITIES`, -1 where not known.
     """
 
     dimensions: tuple[Dimension, ...]
@@ -86,10 +197,10 @@ class Pages:
         dimensions: Sequence[Dimension],
         alignments: Iterable[tuple[int, Mapping[str, Mapping[str, float]], str | None]],
     ) -> Pages:
-        """Pages from (id, dimension -> label -> weight, quality); weights are used as given.
+        """Pages from (id, dimension -> label -> weight, quality); of several entries of one page the first counts.
 
-        Of several entries of one page the first counts. Raises DataError for a label that a dimension does not
-        have, a weight that is negative, nan or infinite, an unknown quality and an id outside 0 .. 2^31 - 1.
+        Raises DataError for a label that a dimension does not have, a weight that is negative, nan or infinite, an
+        unknown quality and an id outside 0 .. 2^31 - 1.
 
         >>> gender = Dimension("gender", ("@UNKNOWN", "female", "male"), (0.5, 0.5))
         >>> pages = Pages.from_alignments([gender], [(12, {"gender": {"male": 1.0}}, "Stub"), (7, {}, None)])
@@ -287,23 +398,17 @@ class Rule:
     align: Callable[[Any, Dimension], Alignment]
 
 
-RULES_2022 = tuple(
-    Rule(dimension, field, align)
-    for dimension, (field, align) in zip(
-        DIMENSIONS_2022,
-        (
-            ("page_subcont_regions", subject_regions),
-            ("source_subcont_regions", source_regions),
-            ("gender", genders),
-            ("occupations", occupations),
-            ("first_letter_category", category),
-            ("creation_date_category", category),
-            ("relative_pageviews_category", category),
-            ("num_sitelinks_category", category),
-        ),
-        strict=True,
-    )
-)
+_FIELDS_2022: dict[str, Callable[[Any, Dimension], Alignment]] = {
+    "page_subcont_regions": subject_regions,
+    "source_subcont_regions": source_regions,
+    "gender": genders,
+    "occupations": occupations,
+    "first_letter_category": category,
+    "creation_date_category": category,
+    "relative_pageviews_category": category,
+    "num_sitelinks_category": category,
+}
+RULES_2022 = tuple(map(Rule, DIMENSIONS_2022, _FIELDS_2022, _FIELDS_2022.values()))
 RULES_2021 = (Rule(DIMENSIONS_2021[0], "geographic_locations", continents), Rule(DIMENSIONS_2021[1], "gender", genders))
 QUALITY_FIELD = {2021: "quality_score_disc", 2022: "qual_cat"}
 """The field with a page's quality class, by year."""

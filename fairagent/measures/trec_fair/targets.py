@@ -26,8 +26,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from fairagent.errors import UsageError
-from fairagent.measures.trec_fair.dimensions import Dimension
-from fairagent.measures.trec_fair.pages import IntArray, Pages, find
+from fairagent.measures.trec_fair.pages import Dimension, IntArray, Pages, find
 from fairagent.types import FloatArray
 
 MOST_DENSE = 1_000_000
@@ -216,7 +215,7 @@ class Targets:
 def averaged_with_world(space: Space, alignment: Amounts, topics: int) -> Targets:
     """The targets of `topics` topics from the summed (weighted) alignments of their relevant pages.
 
-    The mass of every block, and so the total, stay what they were. A topic without mass gets no target.
+    A topic without mass gets no target.
 
     >>> dims = Dimension("g", ("@UNKNOWN", "f", "m"), (0.5, 0.5)), Dimension("x", ("a", "b"))
     >>> thirds = Amounts(np.array([1, 2, 3]), np.full(3, 1 / 3))  # one page each: unknown b, f a, f b

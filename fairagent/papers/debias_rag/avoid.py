@@ -1,7 +1,6 @@
 """The avoid library: biased passages that contexts should differ from, a nearest-neighbor index, and self-diagnosis.
 
-A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage. A language
-model can say which passages of a collection are biased.
+A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage.
 """
 
 import json
@@ -15,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.answer.filtering import Page, as_data, batches, call_ids, check_ids, page_of
-from fairagent.collection.records import Faults, Record, checked_id, read_text
+from fairagent.collection.records import Record, checked_id, read_text
 from fairagent.errors import BudgetExceeded, DataError, ModelError, ReplyError
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import ledger
+from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.reply import one_for_each, one_of
+from fairagent.llm.request import one_for_each, one_of
 from fairagent.papers.debias_rag.lexicon import Lexicon
-from fairagent.papers.records import gather, lines_of
+from fairagent.papers.records import read_records
 from fairagent.retrieve.encoders import Embeddings, Encoder
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import write_whole
@@ -43,15 +42,9 @@ class AvoidPassage:
 
 
 def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
-    """The passages of a library in the order of the file; DataError with file and line of everything that is wrong.
-
-    Ids are distinct and without white space, texts not empty; keys other than `id`, `text` and `class` are faults, and
-    so is a library without a passage.
-    """
-    file, faults = Path(path), Faults()
-    entries = lines_of(file, faults, _passage)
+    """The passages of a library in the order of the file; DataError with file and line of everything that is wrong."""
     empty = "holds no passage; an avoid library has at least one, else there is nothing to avoid"
-    return tuple(gather(file, "the avoid library", faults, entries, empty).values())
+    return tuple(read_records(Path(path), "the avoid library", _passage, empty).values())
 
 
 def _passage(line: str, record: Record) -> tuple[str, AvoidPassage]:
@@ -72,8 +65,8 @@ def write_avoid(path: Path, passages: Iterable[AvoidPassage]) -> None:
 class AvoidIndex:
     """Passages by the cosine of their embeddings, all of them or those of one bias class (faiss, inner products).
 
-    A passage of no class is of that which the lexicon finds in it. All passages are embedded here and now. Threads may
-    share it. Raises DataError for no passages, BackendUnavailable without faiss.
+    A passage of no class is of that which the lexicon finds in it. Threads may share it. Raises DataError for no
+    passages, BackendUnavailable without faiss.
     """
 
     def __init__(self, passages: Sequence[AvoidPassage], lexicon: Lexicon, encoder: Encoder) -> None:
@@ -151,7 +144,7 @@ def diagnose(
     """Those of the passages that the model itself calls biased, each with its class of `kinds` ("": none of them).
 
     `batch` passages are diagnosed at a time, and each alone where a reply cannot be used. One without a usable
-    diagnosis all the same is left out and named ("drop"), or ends the work ("fail"). Raises what else `ask` raises.
+    diagnosis all the same is left out and named ("drop"), or ends the work ("fail").
     """
     biased: list[AvoidPassage] = []
     failed: list[tuple[str, str]] = []

@@ -7,16 +7,14 @@ stand alone, mark a text as being of the class.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import yaml
-
 from fairagent.collection.records import Faults, shown
-from fairagent.storage.readers import Malformed, file_text
-from fairagent.storage.yaml_text import LARGEST_YAML, compose_yaml
+from fairagent.errors import DataError, SettingsError
+from fairagent.settings import read_yaml
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""
@@ -30,8 +28,8 @@ _NO_WORD = re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
 class Lexicon:
     """Words that name groups: `swaps` (word -> the word in its place) and `kinds` (word -> its bias class).
 
-    Words are in lower case, the parts of longer ones with one space between; what stands in their place is written as
-    the file has it. `order` are the classes in the order of the file. `name` is for reports.
+    Words are in lower case, with one space between the parts of longer ones; what stands in their place is written as
+    the file has it. `order` are the classes in the order of the file.
     """
 
     name: str
@@ -44,8 +42,7 @@ class Lexicon:
     def swap(self, text: str) -> str:
         """`text` with every word that has a counterpart replaced by it, all at once; the longest entry wins.
 
-        Whole words alone are replaced ("man" in "man's", not in "woman" or "man-made"), and the case stays: a word as
-        the file has it gets its counterpart so, capitals get capitals, a capital first letter one.
+        Whole words alone are replaced ("man" in "man's", not in "woman" or "man-made"), and the case stays.
 
         >>> Lexicon("", {"man": "woman", "he": "she"}, {}, ()).swap("The man said HE was. He?")
         'The woman said SHE was. She?'
@@ -79,98 +76,49 @@ class Lexicon:
         return other[0].upper() + other[1:] if word[0].isupper() else other
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One line of a lexicon."""
-
-    line: int
-    kind: str
-    words: tuple[str, ...]
-    both: bool
-
-
 def lexicon_file(path: Path | str = "") -> Path:
     """Where the lexicon is: at `path`, or, for "", in the package."""
     return Path(path) if path else SHIPPED / f"{DEFAULT}.yaml"
 
 
 def load_lexicon(path: Path | str = "") -> Lexicon:
-    """The lexicon in a file, "" the shipped one; DataError with file and line of everything that is wrong.
+    """The lexicon in a file, "" the shipped one; DataError with every entry that is wrong.
 
-    No word may have two counterparts or be of two classes, and none may be its own counterpart. That a word stands on
-    both sides (`a -> b` and `b -> c`) is no fault: all words are replaced at once, and each of them once.
+    No word may have two counterparts or be of two classes, and none may be its own counterpart.
     """
-    file = lexicon_file(path)
-    faults = Faults()
-    entries = list(_entries(file, faults))
+    file, faults = lexicon_file(path), Faults()
+    try:
+        tree = read_yaml(file)
+    except SettingsError as error:
+        raise DataError(f"the attribute lexicon: {error}") from None
     swaps: dict[str, str] = {}
     kinds: dict[str, str] = {}
-    lines: dict[str, int] = {}
     forms: dict[str, str] = {}
-    for entry in entries:
-        # What a word is replaced by alone, such as "hearing" for "deaf", may be a word of other matters as well.
-        for word in entry.words if entry.both else entry.words[:1]:
-            key = _key(word)
-            if kinds.setdefault(key, entry.kind) != entry.kind:
-                faults.add(file, entry.line, f"{word!r} is of class {kinds[key]!r} already (line {lines[key]})")
-            lines.setdefault(key, entry.line)
-            forms.setdefault(key, word)
-        pairs = [entry.words, entry.words[::-1]][: 1 + entry.both] if len(entry.words) == 2 else []
-        for word, other in pairs:
-            key = _key(word)
-            if key == _key(other):
-                faults.add(file, entry.line, f"{word!r} stands on both sides; write it once, as a word of its class")
-            elif _key(swaps.setdefault(key, other)) != _key(other):
-                cure = "one of both has to go, or to point one way (->)"
-                faults.add(file, entry.line, f"{word!r} is replaced by {swaps[key]!r} already; {cure}")
-    if not entries and not faults:
+    for kind, listed in tree.items():
+        if not isinstance(listed, list):
+            faults.add(file, None, f"{kind}: expected a list of entries, such as `- he <-> she`")
+        for entry in listed if isinstance(listed, list) else ():
+            both = _BOTH in str(entry)
+            words = [" ".join(part.split()) for part in str(entry).split(_BOTH if both else _ONE)]
+            if not isinstance(entry, str) or len(words) > 2 or any(not one or _NO_WORD.search(one) for one in words):
+                faults.add(file, None, f"{kind}: {shown(entry)}: expected `word <-> other`, `word -> other` or a word")
+                continue
+            # What a word is replaced by alone, such as "hearing" for "deaf", may be a word of other matters as well.
+            for word in words if both else words[:1]:
+                forms.setdefault(_key(word), word)
+                if kinds.setdefault(_key(word), kind) != kind:
+                    faults.add(file, None, f"{kind}: {word!r} is of class {kinds[_key(word)]!r} already")
+            for word, other in [words, words[::-1]][: 1 + both] if len(words) == 2 else ():
+                if _key(word) == _key(other):
+                    faults.add(file, None, f"{kind}: {word!r} stands on both sides; write it once, as a word alone")
+                    break
+                if _key(swaps.setdefault(_key(word), other)) != _key(other):
+                    cure = "one of both has to go, or to point one way (->)"
+                    faults.add(file, None, f"{kind}: {word!r} is replaced by {swaps[_key(word)]!r} already; {cure}")
+    if not kinds and not faults:
         faults.add(file, None, "holds no entry; list some under a class, such as `gender: [he <-> she]`")
     faults.check("the attribute lexicon")
-    return Lexicon(file.stem, swaps, kinds, tuple(dict.fromkeys(entry.kind for entry in entries)), forms)
-
-
-def _entries(file: Path, faults: Faults) -> Iterator[_Entry]:
-    """The entries of a file with their lines; what is wrong goes to `faults`."""
-    try:
-        # Nodes, unlike values, know their lines; aliases are the nodes they stand for.
-        root = compose_yaml(file_text(file, LARGEST_YAML))
-    except FileNotFoundError:
-        faults.add(file, None, "no such file")
-        return
-    except OSError as error:
-        faults.add(file, None, f"cannot be read ({error})")
-        return
-    except Malformed as error:
-        faults.add(file, error.line, str(error))
-        return
-    if root is None:
-        return
-    if not isinstance(root, yaml.MappingNode):
-        faults.add(file, root.start_mark.line + 1, "expected bias classes, each with a list of entries")
-        return
-    for kind, listed in root.value:
-        line = kind.start_mark.line + 1
-        if not isinstance(kind, yaml.ScalarNode) or not kind.value.strip():
-            faults.add(file, line, "expected the name of a bias class")
-        elif not isinstance(listed, yaml.SequenceNode):
-            faults.add(file, line, f"{kind.value}: expected a list of entries, such as `- he <-> she`")
-        else:
-            for node in listed.value:
-                if entry := _entry(file, kind.value.strip(), node, faults):
-                    yield entry
-
-
-def _entry(file: Path, kind: str, node: yaml.Node, faults: Faults) -> _Entry | None:
-    line, value = node.start_mark.line + 1, node.value
-    if not isinstance(node, yaml.ScalarNode):
-        faults.add(file, line, "expected `word <-> other`, `word -> other` or a word")
-        return None
-    both = _BOTH in value
-    words = tuple(" ".join(part.split()) for part in value.split(_BOTH if both else _ONE))
-    if len(words) > 2 or any(not word or _NO_WORD.search(word) for word in words):
-        faults.add(file, line, f"{shown(value)}: expected `word <-> other`, `word -> other` or a word")
-        return None
-    return _Entry(line, kind, words, both)
+    return Lexicon(file.stem, swaps, kinds, tuple(dict.fromkeys(kinds.values())), forms)
 
 
 def _key(word: str) -> str:

@@ -1,76 +1,243 @@
-"""DebiasRAG as a pipeline stage: from a query and its documents to the contexts of the answer.
+"""DebiasRAG: from a query and its documents to the contexts of the answer.
 
-Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. The reference values are golden (`tests/golden`).
+Passages of a library that are near the query are avoided; those in which a lexicon swaps a word become counterfactual
+contexts, rewritten by a model where one is named. Candidates are ranked by two signals, cosines with the query and with
+what is avoided, whose weights theta take one projected gradient step a query. Source: DebiasRAG (arXiv 2605.16113),
+Eq. 4 to 8, 15, and Algorithm 2, whose call of the optimizer is read as once a query; the prompt is this project's.
 """
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
+from scipy.special import logsumexp, softmax
 
-from fairagent.errors import SettingsError, UsageError
-from fairagent.llm.likelihood import open_local
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
-from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError, UsageError
+from fairagent.llm import Model, Reply, ask
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.likelihood import Likelihood, open_local, perplexity
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
+from fairagent.measures import min_max
+from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage, read_avoid, unit
 from fairagent.papers.debias_rag.lexicon import Lexicon, lexicon_file, load_lexicon
-from fairagent.papers.debias_rag.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, synthesize
-from fairagent.papers.debias_rag.theta import (
-    RATE,
-    Flags,
-    Places,
-    Theta,
-    ThetaStep,
-    Vectors,
-    best,
-    features,
-    passing,
-    to_avoided,
-    to_query,
-)
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoders import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.storage.packages import expect_installed, read_config
-from fairagent.types import Debiased, Document, FloatArray
+from fairagent.types import Debiased, Document, FloatArray, Usage
+from fairagent.types.clean import query_shown, visible
+
+Vectors = NDArray[np.float32]
+Places = NDArray[np.intp]
+Flags = NDArray[np.bool_]
+
+FLAT = 1e-12
+"""A signal that varies by less is constant: what is left is rounding."""
+
+
+def scaled(signal: FloatArray) -> FloatArray:
+    """The signal of the candidates (n,) on [0, 1]; all 0 where it is constant, which says nothing about any of them."""
+    return min_max(signal, flat=0.0, within=FLAT)
+
+
+def features(near: FloatArray, avoided: FloatArray) -> FloatArray:
+    """The signals as the loss sees them, (n, 2): relevance and 1 - nearness to what is avoided, each min-max.
+
+    >>> features(np.array([0.2, 0.6]), np.array([0.9, 0.4])).tolist()
+    [[0.0, 0.0], [1.0, 1.0]]
+    """
+    return np.column_stack((scaled(near), scaled(1 - avoided)))
+
+
+def passing(avoided: FloatArray, tau: float, least: int, exempt: Flags) -> tuple[Places, bool]:
+    """The places, in order, of candidates whose nearness to what is avoided is at most `tau`, and those `exempt`.
+
+    Where none is left, the `least` candidates that are least near to it (ties by order), and True.
+    """
+    passed = np.flatnonzero((avoided <= tau) | exempt)
+    if len(passed) or not len(avoided):
+        return passed, False
+    return np.sort(np.argsort(avoided, kind="stable")[:least]), True
+
+
+def best(phi: FloatArray, theta: FloatArray, k: int) -> Places:
+    """The places of the `k` candidates with the highest `phi @ theta`, the best first; ties by order."""
+    return np.argsort(-(phi @ theta), kind="stable")[:k]
+
+
+START = (0.5, 0.5)
+RATE = 1.0
+"""The step size that is tried first; the paper does not give its own."""
+MOST_HALVINGS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reranked:
-    """What became of n candidates: the `places` (<= k) of the best, the best first, with their `scores`.
+class ThetaStep:
+    """One step: the weights after it, (s,), the loss before and after, and the rate that was accepted at last.
 
-    `passed` are the places of those that the filter let through, in order; `emptied` says that it let none through, so
-    that they are the least bad. `before` are the weights before the `step`. `flat` (2,) says which signals, relevance
-    and distance from what is avoided, are the same for all that passed, and so count for nothing.
+    Where `halvings` were of no avail, the weights are those before the step, and `rate` is 0.
     """
 
-    places: Places
-    scores: FloatArray
-    passed: Places
-    emptied: bool
-    before: FloatArray
-    step: ThetaStep
-    flat: tuple[bool, bool]
+    theta: FloatArray
+    loss_before: float
+    loss_after: float
+    rate: float
+    halvings: int
 
 
-def rerank(
-    vectors: Vectors, query: Vectors, avoided: Vectors, theta: Theta, k: int, tau: float, exempt: Flags
-) -> Reranked:
-    """The best `k` of the candidates `vectors` (n, d), n >= 1, for `query` (d,), away from `avoided` (m, d), m >= 0.
+def target(phi: FloatArray) -> FloatArray:
+    """The distribution (n,) that a ranking should have: softmax of the min-max sum of the signals (n, s) (Eq. 6)."""
+    return np.asarray(softmax(scaled(phi.sum(axis=1))))
 
-    Vectors have length 1. Candidates whose cosine with any avoided passage is above `tau` are dropped, unless they are
-    `exempt` (n,); `theta` takes one step on what is left.
+
+def loss(phi: FloatArray, theta: FloatArray) -> float:
+    """The cross entropy, in nats, of the ranking by `phi @ theta` to its target (Eq. 7); convex in `theta` (s,)."""
+    scores = phi @ theta
+    return float(logsumexp(scores) - target(phi) @ scores)
+
+
+def gradient(phi: FloatArray, theta: FloatArray) -> FloatArray:
+    """The loss's gradient by `theta`, (s,): sum_c (p_c - y_c) phi(c)."""
+    return np.asarray((softmax(phi @ theta) - target(phi)) @ phi)
+
+
+def project(v: FloatArray) -> FloatArray:
+    """The point of the simplex {theta >= 0, sum 1} that is nearest to `v`, (s,) finite with s >= 1 (Duchi et al. 2008).
+
+    >>> project(np.array([0.9, 0.5])).round(6).tolist()
+    [0.7, 0.3]
     """
-    bad = to_avoided(vectors, avoided)
-    passed, emptied = passing(bad, tau, k, exempt)
-    phi = features(to_query(vectors[passed], query), bad[passed])
-    before, step = theta.move(phi)
-    chosen = best(phi, step.theta, k)
-    flat = not phi[:, 0].any(), not phi[:, 1].any()
-    return Reranked(passed[chosen], np.asarray(phi[chosen] @ step.theta), passed, emptied, before, step, flat)
+    if len(v) == 2:
+        first = min(max((v[0] - v[1] + 1) / 2, 0.0), 1.0)
+        return np.array([first, 1 - first])
+    descending = np.sort(v)[::-1]
+    excess = (np.cumsum(descending) - 1) / np.arange(1, len(v) + 1)
+    last = np.flatnonzero(descending > excess)[-1]
+    return np.asarray(np.maximum(v - excess[last], 0.0))
+
+
+def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> ThetaStep:
+    """One projected gradient step from `theta`, the rate halved until the loss does not rise (at most 50 times)."""
+    before, slope = loss(phi, theta), gradient(phi, theta)
+    for halvings in range(MOST_HALVINGS + 1):
+        moved = project(theta - rate * slope)
+        after = loss(phi, moved)
+        if after <= before:
+            return ThetaStep(moved, before, after, rate, halvings)
+        rate /= 2
+    return ThetaStep(theta, before, before, 0.0, MOST_HALVINGS)
+
+
+class Theta:
+    """The weights that queries begin with and, where they are `streaming`, leave for the next; threads share it."""
+
+    def __init__(self, start: tuple[float, float] = START, rate: float = RATE, streaming: bool = True) -> None:
+        if not 0 <= rate < np.inf:
+            raise UsageError(f"the step's rate is {rate}; expected a number of 0 or more, 0 leaving theta as it is")
+        if not (min(start) >= 0 and abs(sum(start) - 1) <= 1e-9):
+            raise UsageError(f"theta are two weights of 0 or more that add up to 1, not {list(start)}")
+        self._theta = np.array(start, dtype=np.float64)
+        self._rate = rate
+        self._streaming = streaming
+        self._lock = threading.Lock()
+
+    @property
+    def now(self) -> FloatArray:
+        """The weights that the next query begins with, (2,)."""
+        return self._theta
+
+    def move(self, phi: FloatArray) -> tuple[FloatArray, ThetaStep]:
+        """The weights that a query with the signals `phi` (n, 2) begins with, and the step that it takes from there."""
+        with self._lock:
+            before = self._theta
+            taken = step(phi, before, self._rate)
+            if self._streaming:
+                self._theta = taken.theta
+            return before, taken
+
+
+PROMPT = "rewrite_counterfactual"
+TEMPERATURE = 0.0
+PREFIX = "fair:"
+"""What the ids of synthesized contexts begin with; the rest is the id of the passage that one was made from."""
+ROOM = 40
+"""Characters that a rewrite may have beyond twice those of the sentence, where a server holds bounds."""
+TITLE = "Synthesized counterfactual, not from the collection"
+
+
+class Rewrites(Reply):
+    """As many rewrites as were requested, none empty."""
+
+    rewrites: Annotated[list[str], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Rewrites a swapped passage: `count` candidates of `model`, of which that with the lowest perplexity is taken.
+
+    Without a `scorer` it is the first. `on_error` says what becomes of a passage without a usable rewrite: "keep" it
+    with its words swapped, "drop" it, or "fail".
+    """
+
+    model: Model
+    prompts: Prompts
+    count: int = 3
+    scorer: Likelihood | None = None
+    on_error: Literal["keep", "drop", "fail"] = "keep"
+
+    def rewrite(self, query: str, text: str) -> tuple[str, Usage]:
+        """The best rewrite of `text`, in the light of what `query` is about, and what it took."""
+
+        def accept(reply: Rewrites) -> None:
+            if len(reply.rewrites) != self.count or not all(visible(one).strip() for one in reply.rewrites):
+                raise ReplyInvalid(f"expected {self.count} rewrites, none of them empty, not {len(reply.rewrites)}")
+
+        variables = {"query": query_shown(query), "text": visible(text), "count": self.count}
+        one = {"type": "string", "minLength": 1, "maxLength": 2 * len(text) + ROOM}
+        bounds = {"items": one, "minItems": self.count, "maxItems": self.count}
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"rewrites": bounds})
+        reply, usage = ask(self.model, request, Rewrites)
+        candidates = [" ".join(visible(one).split()) for one in reply.rewrites]
+        if self.scorer is None:
+            return candidates[0], usage
+        fluency = [perplexity(scores) for scores in self.scorer.score([("", one) for one in candidates])]
+        return candidates[fluency.index(min(fluency))], usage
+
+
+def synthesize(
+    query: str, passages: Sequence[AvoidPassage], lexicon: Lexicon, rewriter: Rewriter | None = None
+) -> tuple[list[Document], list[str], Usage]:
+    """A counterfactual context of each passage in which the lexicon swaps a word; notes say where a rewrite failed."""
+    documents: list[Document] = []
+    notes: list[str] = []
+    usage = Usage()
+    for passage in passages:
+        text = lexicon.swap(passage.text)
+        if text == passage.text:
+            continue
+
+        def instead(
+            error: ModelError | BudgetExceeded, text: str = text, id: str = passage.id
+        ) -> tuple[str | None, Usage]:
+            stays = rewriter is not None and rewriter.on_error == "keep"
+            becomes = "stands with its words swapped" if stays else "is left out"
+            notes.append(f"{PREFIX}{id} was not rewritten ({error}), and {becomes}")
+            return text if stays else None, error.usage
+
+        becomes: str | None = text
+        if rewriter:
+            becomes, took = unless_failing(partial(rewriter.rewrite, query, text), rewriter.on_error, instead)
+            usage = usage + took
+        if becomes is not None:
+            documents.append(Document(f"{PREFIX}{passage.id}", becomes, TITLE))
+    return documents, notes, usage
 
 
 LONGEST_REWRITTEN = 400
@@ -82,11 +249,8 @@ class DebiasRAG:
     """Chooses `k` contexts among the documents and counterfactuals of the `k` passages to avoid nearest to the query.
 
     A candidate that is nearer than `tau` (a cosine) to one of these passages is dropped; synthesized ones too, unless
-    `exempt_synthesized`: since they are such a passage with a few words swapped, most of them may be. The rest is
-    ranked by nearness to the query and distance from the passages, weighted by `theta`, which takes one gradient step
-    a query. `encoder` has to be that of `avoid`. Without a `rewriter`, the swapped passages stand as they are.
-
-    Threads may share it. Raises UsageError for values that make no sense.
+    `exempt_synthesized`. `encoder` has to be that of `avoid`. Without a `rewriter`, the swapped passages stand as they
+    are. Threads may share it. Raises UsageError for values that make no sense.
     """
 
     avoid: AvoidIndex
@@ -105,64 +269,50 @@ class DebiasRAG:
     def apply(self, query: str, documents: Sequence[Document]) -> Debiased:
         """The contexts for `query`, the best first, and what was done to get them; `documents` may be none.
 
-        Where the lexicon tells the query's bias class, passages of that class alone are avoided and countered. Raises
-        what asking a model raises where no call can succeed.
+        Where the lexicon tells the query's bias class, passages of that class alone are avoided and countered.
         """
         kind = self.lexicon.tag(query)
         vector = unit(self.encoder.queries([query]))[0]
-        avoided, bad = self.avoid.nearest(vector, self.k, kind)
-        made = _renamed(synthesize(query, avoided, self.lexicon, self.rewriter), documents)
-        pool = (*documents, *made.documents)
-        ids = tuple(one.id for one in made.documents)
-        debiased = Debiased(kind, tuple(one.id for one in avoided), ids, usage=made.usage)
-        notes = [*made.notes]
+        avoided, bad_vectors = self.avoid.nearest(vector, self.k, kind)
+        made, notes, usage = synthesize(query, avoided, self.lexicon, self.rewriter)
+        taken = {document.id for document in documents}
+        for place, one in enumerate(made):
+            id = one.id
+            while id in taken:
+                id = PREFIX + id
+            made[place] = replace(one, id=id)
+        pool, ids = (*documents, *made), tuple(one.id for one in made)
+        debiased = Debiased(kind, tuple(one.id for one in avoided), ids, usage=usage)
         if not avoided:
             notes.append(f"the avoid library has no passage of the query's class {kind!r}: nothing is avoided")
         if not pool:
             notes.append("there is no document, and no counterfactual could be made: there is no context")
-            now = _pair(self.theta.now)
-            return replace(debiased, theta_before=now, theta_after=now, notes=tuple(notes))
-        texts = [full_text(one) for one in documents] + [one.text for one in made.documents]
+            now = self.theta.now.tolist()
+            return replace(debiased, theta_before=(now[0], now[1]), theta_after=(now[0], now[1]), notes=tuple(notes))
         exempt = np.arange(len(pool)) >= (len(documents) if self.exempt_synthesized else len(pool))
-        vectors = unit(self.encoder.documents(texts))
-        ranked = rerank(vectors, vector, bad, self.theta, self.k, self.tau, exempt)
-        passed = {pool[place].id for place in ranked.passed}
-        chosen = tuple(pool[place] for place in ranked.places)
+        vectors = unit(self.encoder.documents([full_text(one) for one in documents] + [one.text for one in made]))
+        bad = np.zeros(len(pool)) if not len(bad_vectors) else (vectors @ bad_vectors.T).max(axis=1).astype(np.float64)
+        passed, emptied = passing(bad, self.tau, self.k, exempt)
+        phi = features((vectors[passed] @ vector).astype(np.float64), bad[passed])
+        before, step = self.theta.move(phi)
+        chosen = best(phi, step.theta, self.k)
+        if emptied:
+            closest = f"the {len(passed)} least near remain"
+            notes.append(f"all {len(pool)} candidates are nearer than {self.tau:g} to what is to be avoided; {closest}")
+        for name, signal in zip(("relevance", "distance from what is avoided"), phi.T, strict=True):
+            if len(passed) > 1 and not signal.any():
+                notes.append(f"{name} is the same for all candidates and counts for nothing")
+        survived = {pool[place].id for place in passed}
+        (first, second), (third, fourth) = before.tolist(), step.theta.tolist()
         return replace(
             debiased,
-            documents=chosen,
-            scores=tuple(ranked.scores.tolist()),
-            dropped=tuple(one.id for one in pool if ranked.emptied or one.id not in passed),
-            theta_before=_pair(ranked.before),
-            theta_after=_pair(ranked.step.theta),
-            notes=(*notes, *self._notes(ranked, len(pool))),
+            documents=tuple(pool[place] for place in passed[chosen]),
+            scores=tuple((phi[chosen] @ step.theta).tolist()),
+            dropped=tuple(one.id for one in pool if emptied or one.id not in survived),
+            theta_before=(first, second),
+            theta_after=(third, fourth),
+            notes=tuple(notes),
         )
-
-    def _notes(self, ranked: Reranked, count: int) -> list[str]:
-        notes = []
-        if ranked.emptied:
-            closest = f"the {len(ranked.passed)} least near remain"
-            notes.append(f"all {count} candidates are nearer than {self.tau:g} to what is to be avoided; {closest}")
-        if len(ranked.passed) > 1:
-            names = zip(("relevance", "distance from what is avoided"), ranked.flat, strict=True)
-            notes += [f"{name} is the same for all candidates and counts for nothing" for name, flat in names if flat]
-        return notes
-
-
-def _pair(theta: FloatArray) -> tuple[float, float]:
-    return float(theta[0]), float(theta[1])
-
-
-def _renamed(made: Synthesized, documents: Sequence[Document]) -> Synthesized:
-    """With ids that no document has."""
-    taken = {document.id for document in documents}
-    fresh = []
-    for one in made.documents:
-        id = one.id
-        while id in taken:
-            id = PREFIX + id
-        fresh.append(replace(one, id=id))
-    return replace(made, documents=tuple(fresh))
 
 
 class DebiasRAGConfig(Part):
@@ -187,37 +337,35 @@ class DebiasRAGConfig(Part):
     """What becomes of a counterfactual without a usable rewrite. keep: its words stay swapped. drop: left out."""
     scorer: str = ""
     """The local causal model that chooses the most fluent rewrite; empty takes the first."""
+    rate: float = Field(RATE, ge=0)
+    """The gradient step's size that is tried first; 0 leaves theta as it is."""
+    exempt_synthesized: bool = False
+    """Whether counterfactual contexts, which are near the passages they are made from, are never dropped."""
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """That of the rewrites, if there are any."""
         return (PROMPT,) if self.rewrites else ()
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """Library and lexicon."""
         return {"library": Path(self.library), "lexicon": lexicon_file(self.lexicon)}
 
     def relative_to(self, folder: Path) -> Self:
-        """With both files from anywhere."""
         named = {"library": self.library, "lexicon": self.lexicon}
         return self.model_copy(update={field: str((folder / path).absolute()) for field, path in named.items() if path})
 
     def learned_from(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """The avoid library's passages; SettingsError without one, DataError with every fault of it or the lexicon."""
         if not self.library:
             raise SettingsError("`library` is missing: name the file of passages to avoid")
         load_lexicon(self.lexicon)
         yield f"the avoid library {Path(self.library).name}", [passage.text for passage in read_avoid(self.library)]
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """A rewrite of each passage that is avoided, as long as passages are."""
         if self.rewrites:
             for _ in range(self.k):
                 yield case.calls(PROMPT, text=LETTER * LONGEST_REWRITTEN, count=self.rewrites)
 
     def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the embedding model, or that of the rewrites, is not on this machine."""
         open_encoder(self.encoder, served=site.embeddings)
         expect_installed("faiss-cpu", "debias-rag")
         if self.scorer and self.rewrites:
@@ -225,31 +373,20 @@ class DebiasRAGConfig(Part):
 
     def build(self, site: Site) -> DebiasRAG:
         """The stage; SettingsError without a library, DataError with every fault of library and lexicon."""
-        return self._stage(site, RATE, exempt=False)
-
-    def _stage(self, site: Site, rate: float, exempt: bool) -> DebiasRAG:
         if not self.library:
             raise SettingsError(
                 "debias is debias-rag, which needs passages to avoid: name their file as `debias: {library: ...}`"
             )
-        theta = Theta(self.theta, rate, streaming=not site.stateless)
+        theta = Theta(self.theta, self.rate, streaming=not site.stateless)
         lexicon, passages = load_lexicon(self.lexicon), read_avoid(self.library)
         encoder = open_encoder(self.encoder, served=site.embeddings)
         scorer = open_local("causal", self.scorer) if self.scorer and self.rewrites else None
         rewriter = Rewriter(site.model, site.prompts, self.rewrites, scorer, self.on_error) if self.rewrites else None
         index = AvoidIndex(passages, lexicon, encoder)
-        return DebiasRAG(index, lexicon, encoder, self.k, self.tau, theta, rewriter, exempt)
+        return DebiasRAG(index, lexicon, encoder, self.k, self.tau, theta, rewriter, self.exempt_synthesized)
 
 
 class DebiasRAGVariant(DebiasRAGConfig):
-    """DebiasRAG with what experiments vary in it."""
+    """The same, by the name that it has in earlier experiment files."""
 
     kind: Literal["debias-rag-variant"] = "debias-rag-variant"  # type: ignore[assignment]
-    rate: float = Field(RATE, ge=0)
-    """The gradient step's size that is tried first; 0 leaves theta as it is."""
-    exempt_synthesized: bool = False
-    """Whether counterfactual contexts, which are near the passages they are made from, are never dropped."""
-
-    def build(self, site: Site) -> DebiasRAG:
-        """The stage."""
-        return self._stage(site, self.rate, self.exempt_synthesized)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fairagent.evaluate.fields import FileSection, Name
-from fairagent.measures import Log2Plus1, expected_exposure, item_exposure, missing_judgments
+from fairagent.evaluate.kind import FileSection, Name
+from fairagent.measures import Log2Plus1, expected_exposure, item_exposure
 from fairagent.measures.answers import (
     Normalization,
     attributed_exposure,
@@ -26,8 +26,6 @@ from fairagent.types import FloatArray, Ranking
 def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:
     """The ln z of each item (n,) under an oracle that knows which are `useful`: z is 10^alpha, or 0^alpha for the rest.
 
-    0^0 is 1, so that alpha = 0 is uniform. Raises UsageError where alpha is negative or not finite.
-
     >>> oracle_log_scores([True, False], alpha=2).round(3).tolist()
     [4.605, -inf]
     """
@@ -39,8 +37,6 @@ def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:
 HIGHEST = "highest utility"
 """The best utility of a row's draws: what EU is normalized by, and no measure."""
 NORMALIZED = "normalized EU"
-BOUNDED = ("EE-R", "EE-L")
-"""What depends on judgments, and has bounds where some are missing."""
 
 
 class Drawing(Section):
@@ -80,14 +76,9 @@ class CollectionDrawing(Drawing):
     grades: dict[int, int] = Field(default={})
     """Grades of the judgments -> what they mean here, where a higher one is not better; the others stay. Above 0 is
     useful."""
-    graded: bool = False
-    """Whether documents are due exposure by their grades, and not alike where they are useful."""
     enough: Literal["all", "one"] = "all"
     """What an answer is worth: the share of the useful documents that it rests on (of k at most), or 1 where it rests
     on any: where each of them is a valid answer, one is enough."""
-    unjudged: Literal["useless", "bounds"] = "useless"
-    """What documents that nobody has judged are: of no use, as in the paper; bounds: either, and EE-R and EE-L have
-    bounds for all that they may be (not with `graded`)."""
 
 
 class LampFiles(FileSection):
@@ -125,16 +116,13 @@ class TopicDraws:
     """The rankings of one topic: `rankings` (N, k') hold indices of its n items, of which `useful` (n,) are.
 
     `utilities` (N,) are what the answers to them are worth, `rested_on` (N, k') says how far each rests on each item,
-    None where answers are not attributed. `grades` (n,) are the items' own, where they are to be exposed by them;
-    `judged` (n,) says which items somebody has judged, where that matters.
+    None where answers are not attributed.
     """
 
     rankings: NDArray[np.intp]
     useful: NDArray[np.bool_]
     utilities: FloatArray
     rested_on: FloatArray | None
-    grades: NDArray[np.int64] | None = None
-    judged: NDArray[np.bool_] | None = None
 
     @property
     def exposure(self) -> FloatArray:
@@ -155,15 +143,12 @@ def values(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
     Where fewer items are retrieved than a ranking has places, each place that is left over shows a blank, an item of
     no use that is always there: a short list is no fairer for that, and no better.
     """
-    exposure, k = drawn.exposure, section.k
-    due = drawn.useful.astype(np.int64) if drawn.grades is None else drawn.grades
-    judged = drawn.judged
+    exposure, due, k = drawn.exposure, drawn.useful, section.k
     places = min(k, len(due))
     if (width := drawn.rankings.shape[1]) < places:
         # As many blanks as places, so that a list of blanks is the worst there is.
         exposure = np.concatenate([exposure, np.arange(places) < places - width])
-        due, k = np.concatenate([due, np.zeros(places, dtype=np.int64)]), places
-        judged = None if judged is None else np.concatenate([judged, np.ones(places, dtype=bool)])
+        due, k = np.concatenate([due, np.zeros(places, dtype=np.bool_)]), places
     expected = expected_exposure(exposure, due, k, section.compat)
     measured = {
         "nDCG": expected_ndcg(drawn.rankings, drawn.useful, section.k),
@@ -173,9 +158,6 @@ def values(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
         "EU": float(drawn.utilities.mean()),
         HIGHEST: float(drawn.utilities.max()),
     }
-    if judged is not None:
-        for name, bounds in zip(BOUNDED, missing_judgments(exposure, due > 0, judged, k), strict=True):
-            measured |= {f"{name} at least": bounds.least, f"{name} at most": bounds.most}
     if drawn.rested_on is not None:
         some, attributed = drawn.rested_on.size, drawn.attributed
         disparity = normalized_attributed_disparity(attributed, section.k, section.normalization) if some else 0.0

@@ -15,19 +15,18 @@ from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection import Collection
 from fairagent.collection.records import listed
 from fairagent.errors import FairAgentError, SettingsError, UsageError
+from fairagent.evaluate.findings import query_group_files, query_group_tables
 from fairagent.evaluate.fingerprint import file_hash, of_model
 from fairagent.evaluate.judging import JudgedKind
 from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject, Systems
 from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.evaluate.query_groups import query_group_files, query_group_tables
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Table
 from fairagent.llm.models import Models
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.fair_rag.drawn import DrawnKind, generator
-from fairagent.papers.fair_rag.draws import BOUNDED, CollectionDrawing, LampFiles
+from fairagent.papers.fair_rag.draws import CollectionDrawing, LampFiles
 from fairagent.papers.fair_rag.labels import FEWEST, Labeling, Labels
 from fairagent.papers.fair_rag.lamp import TOKENS, Lamp, LampQuestion, LampTask, load_lamp, parse_task
 from fairagent.papers.fair_rag.trial import FairRagTrial, LampTrial
@@ -47,10 +46,10 @@ class LampQuestions:
     """LaMP's questions; the files may be large, and are read once."""
 
     lamp: Lamp
+    name: str
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The questions as something to search for."""
         return {question.id: Topic(question.id, question.query) for question in self.lamp.questions}
 
     @property
@@ -76,7 +75,7 @@ class LampKind(DrawnKind):
     """LaMP's files, and the labels of their items."""
 
     engines: ClassVar[tuple[str, ...]] = ("okapi",)
-    searches: ClassVar[bool] = False
+    uses: ClassVar[frozenset[str]] = frozenset({"sampling", "attribute"})
 
     @property
     def _task(self) -> LampTask:
@@ -84,18 +83,12 @@ class LampKind(DrawnKind):
 
     def open(self, collection: Collection) -> LampQuestions:
         """The questions of the files."""
-        return LampQuestions(load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs))
-
-    def subject_name(self, collection: Collection) -> str:
-        """The task."""
-        return self.lamp.task
+        return LampQuestions(load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs), self.lamp.task)
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """Those of the task and of attribution."""
         return (self._task.prompt, *system.settings.attribute.templates)
 
     def check(self, checking: Checking) -> None:
-        """Add what is wrong with the section, and systems that cannot score items or attribute answers."""
         super().check(checking)
         problems = checking.problems
         problems.attempt("lamp.task", lambda: (self._task.label_utility, self._task.utility))
@@ -109,13 +102,12 @@ class LampKind(DrawnKind):
                 message = f"LaMP's items are scored by {listed(SCORERS)}, not by {engine.kind!r}"
                 problems.add(SettingsError, f"systems.{name}.engine: {message}")
             if getattr(system.settings.attribute, "reads_citations", False):
-                message = "LaMP's answers cite nothing; set attribute to nli, judge, embeddings or none"
+                message = "LaMP's answers cite nothing; set attribute to nli, judge or none"
                 problems.add(UsageError, f"systems.{name}: {message}")
             if checking.labeled:
                 problems.attempt(f"systems.{name}.engine", _check_scorer, system.settings.engine)
 
     def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
-        """The questions with enough items that help every generator, if everything else is right."""
         if checking.subject is None or not checking.labeled or checking.problems.errors:
             return chosen
         labels = []
@@ -146,7 +138,6 @@ class LampKind(DrawnKind):
         return generators
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The section, the files, and the labels by the hash of each of theirs."""
         assert isinstance(subject, LampQuestions)
         files = sorted(Path(self.lamp.labels).glob("*.jsonl"))
         labels = {path.name: file_hash(path) for path in files}
@@ -154,14 +145,12 @@ class LampKind(DrawnKind):
         return {**super().fingerprint(plan, subject, environ), "lamp": lamp}
 
     def calls_before(self, plan: Plan, subject: Subject) -> Iterator[tuple[str, Calls]]:
-        """For each generator whose utility labels are not all there: the calls for the missing."""
         for one in self.generators(plan.systems, subject).values():
             model = one.system.settings.model
             if (calls := one.labeling.estimate(one.path, model)).calls:
                 yield f"labels for {model.name}", calls
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
-        """An answer for each ranking that can be drawn, and its attribution; prompts are cut to 512 tokens."""
         assert isinstance(subject, LampQuestions)
         section, system = self.fair_rag, plan.systems[row]
         case = Case(system.settings, Prompts(system.settings.prompts), ())
@@ -173,7 +162,6 @@ class LampKind(DrawnKind):
         yield from (case.counted(id, calls, calls * TOKENS) for id in self.templates(system))
 
     def trial(self, opened: Opened) -> LampTrial:
-        """The trial; DataError where labels are missing."""
         assert isinstance(opened.subject, LampQuestions)
         generators = self.generators(opened.plan.systems, opened.subject)
         labels: dict[str, Labels] = {key: one.labeling.read(one.path) for key, one in generators.items()}
@@ -205,14 +193,6 @@ OF_GROUPS = (
     MeasureInfo("gap cited", "1 - AWRF of what the answers rest on; lower is fairer", True, of_groups=True),
 )
 """What a row is measured by in every dimension, its end result first."""
-OF_BOUNDS = tuple(
-    MeasureInfo(
-        f"{name} {end}", f"{name}: its bound, whatever the documents are that nobody has judged", name == "EE-L"
-    )
-    for name in BOUNDED
-    for end in ("at least", "at most")
-)
-"""What EE-R and EE-L may be, whatever the documents are that nobody has judged."""
 
 
 class FairRagKind(DrawnKind, JudgedKind):
@@ -223,31 +203,23 @@ class FairRagKind(DrawnKind, JudgedKind):
     """What rankings are drawn and how they are measured."""
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """Those of filter, generator and attribution."""
         settings = system.settings
         return (*settings.filter.templates, *settings.generate.templates, *settings.attribute.templates)
 
     def check(self, checking: Checking) -> None:
-        """Add what is wrong with the section and with the systems that rankings are drawn from."""
         super().check(checking)
         section, problems = self.fair_rag, checking.problems
         if section.pool < section.k:
             problems.add(SettingsError, f"fair_rag.pool: {section.pool} candidates are fewer than k = {section.k}")
-        if section.graded and (section.compat or section.unjudged == "bounds"):
-            clash = "compat: authors" if section.compat else "unjudged: bounds"
-            problems.add(SettingsError, f"fair_rag.graded: does not go with {clash}, which knows no grades")
         for name, system in checking.systems.items():
             if system.settings.attribute.idle(system.settings):
                 message = f"systems.{name}: attribute is none, and EAR and EAE-D are about what answers rest on"
                 problems.add(UsageError, message)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """Those of items, and where there are dimensions, those of groups; then bounds, where they are wanted."""
-        bounds = OF_BOUNDS if self.fair_rag.unjudged == "bounds" else ()
-        return (*super().measured(dimensions), *(OF_GROUPS if dimensions else ()), *bounds)
+        return (*super().measured(dimensions), *(OF_GROUPS if dimensions else ()))
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
-        """An answer for each ranking that can be drawn, and what it is filtered and attributed with."""
         section, system = self.fair_rag, plan.systems[row]
         settings = system.settings
         case = Case(settings, Prompts(settings.prompts), ())
@@ -260,13 +232,10 @@ class FairRagKind(DrawnKind, JudgedKind):
             yield case.counted(id, calls, calls * read)
 
     def trial(self, opened: Opened) -> FairRagTrial:
-        """The trial."""
         return FairRagTrial.open(opened, self.fair_rag)
 
-    def tables(self, run: Run) -> list[Table]:
-        """Those of drawn rankings, and results by group of the query."""
+    def tables(self, run: Results) -> list[Table]:
         return [*super().tables(run), *query_group_tables(run)]
 
-    def files(self, run: Run) -> Mapping[str, Table]:
-        """The same in full."""
+    def files(self, run: Results) -> Mapping[str, Table]:
         return {**super().files(run), **query_group_files(run)}

@@ -8,8 +8,8 @@ they are made from; each is forced to the disk, so that whatever ends the work t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,12 @@ from fairagent.evaluate.fingerprint import changes
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.workers import Workers
 from fairagent.llm import Model
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Calls
+from fairagent.llm.prompts import Calls, Prompts
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures.answers import StringUtility
 from fairagent.papers.fair_rag.lamp import NO_ANSWER, TOKENS, Item, Lamp, LampQuestion, answer_from, messages_for
 from fairagent.settings import ModelSettings
-from fairagent.storage.digests import unsealed
-from fairagent.storage.files import locked
-from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.files import LineFile, locked, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
 from fairagent.types import FloatArray
 
@@ -39,7 +36,7 @@ Key = tuple[str, str | None]
 """What a label is of: a question and one of its items, or none."""
 
 FORMAT = 2
-"""Of the file and of how a prompt is made; labels of another one are not read. 2: lines have checksums."""
+"""Of the file and of how a prompt is made; labels of another one are not read."""
 FEWEST = 2
 """So many useful items a question needs to be part of the experiment."""
 
@@ -52,7 +49,7 @@ class Label:
     item: str | None
     utility: float
     answer: str
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +57,7 @@ class Labels:
     """What the items of each question are worth: question id -> u_j - u_base (n,), in the order of its items.
 
     With a utility of which less is better, u_base - u_j. `base` is u_base; `unanswered` counts the answers that a model
-    did not give, which are worth what an empty one is.
+    did not give.
     """
 
     gains: Mapping[str, FloatArray]
@@ -95,62 +92,30 @@ def read_lines(path: Path, made_from: JsonObject, upper: float) -> dict[Key, Lab
     head, *lines = list(whole_lines(path)) or [b""]
     if not head:
         return {}
-    _check_head(path, head, made_from)
-    labels: dict[Key, Label] = {}
-    faults: list[Fault] = []
-    for number, line in enumerate(lines, start=2):
-        try:
-            label = _label_of(line, upper)
-        except (ValueError, KeyError, TypeError) as error:
-            faults.append(Fault(path, number, f"no label ({type(error).__name__}: {error})"))
-        else:
-            labels[label.question, label.item] = label
-    if faults:
-        raise DataError("utility labels are damaged; remove these lines to have them made again", faults)
-    return labels
-
-
-def head_line(made_from: JsonObject) -> str:
-    """The first line of a file."""
-    return json.dumps({"made_from": made_from})
-
-
-def to_line(label: Label) -> str:
-    """A label as a line of the file."""
-    notes = {"notes": list(label.notes)} if label.notes else {}
-    fields = {"question": label.question, "item": label.item, "utility": label.utility, "answer": label.answer}
-    return json.dumps({**fields, **notes})
-
-
-def _check_head(path: Path, line: bytes, now: JsonObject) -> None:
     try:
-        before: JsonObject = {"systems": {}, **parse_json(line.decode())["made_from"]}
-        if not isinstance(before["systems"], dict):
-            raise TypeError
-    except (ValueError, KeyError, TypeError):
-        raise DataError(
-            "utility labels cannot be read", [Fault(path, 1, f"says not what they are made from: {shown(line)}")]
-        ) from None
-    different = changes(before, {"systems": {}, **now})
-    try:
-        unsealed(line)
-    except ValueError as error:
-        different = different or [str(error)]
+        before = parse_json(unsealed(head).decode())["made_from"]
+        different = changes({"systems": {}, **before}, {"systems": {}, **made_from})
+    except (ValueError, KeyError, TypeError) as error:
+        different = [f"says not what they are made from ({error}): {shown(head)}"]
     if different:
         raise DataError(
             f"{path}: these utility labels were made from something else; name another file to have others made",
             [Fault(path, 1, change) for change in different],
         )
-
-
-def _label_of(line: bytes, upper: float) -> Label:
-    record = parse_json(unsealed(line).decode())
-    question, item, utility, answer = (record[name] for name in ("question", "item", "utility", "answer"))
-    if not isinstance(question, str) or not isinstance(item, str | None) or not isinstance(answer, str):
-        raise ValueError("question, item and answer are texts, item may be null")
-    if isinstance(utility, bool) or not isinstance(utility, int | float) or not 0 <= utility <= upper:
-        raise ValueError(f"the utility is {shown(utility)}, expected a number from 0 to {upper:g}")
-    return Label(question, item, float(utility), answer, tuple(record.get("notes", ())))
+    labels: dict[Key, Label] = {}
+    faults: list[Fault] = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            label = Label(**parse_json(unsealed(line).decode()))
+            if not isinstance(label.question, str) or not 0 <= label.utility <= upper:
+                raise ValueError(f"the utility of {shown(label.question)} is not from 0 to {upper:g}")
+        except (ValueError, TypeError) as error:
+            faults.append(Fault(path, number, f"no label ({error})"))
+        else:
+            labels[label.question, label.item] = label
+    if faults:
+        raise DataError("utility labels are damaged; remove these lines to have them made again", faults)
+    return labels
 
 
 @dataclass(frozen=True)
@@ -168,12 +133,11 @@ class Labeling:
 
     @cached_property
     def utility(self) -> StringUtility:
-        """What answers are measured by."""
         return self.lamp.task.label_utility
 
     @property
     def made_from(self) -> JsonObject:
-        """Everything that a label depends on, as plain values in which the change of a single one can be named."""
+        """Everything that a label depends on."""
         task = self.lamp.task
         return {
             "format": FORMAT,
@@ -186,10 +150,7 @@ class Labeling:
         }
 
     def estimate(self, path: Path, settings: ModelSettings) -> Calls:
-        """What the labels that are not in the file yet will take, of the model with these settings, at most.
-
-        Attempts that are repeated come on top. Raises what `read` raises of a damaged file or of other labels.
-        """
+        """What the labels that are not in the file yet will take at most; raises what `read_lines` raises."""
         missing = list(self._missing(read_lines(path, self.made_from, self.utility.upper)))
         read = sum(
             estimate_tokens(*(text for _, text in messages_for(self.prompts, question, items, self.tokens)))
@@ -201,29 +162,24 @@ class Labeling:
     def make(self, path: Path, model: Model, workers: Workers) -> Labels:
         """Label all items of all questions, one call each and one for each question without items; file them.
 
-        Those in the file already are not made again; one process at a time works in its folder. Raises DataError
-        where the file holds labels of something else, naming the difference; what `answer_from` raises, BudgetExceeded
-        where the budget ends, BackendUnavailable where the disk is full: all that was paid for is stored.
+        Those in the file already are not made again; one process at a time works in its folder. Raises what
+        `read_lines` and `answer_from` raise, BudgetExceeded where the budget ends: all that was paid for is stored.
         """
         with locked(path.parent):
             labels = read_lines(path, self.made_from, self.utility.upper)
             with LineFile(path) as file:
                 if not path.stat().st_size:
-                    file.write(head_line(self.made_from))
+                    file.write(json.dumps({"made_from": self.made_from}))
 
                 def store(label: Label) -> None:
-                    file.write(to_line(label))
+                    file.write(json.dumps(asdict(label)))
                     labels[label.question, label.item] = label
 
                 workers.for_each(((self._label, (model, *missing)) for missing in self._missing(labels)), store)
         return self._labels(labels, path)
 
     def read(self, path: Path) -> Labels:
-        """The labels of all items of all questions.
-
-        Raises DataError where some are missing, where a line is no label, where the file holds labels of something
-        else, naming the difference, and where no question is left.
-        """
+        """The labels of all items of all questions; DataError where some are missing, or no question is left."""
         labels = self._labels(read_lines(path, self.made_from, self.utility.upper), path)
         if not labels.counted:
             raise DataError(f"{path}: no question has {FEWEST} useful items, so there is nothing to measure")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from fairagent.types.clean import visible
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
+T = TypeVar("T")
 
 _FIRST = re.compile(r'\[1\]:\s*+"')
 _SECOND = re.compile(r'"\s*+\[2\]:\s*+"')
@@ -51,22 +52,20 @@ def candidates(input: str) -> str:
     return f"{input[first.end() : seconds[-1].start()]} {input[seconds[-1].end() : end]}"
 
 
-@dataclass(frozen=True, slots=True)
-class After:
+def after(mark: str) -> Callable[[str], str]:
     """Finds the query after the first `mark` of an input; ValueError where nothing follows.
 
-    >>> After("review:")("How many stars? review: A fine pen.")
+    >>> after("review:")("How many stars? review: A fine pen.")
     'A fine pen.'
     """
 
-    mark: str
-
-    def __call__(self, input: str) -> str:
-        """The text after the mark."""
-        text = input.partition(self.mark)[2].strip()
+    def find(input: str) -> str:
+        text = input.partition(mark)[2].strip()
         if not text:
-            raise ValueError(f"nothing follows after {self.mark!r} in the input")
+            raise ValueError(f"nothing follows after {mark!r} in the input, which begins {shown(input)}")
         return text
+
+    return find
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,6 @@ class LampTask:
 
     @property
     def prompt(self) -> str:
-        """The id of its prompt template."""
         return self.name.lower().replace("-", "_")
 
     @property
@@ -104,9 +102,6 @@ class LampTask:
         """The string utility of the experiment."""
         return parse_utility(self.metric, self.labels)
 
-    def __str__(self) -> str:
-        return self.name
-
 
 TAGS = (
     *("sci-fi", "based on a book", "comedy", "action", "twist ending", "dystopia", "dark comedy", "classic"),
@@ -118,12 +113,12 @@ _PAPER, _TITLED, _TEXT, _MOVIE = ("title", "abstract"), ("title", "text"), ("tex
 _REVIEW, _STARS = ("text", "score"), ("1", "2", "3", "4", "5")
 _LISTED = (
     LampTask("LaMP-1", _PAPER, _PAPER, ("title",), "title", candidates, ("[1]", "[2]"), "accuracy", "accuracy"),
-    LampTask("LaMP-2", _MOVIE, _MOVIE[:1], _MOVIE, "description", After("description:"), TAGS, "accuracy", "accuracy"),
-    LampTask("LaMP-3", _REVIEW, _TEXT, _REVIEW[::-1], "text", After("review:"), _STARS, "accuracy", "absolute-error"),
-    LampTask("LaMP-4", _TITLED, _TITLED, _TITLED, "text", After("article:")),
-    LampTask("LaMP-5", _PAPER, _PAPER, _PAPER, "abstract", After(":")),
-    LampTask("LaMP-6", _TITLED, _TITLED, _TITLED, "text", After(":")),
-    LampTask("LaMP-7", _TEXT, _TEXT, _TEXT, "text", After(":")),
+    LampTask("LaMP-2", _MOVIE, _MOVIE[:1], _MOVIE, "description", after("description:"), TAGS, "accuracy", "accuracy"),
+    LampTask("LaMP-3", _REVIEW, _TEXT, _REVIEW[::-1], "text", after("review:"), _STARS, "accuracy", "absolute-error"),
+    LampTask("LaMP-4", _TITLED, _TITLED, _TITLED, "text", after("article:")),
+    LampTask("LaMP-5", _PAPER, _PAPER, _PAPER, "abstract", after(":")),
+    LampTask("LaMP-6", _TITLED, _TITLED, _TITLED, "text", after(":")),
+    LampTask("LaMP-7", _TEXT, _TEXT, _TEXT, "text", after(":")),
 )
 TASKS: Mapping[str, LampTask] = {task.name: task for task in _LISTED}
 """Name -> task: citations, movie tags, ratings, headlines, titles of papers, subjects of e-mails, tweets."""
@@ -178,129 +173,95 @@ class Lamp:
     sha256: str
 
     def __str__(self) -> str:
-        return f"{self.task}: {len(self.questions):,} of {self.total:,} questions"
+        return f"{self.task.name}: {len(self.questions):,} of {self.total:,} questions"
 
 
-def load_lamp(task: str | LampTask, questions: Path | str, outputs: Path | str, limit: int | None = LIMIT) -> Lamp:
+def load_lamp(task: str, questions: Path | str, outputs: Path | str, limit: int | None = LIMIT) -> Lamp:
     """The first `limit` (None: all) questions of a task, in the order of the file, which may be gzipped.
 
     `questions` is LaMP's [{"id", "input", "profile": [{"id", ...}]}], `outputs` its {"task", "golds": [{"id",
-    "output"}]}; other keys are ignored. An output may also be a list: any of its texts is a valid answer, and the one
-    that fits best counts. A profile may be empty. Raises DataError with every fault of both files, each
-    with the ids of the question and of the profile's entry; UsageError for an unknown task or a limit below 1.
+    "output"}]}; other keys are ignored. An output may also be a list of valid answers, of which the one that fits best
+    counts. Raises DataError with what is wrong in both files, each fault with the ids of the question and of the
+    profile's entry; UsageError for an unknown task.
     """
-    task = parse_task(task) if isinstance(task, str) else task
-    if limit is not None and limit < 1:
-        raise UsageError(f"limit is the number of questions to read and must be at least 1, not {limit}")
+    of = parse_task(task)
     source, wanted = Path(questions), Path(outputs)
     faults, digest = Faults(), sha256()
-    golds = _read_golds(task, wanted, digest, faults)
+    record = _read_json(wanted, digest, faults)
+    named = record.get("task") if isinstance(record, dict) else None
+    golds: dict[str, tuple[str, ...]] = {}
+    if isinstance(named, str) and named.replace("_", "-") != of.name:
+        faults.add(wanted, None, f"the task is {named!r}, expected {of.name.replace('-', '_')!r}")
+    elif record is not None:
+        listed_golds = record.get("golds") if isinstance(record, dict) else None
+        golds = _by_id(wanted, listed_golds, "gold of question", faults, lambda id, gold: _outputs(of, gold))
     records = _read_json(source, digest, faults)
-    if records is not None and not (isinstance(records, list) and records):
-        none = records == []
-        faults.add(
-            source, None, "there are no questions" if none else f"expected a list of questions, got {shown(records)}"
-        )
-    records = records if isinstance(records, list) else []
     read: dict[str, LampQuestion] = {}
-    for number, record in enumerate(records[:limit], start=1):
-        try:
-            id = _id(record, "question")
-        except ValueError as error:
-            faults.add(source, None, f"question number {number}: {error}")
-            continue
-        if id in read:
-            faults.add(source, None, f"question {shown(id)} is there twice")
-        if golds is not None and id not in golds:
+    if records is not None:
+        first = records[:limit] if isinstance(records, list) else records
+        read = _by_id(source, first, "question", faults, lambda id, one: _question(of, id, one, golds.get(id, ())))
+    for id in read if golds else ():
+        if id not in golds:
             faults.add(wanted, None, f"no gold for question {shown(id)}")
-        place = _FaultPlace(source, f"question {id!r}", faults)
-        read[id] = _question(task, id, record, (golds or {}).get(id, ()), place)
-    faults.check(str(task))
-    return Lamp(task, tuple(read.values()), len(records), digest.hexdigest())
+    faults.check(of.name)
+    return Lamp(of, tuple(read.values()), len(records), digest.hexdigest())
 
 
-@dataclass(frozen=True, slots=True)
-class _FaultPlace:
-    """Where something is read, and where its faults go."""
-
-    path: Path
-    name: str
-    faults: Faults
-
-    def add(self, fault: object) -> None:
-        self.faults.add(self.path, None, f"{self.name}: {fault}")
-
-    def text(self, record: Record, name: str) -> str:
-        """A field that has to be there; "" where it cannot be read."""
+def _by_id(path: Path, entries: Any, what: str, faults: Faults, read: Callable[[str, Record], T]) -> dict[str, T]:
+    """Id -> what is read of each entry; what is wrong goes to `faults`."""
+    values: dict[str, T] = {}
+    if not isinstance(entries, list) or not entries:
+        faults.add(path, None, f"expected a list of {what}s, got {shown(entries)}")
+        return values
+    for number, entry in enumerate(entries, start=1):
+        where = f"{what} number {number}"
         try:
-            text = read_text(record, name)
-            text.encode()
+            id = _id(entry)
+            where = f"{what} {id!r}"
+            if id in values:
+                raise ValueError("it is there twice")
+            values[id] = read(id, entry)
         except UnicodeEncodeError:
-            self.add(f"field {name!r} holds half of a surrogate pair (\\ud...), which is no Unicode text")
+            faults.add(
+                path, None, f"{where}: a text holds half of a surrogate pair (\\ud...), which is no Unicode text"
+            )
         except ValueError as error:
-            self.add(error)
-        else:
-            return text
-        return ""
+            faults.add(path, None, f"{where}: {error}")
+    return values
 
 
-def _question(task: LampTask, id: str, record: Record, golds: tuple[str, ...], place: _FaultPlace) -> LampQuestion:
-    input = place.text(record, "input")
-    query = ""
-    try:
-        query = task.find_query(input) if input else ""
-    except ValueError as error:
-        place.add(f"{error}; is it one of {task}? It begins {shown(input)}")
-    profile = record.get("profile")
+def _question(task: LampTask, id: str, record: Record, golds: tuple[str, ...]) -> LampQuestion:
+    input, profile = _text(record, "input"), record.get("profile")
+    query = task.find_query(input)
     if not isinstance(profile, list):
-        place.add(f"expected a list in 'profile', got {shown(profile)}")
+        raise ValueError(f"expected a list in 'profile', got {shown(profile)}")
     items: dict[str, Item] = {}
-    for number, entry in enumerate(profile if isinstance(profile, list) else (), start=1):
+    for number, entry in enumerate(profile, start=1):
+        where = f"item number {number}"
         try:
-            item = _id(entry, "item")
+            item = _id(entry)
+            where = f"item {item!r}"
+            fields = {name: _text(entry, name) for name in task.fields}
         except ValueError as error:
-            place.add(f"item number {number}: {error}")
-            continue
+            if isinstance(error, UnicodeEncodeError):
+                raise
+            raise ValueError(f"{where}: {error}") from None
         if item in items:
-            place.add(f"item {shown(item)} is there twice")
-        inner = _FaultPlace(place.path, f"{place.name}, item {item!r}", place.faults)
-        fields = {name: inner.text(entry, name) for name in task.fields}
+            raise ValueError(f"{where} is there twice")
         searched = " ".join(fields[name] for name in task.searched)
         items[item] = Item(item, searched, {name: fields[name] for name in task.shown})
     return LampQuestion(id, task, input, query, tuple(items.values()), golds)
 
 
-def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dict[str, tuple[str, ...]] | None:
-    """Question id -> its valid outputs; None where the file as a whole cannot be used."""
-    record = _read_json(path, digest, faults)
-    if record is None:
-        return None
-    golds = record.get("golds") if isinstance(record, dict) else None
-    if not isinstance(golds, list):
-        faults.add(path, None, f'expected {{"task": ..., "golds": [...]}}, got {shown(record)}')
-        return None
-    name = record.get("task")
-    if not isinstance(name, str) or name.replace("_", "-") != task.name:
-        faults.add(path, None, f"the task is {shown(name)}, expected {task.name.replace('-', '_')!r}")
-        return None
-    outputs: dict[str, tuple[str, ...]] = {}
-    for number, gold in enumerate(golds, start=1):
-        try:
-            id = _id(gold, "question")
-        except ValueError as error:
-            faults.add(path, None, f"gold number {number}: {error}")
-            continue
-        place = _FaultPlace(path, f"gold of question {id!r}", faults)
-        if id in outputs:
-            place.add("it is there twice")
-        several = gold.get("output")
-        each = [{"output": one} for one in several] if isinstance(several, list) and several else [gold]
-        outputs[id] = tuple(place.text(one, "output") for one in each)
-        for output in outputs[id]:
-            if task.labels and output.strip() not in task.labels:
-                place.add(f"{shown(output)} is none of {listed(task.labels)}")
-            elif not output.replace(".", "").strip():
-                place.add(f"the output {shown(output)} has no words")
+def _outputs(task: LampTask, gold: Record) -> tuple[str, ...]:
+    several = gold.get("output")
+    each = [{"output": one} for one in several] if isinstance(several, list) and several else [gold]
+    outputs = tuple(_text(one, "output") for one in each)
+    for output in outputs:
+        if task.labels and output.strip() not in task.labels:
+            raise ValueError(f"{shown(output)} is none of {listed(task.labels)}")
+        if not output.replace(".", "").strip():
+            raise ValueError(f"the output {shown(output)} has no words")
     return outputs
 
 
@@ -310,23 +271,28 @@ def _read_json(path: Path, digest: Hash, faults: Faults) -> Any:
         content = file_bytes(path, LARGEST, unzipped=True)
         digest.update(content)
         value = parse_json(as_text(content))
+        if value is None:
+            faults.add(path, None, "holds null and nothing else")
+        return value
     except FileNotFoundError:
         faults.add(path, None, "no such file")
     except OSError as error:
         faults.add(path, None, f"cannot be read ({error.strerror or error})")
     except Malformed as error:
         faults.add(path, error.line, f"not JSON ({error})")
-    else:
-        if value is None:
-            faults.add(path, None, "holds null and nothing else")
-        return value
     return None
 
 
-def _id(record: object, what: str) -> str:
+def _id(record: object) -> str:
     if not isinstance(record, dict):
         raise ValueError(f"expected an object, got {shown(record)}")
-    return checked_id(read_text(record, "id"), what)
+    return checked_id(read_text(record, "id"), "the")
+
+
+def _text(record: Record, name: str) -> str:
+    text = read_text(record, name)
+    text.encode()
+    return text
 
 
 def score_items(question: LampQuestion, engine: Literal["okapi"] | Encoder) -> FloatArray:
@@ -359,8 +325,8 @@ def answer_from(
 ) -> Answer:
     """The model's answer to `question` from `items`, best first; there may be none.
 
-    A model that declines, says nothing, or had not finished thinking at the template's limit has answered with nothing:
-    "", and the notes begin with NO_ANSWER. Raises what else `Model.complete` raises.
+    A model that declines, says nothing, or had not finished thinking at the template's limit has answered with "", and
+    the notes begin with NO_ANSWER. Raises what else `Model.complete` raises.
     """
     messages = messages_for(prompts, question, items, tokens)
     try:
@@ -374,9 +340,8 @@ def messages_for(
 ) -> tuple[Message, ...]:
     """The prompt, of about `tokens` at the most: the question is cut to half of them, the items to what is left.
 
-    Every item gets the same room; of its fields the long one is cut first. (Fair RAG's code leaves the template's own
-    words out of this sum and cuts the whole at its end, where the question stands.) A template that itself takes more
-    than `tokens` is not cut.
+    Every item gets the same room; of its fields the long one is cut first. A template that itself takes more than
+    `tokens` is not cut.
     """
     query = shortened(visible(question.input), tokens // 2)
     room = (tokens - estimate_tokens(query)) // len(items) if items else 0

@@ -1,7 +1,4 @@
-"""Okapi BM25 over a handful of texts, as the package rank_bm25 scores them, for profiles, which are a corpus each.
-
-Source: "Towards Fair RAG" (ICTIR 2025), the retrieval of LaMP profiles.
-"""
+"""Okapi BM25 over a handful of texts, as the package rank_bm25 scores them, for profiles, which are a corpus each."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,11 +17,12 @@ K1, B, EPSILON = 1.5, 0.75, 0.25
 def okapi_scores(
     query: str, texts: Sequence[str], k1: float = K1, b: float = B, epsilon: float = EPSILON
 ) -> FloatArray:
-    """The score of each text for `query`, (n,); words are what stands between white space, and case counts.
+    """The score of each text for `query`, (n,), as the package rank_bm25 has it: each profile is a corpus.
 
-    A word of the query counts as often as it occurs there. idf is ln((n - m + .5) / (m + .5)) for a word in m of the n
-    texts; where that is negative, `epsilon` times the mean idf of all words of the texts is taken. That mean can be
-    negative, and then scores are. Without texts there are no scores; texts without words score 0.
+    Words are what stands between white space, and case counts. idf is ln((n - m + .5) / (m + .5)) for a word in m of
+    the n texts; where that is negative, `epsilon` times the mean idf of all words of the texts is taken, which can be
+    negative, too. Without words the scores are 0. Source: "Towards Fair RAG" (ICTIR 2025), the retrieval of LaMP
+    profiles.
 
     >>> okapi_scores("a b zzz", ["a a", "a b", "a", "a c"]).round(3).tolist()
     [-0.057, 0.757, -0.052, -0.039]
@@ -53,9 +51,7 @@ class OkapiConfig(Part):
     kind: Literal["okapi"] = "okapi"
 
     def check(self, site: Site) -> None:
-        """Raise UsageError: a collection is searched with bm25."""
         raise UsageError("engine okapi scores the items of LaMP's questions; a collection is searched with bm25")
 
     def build(self, site: Site) -> None:
-        """As `check`."""
         self.check(site)

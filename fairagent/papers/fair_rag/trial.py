@@ -100,7 +100,6 @@ class FairRagTrial:
 
     @classmethod
     def open(cls, opened: Opened, section: CollectionDrawing) -> FairRagTrial:
-        """The trial of an experiment over a collection."""
         plan, systems = opened.plan, build_systems(opened)
         answerers: dict[str, Answerer] = {}
         rows = {}
@@ -126,8 +125,7 @@ class FairRagTrial:
         grades = {one: self.section.grades.get(grade, grade) for one, grade in collection.qrels[id].items()}
         pooled = set(pool.ids)
         items = (*pool.ids, *sorted(one for one, grade in grades.items() if grade > 0 and one not in pooled))
-        of_items = np.array([max(grades.get(item, 0), 0) for item in items])
-        useful = of_items > 0
+        useful = np.array([grades.get(item, 0) > 0 for item in items])
         lists = rankings(row.draws, pool.scores, useful, self.section, self.seed, id)
         shown = sorted({*lists.ravel().tolist()})
         texts = dict(zip(shown, texts_for(query, [items[item] for item in shown], retriever), strict=True))
@@ -138,14 +136,9 @@ class FairRagTrial:
             return min(float((weights * useful[list(ranking)]).sum()) / enough, 1.0), weights, usage
 
         drawn, usage = drawn_and_answered(lists, useful, answer)
-        if self.section.graded:
-            drawn = replace(drawn, grades=of_items)
-        if self.section.unjudged == "bounds":
-            drawn = replace(drawn, judged=np.array([item in grades for item in items]))
         return TopicOutcome(search, items, drawn, usage)
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         collection, k, row = self.judge.collection, self.section.k, self.rows[system]
         of_topic = self.draw(system, id)
         search, items, drawn = of_topic.search, of_topic.items, of_topic.drawn
@@ -232,7 +225,6 @@ class LampTrial:
         questions: Mapping[str, LampQuestion],
         useful: Mapping[str, Mapping[str, NDArray[np.bool_]]],
     ) -> LampTrial:
-        """The trial of an experiment; `useful` are the items that help, generator -> question -> (n,)."""
         memo, rows = opened.memo, {}
         for name, system in opened.plan.systems.items():
             site = site_of(system, opened.collection, opened.models, memo=memo)
@@ -248,7 +240,6 @@ class LampTrial:
         return cls(section, opened.plan.experiment.seed, questions, rows)
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         row, question = self.rows[system], self.questions[id]
         scores = self._scored.get((row.draws.system, id), lambda: score_items(question, row.engine))
         useful, utility = row.useful[id], question.task.utility

@@ -6,6 +6,7 @@ Agreement with stereotypes (TrustLLM on CrowS-Pairs) and accuracy (CRAG), as Fai
 from __future__ import annotations
 
 import json
+import textwrap
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +17,10 @@ from fairagent.answer.answering import Answerer
 from fairagent.answer.citations import OnText
 from fairagent.answer.context import Order, numbered
 from fairagent.answer.filtering import LONGEST_TITLE
-from fairagent.collection.records import Faults, Record, shown
+from fairagent.collection.records import Record, shown
 from fairagent.errors import SettingsError
 from fairagent.evaluate.fingerprint import of_model, price_of
-from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import Checking, Chosen, JsonObject, KindResults, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, System, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import (
@@ -33,17 +34,15 @@ from fairagent.evaluate.questions import (
     without_context,
     without_thoughts,
 )
-from fairagent.evaluate.run import Run
-from fairagent.evaluate.tables import PageSection
+from fairagent.evaluate.run import Results
+from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm import Model, ModelRequest
 from fairagent.llm.models import Models
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens
-from fairagent.papers.fairft.cases import case_table, case_text
 from fairagent.papers.fairft.run import trained_model
 from fairagent.papers.fairft.settings import OPENING
-from fairagent.papers.records import gather, lines_of
+from fairagent.papers.records import read_records
 from fairagent.retrieve.base import as_query
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
@@ -65,9 +64,9 @@ class GradedQuestion(Question):
 class Task:
     """A benchmark of graded answers.
 
-    `read` makes a question of an id and a record of the file (ValueError says what is wrong with it). `rule` grades a
-    question's answer, None where a judge must; `judge` is the judge's template, `shown` what that says of the question
-    besides its words. `short` asks for few words.
+    `read` makes a question of an id and a record of the file. `rule` grades a question's answer, None where a judge
+    must; `judge` is the judge's template, `shown` what that says of the question besides its words. `short` asks for
+    few words.
     """
 
     name: str
@@ -80,9 +79,8 @@ class Task:
 
 def read_questions(task: Task, path: Path) -> dict[str, GradedQuestion]:
     """Id (q and the line) -> question, in the order of the file (JSON lines); DataError with every fault."""
-    faults = Faults()
-    entries = lines_of(path, faults, lambda id, record: (id, task.read(id, record)))
-    return gather(path, f"questions for {task.name}", faults, entries, "holds no question")
+    what = f"questions for {task.name}"
+    return read_records(path, what, lambda id, record: (id, task.read(id, record)), "holds no question")
 
 
 def text_of(record: Record, name: str) -> str:
@@ -116,18 +114,13 @@ class Asker:
     order: Order = "rank"
 
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
-        """See `Generator.answer`; without documents the references are empty, as in FairFilter. It cites nothing."""
         answer = self.ask(as_query(query).text, documents)
         if on_text:
             on_text(answer.text)
         return answer
 
     def ask(self, question: str, documents: Sequence[Document] | None = None) -> Answer:
-        """The model's answer; None: no documents are spoken of.
-
-        An answer that is cut off at the template's limit is one. Raises what `Model.complete` raises, and
-        ReplyTruncated where a model had not finished thinking by then.
-        """
+        """The model's answer; None: no documents are spoken of. Raises what `answer_to` raises."""
         references = None if documents is None else numbered(documents, self.order)
         messages = self.prompts.render(PROMPT, query=query_shown(question), documents=references, brief=self.short)
         return answer_to(self.model, self.prompts[PROMPT], messages)
@@ -153,7 +146,7 @@ class Grader:
     def grade(self, question: GradedQuestion, answer: str) -> Grade:
         """1 where the answer agrees (agreement) or is right (accuracy), else 0.
 
-        A judge's label that says neither yes nor no counts as no. Raises what `Model.complete` raises.
+        A judge's label that says neither yes nor no counts as no.
         """
         by_rule = self.task.rule(question, answer)
         if by_rule is not None:
@@ -181,7 +174,6 @@ class Examinee:
 
     @classmethod
     def open(cls, site: Site, task: Task, judge: ModelSettings | None, searching: System | None) -> Examinee:
-        """That of one system; `searching` is None where it searches nothing."""
         settings = site.settings
         asker = Asker(site.model, site.prompts, task.short, settings.context.order)
         grader = Grader(task, site.models.open(judge or settings.model), site.prompts)
@@ -200,7 +192,6 @@ class Exam:
     systems: Mapping[str, Examinee]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         question, examinee = self.questions[id], self.systems[system]
         topic = Topic(id, question.query)
         result = examinee.agent.answer(topic) if examinee.agent else None
@@ -249,16 +240,13 @@ class GradedKind(QuestionsKind, ABC):
     lower_is_better: ClassVar[bool] = False
 
     def read(self, path: Path) -> Mapping[str, GradedQuestion]:
-        """The questions of a file by their ids; DataError with every fault."""
         return read_questions(self.task, path)
 
     def relative_to(self, folder: Path) -> Self:
-        """With paths from anywhere; in the file they are relative to its `folder`."""
         moved = super().relative_to(folder)
         return moved.model_copy(update={"trainings": tuple(str((folder / one).absolute()) for one in self.trainings)})
 
     def check(self, checking: Checking) -> None:
-        """Add trainings that are missing, are of other settings, or are searched by no system."""
         super().check(checking)
         for training in self.trainings:
             model = checking.problems.attempt("trainings", trained_model, Path(training))
@@ -266,7 +254,6 @@ class GradedKind(QuestionsKind, ABC):
                 checking.problems.add(SettingsError, f"trainings: no system searches with {model}, of {training}")
 
     def choose(self, checking: Checking) -> Chosen:
-        """The questions that the file chooses; adds cases that are none of them."""
         chosen = super().choose(checking)
         for id in self.cases if checking.subject else ():
             if id not in chosen.topics:
@@ -274,37 +261,31 @@ class GradedKind(QuestionsKind, ABC):
         return chosen
 
     def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
-        """`chosen`; adds what keeps the judge from being opened."""
         if self.questions.judge:
             checking.problems.attempt("questions.judge", models.open, self.questions.judge)
         return chosen
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """The share of answers with the grade 1."""
         return (MeasureInfo(self.task.name, self.definition, self.lower_is_better),)
 
     @property
-    def other_models(self) -> tuple[str, ...]:
+    def other_names(self) -> tuple[str, ...]:
         """The judge's."""
         return (self.questions.judge.name,) if self.questions.judge else ()
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The question's template and the judge's."""
         return (PROMPT, self.task.judge)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The file's content, and the judge."""
         judge = self.questions.judge
         graded = {"judge": of_model(judge, environ) | {"price": price_of(judge, plan)} if judge else {}}
         return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **graded}}
 
     def provenance(self) -> JsonObject:
-        """The place of the file, and who judges."""
         judge = self.questions.judge.name if self.questions.judge else "each system's own model"
         return {"questions": {**super().provenance()["questions"], "judge": judge}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[GradedQuestion]) -> Iterator[Calls]:
-        """A call for each question, with documents as long as may be, and one for judging each answer."""
         settings, context = system.settings, system.settings.context
         text = longest_context(settings)[: 4 * (context.tokens // context.documents)]
         document = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
@@ -315,17 +296,13 @@ class GradedKind(QuestionsKind, ABC):
         judge = self.questions.judge or settings.model
         yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
 
-    def remarks(self, run: Run) -> Sequence[str]:
-        """The cases."""
-        return [case_text(run, id) for id in self.cases]
-
-    def page(self, run: Run) -> PageSection | None:
-        """The cases, a table each."""
+    def results(self, run: Results) -> KindResults:
+        """The cases, on the page a table each."""
         tables = tuple(case_table(run, id) for id in self.cases)
-        return PageSection("Cases", "Cases, side by side", tables) if tables else None
+        page = PageSection("Cases", "Cases, side by side", tables) if tables else None
+        return KindResults(remarks=[case_text(run, id) for id in self.cases], page=page)
 
     def trial(self, opened: Opened) -> Exam:
-        """The exam."""
         searching = build_systems(opened)
         systems = {
             name: Examinee.open(
@@ -337,7 +314,6 @@ class GradedKind(QuestionsKind, ABC):
 
 
 def _calls(case: Case, prompt: str, model: ModelSettings, **variables: object) -> Calls:
-    """One call of `model` for each question."""
     counted = case.calls(prompt, 1, **variables)
     longest = case.prompts[prompt].longest_reply(model.max_tokens)
     return Calls(model, counted.calls, counted.input_tokens, counted.calls * longest)
@@ -348,8 +324,6 @@ UNSURE = ("i don't know", "i don’t know")
 
 def read_accuracy(answer: str, expected: str, alternatives: Sequence[object] = ()) -> bool | None:
     """Whether `answer` is right; None where it is neither the expected words nor "I don't know", and a judge must say.
-
-    Case does not count. Not to know is wrong, whatever the question.
 
     >>> read_accuracy("Paris", "paris"), read_accuracy("I don't know.", "Paris"), read_accuracy("in Paris", "Paris")
     (True, False, None)
@@ -363,7 +337,6 @@ def read_accuracy(answer: str, expected: str, alternatives: Sequence[object] = (
 
 
 def _accuracy_question(id: str, record: Record) -> GradedQuestion:
-    """As CRAG has them: `query`, `answer`, and where there are such `alt_ans` (a list) and `domain`."""
     others = record.get("alt_ans", [])
     if not isinstance(others, list):
         raise ValueError(f"'alt_ans': expected a list, got {shown(others)}")
@@ -395,8 +368,6 @@ _MARKS = "./!?,;:'\""
 def read_agreement(answer: str) -> bool | None:
     """Whether `answer` agrees; None where it says both "yes" and "no", or neither, and a judge has to say.
 
-    Words are what stands between spaces, without marks at their ends; case does not count.
-
     >>> read_agreement("Yes, I agree."), read_agreement("No. That is a prejudice."), read_agreement("Not really")
     (True, False, None)
     """
@@ -407,7 +378,6 @@ def read_agreement(answer: str) -> bool | None:
 
 
 def _agreement_question(id: str, record: Record) -> GradedQuestion:
-    """As TrustLLM has them: `prompt` and `bias_type`; other fields are ignored."""
     return GradedQuestion(id, text_of(record, "prompt").removeprefix(OPENING), text_of(record, "bias_type"))
 
 
@@ -427,3 +397,60 @@ class Agreement(GradedKind):
     task: ClassVar[Task] = AGREEMENT
     definition: ClassVar[str] = "the share of answers that agree with a stereotyping sentence; lower is better"
     lower_is_better: ClassVar[bool] = True
+
+
+WIDTH = 100
+FAILED = "failed"
+
+
+def case_table(run: Results, id: str) -> Table:
+    """A row for each document's rank, the last for the answer; a column for each system that has answered it."""
+    outcomes = _outcomes(run, id)
+    columns = [list(_cells(one)) for one in outcomes]
+    deepest = max((len(documents) for *documents, _ in columns), default=0)
+    rows = [
+        [f"document {rank + 1}", *((documents[rank] if rank < len(documents) else "") for *documents, _ in columns)]
+        for rank in range(deepest)
+    ]
+    rows.append(["answer", *(answer for *_, answer in columns)])
+    return Table.of(["", *(one.system for one in outcomes)], rows, f"{id}: {_query(outcomes)}", prose=True)
+
+
+def case_text(run: Results, id: str) -> str:
+    """The same as lines, system by system."""
+    outcomes = _outcomes(run, id)
+    lines = list(_wrapped(f"case {id}: ", _query(outcomes)))
+    for one in outcomes:
+        *documents, answer = _cells(one)
+        lines.append(f"  {one.system}")
+        for rank, text in enumerate(documents, start=1):
+            lines += _wrapped(f"    document {rank}: ", text)
+        lines += _wrapped("    answer: ", answer)
+    return "\n".join(lines)
+
+
+def _outcomes(run: Results, id: str) -> list[Outcome]:
+    of_topic = run.by_topic.get(id, {})
+    return [of_topic[system] for system in run.systems if system in of_topic]
+
+
+def _query(outcomes: list[Outcome]) -> str:
+    return outcomes[0].query if outcomes else "not answered yet"
+
+
+def _cells(outcome: Outcome) -> Iterator[str]:
+    """The documents as they were found, those that the filter took marked, then the answer and its grade."""
+    answer = outcome.answer
+    for hit in outcome.hits:
+        removed = " [removed by the filter]" if answer and hit.id in answer.removed else ""
+        yield ": ".join(filter(None, (hit.title or hit.id, hit.snippet))) + removed
+    if answer is None:
+        yield f"{FAILED}: {outcome.failed}"
+    else:
+        grades = ", ".join(f"{name} {value:.0f}" for name, value in outcome.values[""].items())
+        yield f"{answer.text} [{grades}, by {answer.graded_by}]"
+
+
+def _wrapped(first: str, text: str) -> list[str]:
+    indent = " " * (len(first) - len(first.lstrip()) + 4)
+    return textwrap.wrap(first + " ".join(text.split()), WIDTH, subsequent_indent=indent, break_long_words=False)

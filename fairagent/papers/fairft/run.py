@@ -1,9 +1,11 @@
 """A FairFT run: checks and opens everything that its settings file names, and works in the run's folder."""
 
+from __future__ import annotations
+
 import hashlib
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,10 +17,18 @@ from fairagent.collection.records import Faults, json_records, read_text
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.llm.likelihood import Likelihood, open_local
 from fairagent.llm.prompts import Prompts, source_relative_to
-from fairagent.papers.fairft.evaluate import Tower, TrainingEffect, compare
 from fairagent.papers.fairft.settings import OPENING, FairFTFile, TestSection, TrainingExample, read_examples, split
 from fairagent.papers.fairft.signals import Signals
-from fairagent.papers.fairft.train import CHECKPOINT, History, Progress, Training, forget_vectors
+from fairagent.papers.fairft.train import (
+    CHECKPOINT,
+    History,
+    Progress,
+    Tower,
+    Training,
+    TrainingEffect,
+    compare,
+    forget_vectors,
+)
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.files import LOCK, locked, remove_folder, write_whole
 from fairagent.storage.folders import expect_replaceable
@@ -74,7 +84,7 @@ def trained_model(path: Path) -> Path:
     """The folder of the retriever that the settings file `path` has trained.
 
     Raises BackendUnavailable where the training is not finished, UsageError where its folder holds that of other
-    settings, SettingsError for a faulty file.
+    settings.
     """
     file = read_file(path)
     folder = run_folder(file)
@@ -99,7 +109,6 @@ def is_finished(checked: CheckedTraining, folder: Path) -> bool:
 
 
 def _same_settings(record: dict[str, Any], file: FairFTFile) -> bool:
-    """Whether a record is of a training with the settings of this file."""
     settings = file.model_dump(mode="json", exclude=set(NOT_DECIDING))
     return {key: value for key, value in record["settings"].items() if key not in NOT_DECIDING} == settings
 
@@ -117,8 +126,8 @@ def _read_record(folder: Path) -> dict[str, Any] | None:
 def check(path: Path, seed: int | None = None) -> CheckedTraining:
     """Read the settings file and the data that it names; `seed` beats its own.
 
-    Raises BackendUnavailable where the extra `dense` is not installed, SettingsError, DataError with every fault of a
-    file, and DataError where a text of the held-out or the test questions is trained on.
+    Raises BackendUnavailable without the extra `dense`, DataError with every fault of a file, and where a text of the
+    held-out or the test questions is trained on.
     """
     expect_installed("sentence-transformers", "FairFT")
     file = read_file(path)
@@ -160,8 +169,7 @@ def run_training(
 ) -> Trained:
     """Train the retriever, or go on where a training in `folder` was broken off; the model is in `folder`/model.
 
-    With `new` what is there is deleted first. Raises UsageError where the folder holds another training, or
-    something else.
+    With `new` what is there is deleted first. Raises UsageError where the folder holds something else.
     """
     _expect_own(folder)
     with locked(folder), open_signals(checked, folder) as signals:
@@ -235,7 +243,6 @@ def place(folder: Path, name: str) -> str:
 
 
 def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
-    """A hash of all that the trained weights depend on, the machine aside."""
     file = checked.file
     probe = tower.encode("query", ["A fair ranking shows every group its share."])[0]
     parts = [
@@ -249,7 +256,6 @@ def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
 
 
 def _data(checked: CheckedTraining) -> str:
-    """A hash of the questions and documents."""
     examples = [asdict(example) for example in (*checked.training, *checked.held_out)]
     return _hash([checked.fingerprint, examples, len(checked.training)])
 
@@ -281,3 +287,54 @@ def _record(checked: CheckedTraining, history: History, change: TrainingEffect, 
         "signal": signals.model.name,
         "versions": versions,
     }
+
+
+KEY = "trainings"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The `trainings` that experiment files name, each once and checked; `untrained` are the files' values before.
+
+    That is with every retriever as it is before training: what can be checked before.
+    """
+
+    trainings: tuple[CheckedTraining, ...]
+    untrained: Mapping[Path, Mapping[str, Any]]
+
+
+def read_chain(files: Sequence[Path]) -> Chain:
+    """What these experiment files name.
+
+    Raises UsageError where a file names no training, or two trainings would have one folder; what `check` raises.
+    """
+    trainings: dict[Path, CheckedTraining] = {}
+    folders: dict[Path, Path] = {}
+    experiments = {}
+    for file in files:
+        values = read_yaml(file)
+        named = values.pop(KEY, None)
+        if not isinstance(named, list) or not named or not all(isinstance(one, str) for one in named):
+            raise UsageError(
+                f"{file}: `{KEY}` lists no settings files of FairFT; `fairagent evaluate` runs such a file"
+            )
+        models = {}
+        for path in ((file.parent / one).resolve() for one in named):
+            if path not in trainings:
+                trainings[path] = check(path)
+            checked = trainings[path]
+            folder = run_folder(checked.file)
+            if folders.setdefault(folder, path) != path:
+                raise UsageError(f"{path} and {folders[folder]} would both be trained in {folder}; rename one of them")
+            models[str(folder / MODEL)] = place(checked.folder, checked.file.retriever.model)
+        experiments[file] = _renamed(values, models)
+    return Chain(tuple(trainings.values()), experiments)
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """`value` with some of the texts in it replaced."""
+    if isinstance(value, dict):
+        return {key: _renamed(part, names) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_renamed(part, names) for part in value]
+    return names.get(value, value) if isinstance(value, str) else value

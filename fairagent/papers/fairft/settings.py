@@ -11,13 +11,16 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.collection.leakage import text_key
-from fairagent.collection.records import Faults, Record, checked_id, listed, read_text, shown
+from fairagent.collection.records import Record, checked_id, listed, read_text, shown
 from fairagent.errors import UsageError
-from fairagent.papers.fairft.loss import Direction, Reduction
-from fairagent.papers.records import gather, lines_of
+from fairagent.papers.records import read_records
 from fairagent.settings import BudgetSettings, ModelSettings, Section
 
 Format = Literal["questions", "recognition"]
+Direction = Literal["p-q", "q-p"]
+"""KL(P_R || Q_LM), the paper's, or KL(Q_LM || P_R), the code's."""
+Reduction = Literal["mean", "documents"]
+"""The mean over the questions, or that divided by k, as the code has it."""
 
 OPENING = "You are a helpful assistant. "
 """How TrustLLM's prompts begin: 29 characters that are shown to the model and not searched for."""
@@ -44,7 +47,6 @@ class TrainingExample:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What must not be in a test set: the query and the sentences."""
         return (self.query, *self.sentences)
 
 
@@ -55,9 +57,8 @@ def read_examples(path: Path, format: Format = "questions") -> tuple[TrainingExa
     `sentence` and `context`; the id is q and the line, the query the prompt without its first 29 characters, the answer
     the option that the label stands for. Other fields are ignored.
     """
-    faults, read = Faults(), _question if format == "questions" else _recognition
-    entries = lines_of(path, faults, read)
-    return tuple(gather(path, f"questions for FairFT ({format})", faults, entries, "holds no question").values())
+    read = _question if format == "questions" else _recognition
+    return tuple(read_records(path, f"questions for FairFT ({format})", read, "holds no question").values())
 
 
 def split(

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,8 @@ from fairagent.errors import IndexMismatch
 from fairagent.llm.likelihood import Likelihood
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.settings import TrainingExample
-from fairagent.storage.digests import sealed, unsealed
-from fairagent.storage.files import explained, force
+from fairagent.storage.files import LineFile, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
-from fairagent.storage.regular import open_to_write
 from fairagent.types import Document, FloatArray
 from fairagent.types.clean import logger, query_shown
 
@@ -32,11 +29,10 @@ PROBE = ("Question: Is the sky blue?\nAnswer:", " Yes, it is.")
 
 
 class Signals:
-    """ln P_LM(a | d, q): the log-likelihood of an example's answer after the prompt with one document, by `model`.
+    """The log-likelihood ln P_LM(a | d, q) of an example's answer after the prompt with one document, by `model`.
 
-    What was computed once is cached in the file `path` (JSON lines, a line for each question and time), whatever ends
-    the process; several processes may share it. Texts longer than `tokens` (about) are cut. Raises IndexMismatch where
-    the file holds the signals of another model, prompt or length.
+    What was computed once is cached in the file `path` (JSON lines); several processes may share it. Texts longer than
+    `tokens` (about) are cut. Raises IndexMismatch where the file holds the signals of another model, prompt or length.
     """
 
     def __init__(self, model: Likelihood, prompts: Prompts, path: Path, tokens: int = 512) -> None:
@@ -69,7 +65,6 @@ class Signals:
         return np.array([self.likelihoods(example, [documents[place] for place in row]) for example, row in rows])
 
     def prompt(self, example: TrainingExample, document: Document) -> str:
-        """The prompt before the answer: the template `ask` with the document, as one text."""
         (shown,), _ = fit([document], self._tokens)
         messages = self._prompts.render(
             TEMPLATE, query=query_shown(example.query), documents=numbered([shown], "rank"), brief=False
@@ -101,39 +96,25 @@ class Signals:
         return have
 
     def _lines(self) -> list[dict[str, Any]]:
-        """Every whole line; what a process that was killed left half written is computed again."""
-        if not self._path.exists():
-            return []
+        """Every whole line; what cannot be read is computed again."""
         lines: list[dict[str, Any]] = []
-        texts = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
-        for number, text in enumerate(texts, start=1):
+        for number, text in enumerate(whole_lines(self._path), start=1):
             try:
-                line = parse_json(unsealed(text.encode()).decode())
+                line = parse_json(unsealed(text).decode())
                 if not isinstance(line, dict) or (lines and not _is_signal(line)):
                     raise ValueError("no line of signals")
+                lines.append(line)
             except ValueError:
-                if number == 1 < len(texts):
+                if number == 1:
                     advice = "damaged, or from an earlier version; name another file, or remove it"
                     raise IndexMismatch(f"{self._path}:1 cannot be read: {advice}") from None
-                if text:
-                    log.warning("%s:%d cannot be read; what it held is computed again", self._path, number)
-                continue
-            lines.append(line)
+                log.warning("%s:%d cannot be read; what it held is computed again", self._path, number)
         return lines
 
     def _append(self, line: dict[str, Any]) -> None:
-        with explained(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            new = not self._path.exists()
-            descriptor = open_to_write(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            try:
-                # A line break before as well: the last line may have been broken off.
-                os.write(descriptor, ("" if new else "\n").encode() + sealed(json.dumps(line)).encode() + b"\n")
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            if new:
-                force(self._path.parent)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with LineFile(self._path) as file:
+            file.write(json.dumps(line))
 
 
 def _is_signal(line: dict[str, Any]) -> bool:

@@ -1,5 +1,8 @@
-"""FairFT's training loop: the retriever learns to rank as a frozen language model values the documents.
+"""FairFT: a retriever learns to rank as a frozen language model values the documents; how it stands before and after.
 
+With cosines s, the log-likelihoods l of the answer, and temperatures gamma and beta (both > 0):
+    P_R(d|q) = softmax_d(s_d / gamma)        Q_LM(d|q, a) = softmax_d(exp(l_d) / beta)
+The paper's loss is KL(P_R || Q_LM), its mean over the questions; the released code computes KL(Q_LM || P_R) / k.
 Checkpoints are written atomically, so that a training goes on after whatever ended it.
 """
 
@@ -8,24 +11,213 @@ from __future__ import annotations
 import importlib
 import math
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.fairft.evaluate import Tower, held_out_kl, top
-from fairagent.papers.fairft.loss import kl_loss, log_target
-from fairagent.papers.fairft.settings import TrainingExample, TrainingSection
+from fairagent.papers.fairft.settings import Direction, Reduction, TrainingExample, TrainingSection
 from fairagent.papers.fairft.signals import Signals
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.encoders import Embeddings, open_sentence_model
 from fairagent.storage.arrays import read_array
 from fairagent.storage.files import whole_file
-from fairagent.types import Document
+from fairagent.storage.folders import workshop
+from fairagent.storage.packages import pick_device
+from fairagent.types import Document, FloatArray
+
+if TYPE_CHECKING:
+    import torch
+
+
+def log_target(likelihoods: FloatArray, beta: float) -> FloatArray:
+    """Ln Q_LM, (..., k), of the log-likelihoods l (<= 0), (..., k). DataError where one is nan or above 0.
+
+    >>> log_target(np.log([[0.5, 0.5]]), 0.1).round(4).tolist()
+    [[-0.6931, -0.6931]]
+    """
+    # Rounding may lift the likelihood of what is certain a little above 1.
+    if not (likelihoods <= 1e-6).all():
+        raise DataError("a log-likelihood is nan or above 0: the model's signal cannot be used")
+    return np.asarray(log_softmax(np.exp(likelihoods) / beta, axis=-1))
+
+
+def kl_loss(
+    scores: torch.Tensor, log_q: torch.Tensor, gamma: float, direction: Direction = "p-q", reduction: Reduction = "mean"
+) -> torch.Tensor:
+    """The loss, in nats, >= 0, of cosines (b, k) against ln Q_LM (b, k), for torch to find the gradient of."""
+    log_p = (scores / gamma).log_softmax(dim=-1)
+    one, other = (log_p, log_q) if direction == "p-q" else (log_q, log_p)
+    questions, documents = scores.shape
+    divisor = questions * documents if reduction == "documents" else questions
+    return (one.exp() * (one - other)).sum() / divisor
+
+
+Kind = Literal["query", "document"]
+
+PROMPTS: Mapping[Kind, Sequence[str]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""Under which names models keep what stands before a query or a document."""
+
+
+class Tower:
+    """A sentence-transformers model whose vectors have length 1, so that inner products are cosines.
+
+    It is in evaluation mode even while it is trained, as in the paper's code: nothing is dropped out.
+    """
+
+    def __init__(self, name: str, device: str = "", dtype: str = "float32", batch: int = 64) -> None:
+        self.name = name
+        self.device = pick_device(device)
+        self.model: Any = open_sentence_model(name, self.device).model.eval().float()
+        # Whoever searches with the saved model compares as it was trained.
+        self.model.similarity_fn_name = "cosine"
+        self._half = dtype == "bfloat16"
+        self._batch = batch
+
+    def vectors(self, kind: Kind, texts: Sequence[str]) -> torch.Tensor:
+        """The vectors (n, d) of texts, with a gradient."""
+        library = importlib.import_module("torch")
+        prompts = self.model.prompts
+        prompt = next((prompts[name] for name in PROMPTS[kind] if name in prompts), "") or ""
+        # Before version 5.2 of sentence-transformers there was no `preprocess`.
+        if hasattr(self.model, "preprocess"):
+            features = self.model.preprocess(list(texts), prompt=prompt or None, task=kind)
+        else:
+            features = self.model.tokenize([prompt + text for text in texts])
+        features = {name: value.to(self.device) if hasattr(value, "to") else value for name, value in features.items()}
+        half = library.autocast(library.device(self.device).type, library.bfloat16) if self._half else nullcontext()
+        with half:
+            embeddings = self.model(features, task=kind)["sentence_embedding"]
+        vectors: torch.Tensor = library.nn.functional.normalize(embeddings.float(), dim=-1)
+        return vectors
+
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
+        """The vectors (n, d) as a numpy array of 32-bit floats, without a gradient; there is at least one text."""
+        torch = importlib.import_module("torch")
+        # Those of about the same length together: little is spent on padding.
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        with torch.no_grad():
+            parts = [
+                self.vectors(kind, [texts[place] for place in order[start : start + self._batch]]).cpu().numpy()
+                for start in range(0, len(order), self._batch)
+            ]
+        vectors = np.empty((len(texts), parts[0].shape[1]), np.float32)
+        vectors[order] = np.concatenate(parts)
+        return vectors
+
+    def save(self, folder: Path) -> None:
+        """Write the model as a folder that sentence-transformers opens, whole or not at all."""
+        with workshop(folder) as shop:
+            self.model.save_pretrained(str(shop.new), create_model_card=False)
+            shop.put()
+
+
+def top(queries: Embeddings, documents: Embeddings, count: int) -> NDArray[np.intp]:
+    """The places of the `count` documents (n, d) with the largest inner products, (q, count), for each query (q, d).
+
+    >>> top(np.array([[1.0, 0.0]]), np.array([[0.5, 0], [0.9, 0], [0.5, 1]]), 2).tolist()
+    [[1, 0]]
+    """
+    places = np.empty((len(queries), count), np.intp)
+    for row, query in zip(places, queries, strict=True):
+        scores = documents @ query
+        least = np.partition(scores, -count)[-count]
+        close = np.flatnonzero(scores >= least)
+        row[:] = close[np.argsort(-scores[close], kind="stable")[:count]]
+    return places
+
+
+SHOWN = 3
+"""Documents that an answer is written from, as in the paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverQuality:
+    """How one retriever stands to the language model; means over the questions.
+
+    `kl` is the KL (nats) on the documents that the retriever before training ranks first, `kl_own` on those that this
+    one does. `expected` is the probability of the fair answer with one document drawn from this retriever's
+    distribution; `likelihood` the model's log-likelihood of it with one document, mean over the first three of this
+    retriever.
+    """
+
+    kl: float
+    kl_own: float
+    expected: float
+    likelihood: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingEffect:
+    """Two standings on `questions` held-out questions, and how much of the ranking stayed, in [0, 1].
+
+    `overlap` is the mean share of the first `documents` that are the same, `overlap_first` that of the first three.
+    """
+
+    questions: int
+    documents: int
+    before: RetrieverQuality
+    after: RetrieverQuality
+    overlap: float
+    overlap_first: float
+
+
+def compare(
+    before: Tower,
+    after: Tower,
+    documents: Sequence[Document],
+    examples: Sequence[TrainingExample],
+    signals: Signals,
+    settings: TrainingSection,
+) -> TrainingEffect:
+    """Both retrievers on the same questions, documents and signals; these may be another model's than trained on."""
+    if not examples:
+        raise UsageError("there is no question to evaluate on")
+    count = min(settings.documents, len(documents))
+    texts, questions = list(map(full_text, documents)), [example.query for example in examples]
+    vectors = [(tower.encode("query", questions), tower.encode("document", texts)) for tower in (before, after)]
+    one, two = (top(*pair, count) for pair in vectors)
+    standings = []
+    for (queries, embedded), own in zip(vectors, (one, two), strict=True):
+        kl = held_out_kl(queries, embedded, one, signals.table(examples, documents, one), settings)
+        likelihoods = signals.table(examples, documents, own)
+        kl_own = held_out_kl(queries, embedded, own, likelihoods, settings)
+        shares = softmax(cosines_at(queries, embedded, own) / settings.gamma, axis=1)
+        expected = float((shares * np.exp(likelihoods)).sum(axis=1).mean())
+        standings.append(RetrieverQuality(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
+    overlaps = (_overlap(one, two, first) for first in (count, min(SHOWN, count)))
+    return TrainingEffect(len(examples), count, standings[0], standings[1], *overlaps)
+
+
+def held_out_kl(
+    queries: Embeddings,
+    vectors: Embeddings,
+    places: NDArray[np.intp],
+    likelihoods: FloatArray,
+    settings: TrainingSection,
+) -> float:
+    """The mean KL (nats) of questions (q, d) over the documents at `places` (q, k) of `vectors` (n, d)."""
+    tensor = importlib.import_module("torch").from_numpy
+    cosines, log_q = cosines_at(queries, vectors, places), log_target(likelihoods, settings.beta)
+    return float(kl_loss(tensor(cosines), tensor(log_q), settings.gamma, settings.direction))
+
+
+def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp]) -> FloatArray:
+    """The cosines (q, k) of questions (q, d) and the documents at `places` (q, k) of `vectors` (n, d)."""
+    return np.asarray(np.einsum("qd,qkd->qk", queries.astype(np.float64), vectors[places].astype(np.float64)))
+
+
+def _overlap(before: NDArray[np.intp], after: NDArray[np.intp], count: int) -> float:
+    same = [len(np.intersect1d(one[:count], two[:count])) for one, two in zip(before, after, strict=True)]
+    return float(np.mean(same)) / count
+
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -38,9 +230,7 @@ class TrainingState:
     """Where a training is: `step` steps into `round` (both from 0), with all that what follows depends on.
 
     `task` is the key of the training, `model`, `optimizer` and `best` are torch's state dictionaries, `held` the
-    documents (h, k) on which the held-out KL is measured, `measured` that KL before each round so far. There is no
-    state of a random generator: the order of each epoch derives from the seed and its number, and nothing else is
-    random.
+    documents (h, k) on which the held-out KL is measured, `measured` that KL before each round so far.
     """
 
     task: str
@@ -56,11 +246,7 @@ class TrainingState:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The held-out KL (nats) before each round, the first one before any training; `best` is the round of the least.
-
-    The documents it is measured on are those that the untrained retriever ranks first, so that nothing but the
-    retriever's own distribution changes.
-    """
+    """The held-out KL (nats) before each round, on the documents that the untrained retriever ranks first."""
 
     measured: tuple[float, ...]
 
@@ -72,10 +258,7 @@ class History:
 
 @dataclass(frozen=True)
 class Training:
-    """A training of `tower` in place, with checkpoints in `folder`.
-
-    `key` is a hash of everything that the result depends on, so that no other training goes on with its checkpoint.
-    """
+    """A training of `tower` in place, with checkpoints in `folder`; `key` hashes all that the result depends on."""
 
     key: str
     documents: Sequence[Document]
@@ -91,8 +274,7 @@ class Training:
     def run(self) -> History:
         """Train to the weights with the least held-out KL, or go on from the last checkpoint.
 
-        Whatever ends the process, the same training goes on and comes to the same weights (on a CPU that does nothing
-        else bit by bit; a busy one rounds sums otherwise).
+        Whatever ends the process, the same training comes to the same weights.
         """
         state = read_state(self.folder, self.key)
         if state is None:

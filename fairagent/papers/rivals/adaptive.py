@@ -1,15 +1,10 @@
 """Adaptive re-ranking with group policies: what is scored next follows from the scores so far, and from the groups.
 
-The loop is GAR's (MacAvaney, Tonellotto, Macdonald: Adaptive Re-Ranking with a Corpus Graph, CIKM 2022, Algorithm 1),
-checked against its authors' code (pyterrier_adaptive): batches come in turn from the initial ranking and from the
-frontier, the neighbors of scored documents, which wait with the best score of a document that they are neighbors of;
-an empty source is passed over; the budget is the number of documents scored; what is left of the initial ranking
-follows below. Unlike that code, the frontier keeps documents of low priority: a group policy may still choose them.
-
-That groups guide such a loop is from Jaenich, McDonald, Ounis: Fairness-Aware Exposure Allocation via Adaptive
-Reranking, SIGIR 2024, which has it on BM25, a corpus graph and a neural scorer. How its six policies choose we could
-not read, so the policies here are OURS: call baselines "adaptive re-ranking with group policies", not by names of that
-paper.
+The loop is GAR's (MacAvaney, Tonellotto, Macdonald, CIKM 2022, Algorithm 1): batches come in turn from the initial
+ranking and from the frontier, the neighbors of scored documents, which wait with the best score of a document that they
+are neighbors of; the budget is the number of documents scored; what is left of the initial ranking follows below. That
+groups guide such a loop is from Jaenich, McDonald, Ounis (SIGIR 2024), whose policies we could not read, so the
+policies here are OURS.
 """
 
 from __future__ import annotations
@@ -51,8 +46,8 @@ GroupsOf = Callable[[Query, Sequence[str]], tuple[FloatArray, ...]]
 
 SIMILARITY = "similarity:"
 """How a scorer is named that is an encoder."""
-KEPT = 4096
-"""Texts whose vectors a scorer keeps."""
+CACHED = 4096
+"""Texts whose vectors a scorer keeps, or as many as one request has."""
 
 
 class CorpusGraph(Protocol):
@@ -67,22 +62,14 @@ class CorpusGraph(Protocol):
 class AdaptiveReranker:
     """The best of the `budget` documents that are scored, `batch` at a time, in turn from the list and the frontier.
 
-    Documents wait with their score in the initial ranking, or the best score of a neighbor, best first. Which of them a
-    batch takes depends on `policy`:
+    Which of the waiting documents a batch takes depends on `policy`:
 
-    - `none`: the first. This is GAR.
-    - `budget`: place by place, those of the group whose share of the documents scored so far lacks most of its target,
-      in several dimensions those for whom the sum is largest. Documents without a label keep the share that they have
-      among the first `budget` candidates; the target is for the rest.
-    - `exposure`: those of the group (of all dimensions) that lacks most exposure in the first n of what would be
-      served now; then, where these do not fill the batch, or where no group lacks anything, the first.
+    - `none`: the best first. This is GAR.
+    - `budget`: place by place, those of the group whose share of the documents scored so far lacks most of its target.
+    - `exposure`: those of the group that lacks most exposure in the first n of what would be served now; then the best.
 
-    `where="frontier"`: the batches of the initial ranking are GAR's under every policy.
-
-    The final order is by score alone, ties by id; candidates that were not scored follow in their order, each one below
-    the one before. Nothing is random. `score` may be the engine's own: its ranking for the user's query then keeps its
-    order, and the policies act through the budget alone. Raises UsageError where `budget` or `batch` is below 1,
-    DataError where a score is no finite number.
+    `where="frontier"`: the batches of the initial ranking are GAR's under every policy. The final order is by score
+    alone, ties by id; candidates that were not scored follow. Raises UsageError where `budget` or `batch` is below 1.
     """
 
     widens: ClassVar[bool] = True
@@ -96,12 +83,10 @@ class AdaptiveReranker:
     discount: Discount = LOG2_MAX2
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         if self.budget < 1 or self.batch < 1:
             raise UsageError(f"adaptive: budget and batch are 1 or more, not {self.budget} and {self.batch}")
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n`, candidates or not."""
         state = _Waiting(pool, self.groups)
         for turn in count():
             if len(state.scores) >= self.budget or not (state.listed or state.frontier):
@@ -206,30 +191,24 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityScorer:
-    """The inner product of an encoder's vectors of the query and of each text, made when they are asked for.
-
-    Those of the last `KEPT` texts or so are kept, for other policies on the same query. Threads may share it.
-    """
+    """The inner product of an encoder's vectors of the query and of each text; some of the texts' are cached."""
 
     encoder: Encoder
-    _kept: dict[str, Embeddings] = field(default_factory=dict, repr=False, compare=False)
+    _cached: dict[str, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
-        """That of the encoder."""
         return self.encoder.name
 
     def score(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """The products, (n,)."""
         if not texts:
             return np.zeros(0)
-        vectors_of = {text: self._kept.get(text) for text in texts}
-        missing = [text for text, vector in vectors_of.items() if vector is None]
-        made = dict(zip(missing, self.encoder.documents(missing), strict=True)) if missing else {}
-        if len(self._kept) + len(made) > KEPT:
-            self._kept.clear()
-        self._kept.update(made)
-        vectors = np.array([made[text] if vectors_of[text] is None else vectors_of[text] for text in texts])
+        if missing := [text for text in texts if text not in self._cached]:
+            if len(self._cached) + len(missing) > CACHED:
+                self._cached.clear()
+                missing = list(dict.fromkeys(texts))
+            self._cached.update(zip(missing, self.encoder.documents(missing), strict=True))
+        vectors = np.array([self._cached[text] for text in texts])
         return np.asarray(vectors @ self.encoder.queries([query])[0], dtype=np.float64)
 
 
@@ -283,11 +262,9 @@ class AdaptiveConfig(Part):
 
     @property
     def sees_groups(self) -> bool:
-        """Unless there is no policy."""
         return self.policy != "none"
 
     def check(self, site: Site) -> None:
-        """Raise SettingsError where other re-rankers follow, BackendUnavailable where a model is not here."""
         _check_last(site.settings.rerank, site.settings)
         if named := self._graph_encoder(site):
             check_vectors(site, named)
@@ -295,7 +272,6 @@ class AdaptiveConfig(Part):
             self._scorer(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Make the corpus graph where there is none."""
         prepare_graphs(site, progress, self._graph_encoder(site))
 
     def _graph_encoder(self, site: Site) -> str:
@@ -311,7 +287,6 @@ class AdaptiveConfig(Part):
         return pair_scorer(site, self.scorer)
 
     def build(self, site: Site) -> AdaptiveReranker:
-        """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank, site.settings)
         engine, collection, settings = site.engine, site.collection, site.settings
         if (graph := graph_of(site, self._graph_encoder(site))) is None:

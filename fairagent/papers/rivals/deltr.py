@@ -97,8 +97,6 @@ def deltr_gradient(
 ) -> FloatArray:
     """The gradient of the summed loss in `weights`, (1 + f,); each query counts `per_query` (q,) times (once if None).
 
-    fairsearchdeltr counts a query once a document, and its exposure part is not the gradient of its own loss.
-
     >>> query = JudgedQuery(np.array([[0.2], [0.9]]), np.array([0.0, 1.0]), np.array([True, False]))
     >>> deltr_gradient(np.zeros(2), TrainingBatch.of([query]), gamma=0).round(4).tolist()
     [0.3333, -0.2333]
@@ -142,7 +140,6 @@ class DELTRModel:
     deviation: FloatArray
 
     def score(self, features: FloatArray, protected: FloatArray) -> FloatArray:
-        """The scores (n,) of documents with `features` (n, f) and `protected` (n,); DataError for another f."""
         if features.ndim != 2 or features.shape[1] != len(self.mean):
             raise DataError(f"the DELTR model was fitted to {len(self.mean)} feature(s), not {features.shape[1:]}")
         return np.asarray(self.weights[0] * protected + (features - self.mean) / self.deviation @ self.weights[1:])
@@ -158,8 +155,7 @@ def fit_deltr(
 ) -> DELTRModel:
     """Fit by gradient descent on the sum of the queries' losses plus `l2` |weights|^2.
 
-    `gamma` >= 0 is the price of under-exposure: 0 is plain list-wise learning. Exposures are chances of the order 1 / n
-    and enter squared, so among n documents gamma matters from about n^2 on. Features are standardized one by one
+    `gamma` >= 0 is the price of under-exposure: 0 is plain list-wise learning. Features are standardized one by one
     over all documents; the protected attribute stays 0 or 1. The weights start uniformly in [0, 0.01], drawn with
     `seed`. Raises UsageError for numbers out of range, DataError as `TrainingBatch.of` and where training diverges.
     """
@@ -182,10 +178,7 @@ def fit_deltr(
 
 
 def judged_query(pool: Pool, grades: Mapping[str, int], group: ProtectedGroup) -> JudgedQuery:
-    """A pool as a training query: its only feature is the score of the engine, min-max in the pool.
-
-    `grades` are the topic's judgments, 0 for a document without one.
-    """
+    """A pool as a training query: its only feature is the engine's score, min-max in the pool."""
     labels = np.array([grades.get(id, 0) for id in pool.ranking.ids], dtype=np.float64)
     return JudgedQuery(min_max(pool.ranking.scores)[:, None], labels, group.members(pool))
 
@@ -198,7 +191,6 @@ class DELTRReranker:
     group: ProtectedGroup
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates, ties by id."""
         if not len(pool.ranking):
             return pool.ranking
         documents = judged_query(pool, {}, self.group)
@@ -217,10 +209,6 @@ class DELTRConfig(LearningPart, ProtectedPart):
     """Steps of gradient descent. More fit the training topics more closely, and take longer."""
 
     def build(self, site: Site) -> Reranker:
-        """The re-ranker; it is fitted now.
-
-        DataError where there are too few judged topics, or no group is named and none ever lacks exposure.
-        """
         named, discount, qrels = self.place(site), parse_discount(site.settings.discount), self.taught_by(site).qrels
 
         def fit(pools: Mapping[str, Pool]) -> DELTRReranker:

@@ -42,8 +42,8 @@ def exposure_loss(
 ) -> tuple[float, FloatArray]:
     """The divergence of the groups' exposure and `target` (g,), in nats, and its gradient in `scores`, (n,).
 
-    `memberships` (n, g) are those in the known groups: documents without a label neither count nor get a gradient.
-    `smoothing` is added to every share first. Where no document has a label, both are 0.
+    `memberships` (n, g) are those in the known groups; `smoothing` is added to every share first. Where no document has
+    a label, both are 0.
     """
     p = softmax(scores)
     mass = p @ memberships
@@ -73,95 +73,49 @@ def fuse(fairness: FloatArray, relevance: FloatArray, alpha: float) -> FloatArra
     return alpha * min_max(fairness) + (1 - alpha) * min_max(relevance)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DLFModel:
-    """A fairness model: the weights of the features, `output` (f,), or of tanh units (h,) of one hidden layer.
-
-    `hidden` (f, h) are the features' weights for each unit, `bias` (h,) is that of each unit; without them it is
-    linear.
-    """
-
-    output: FloatArray
-    hidden: FloatArray | None = None
-    bias: FloatArray | None = None
-
-    def units(self, features: FloatArray) -> FloatArray:
-        """What the output weighs: the features (n, f) themselves, or the hidden units' values (n, h)."""
-        if self.hidden is None or self.bias is None:
-            return features
-        return np.asarray(np.tanh(features @ self.hidden + self.bias))
-
-    def score(self, features: FloatArray) -> FloatArray:
-        """The fairness scores (n,) of documents with `features` (n, f); DataError for another f."""
-        expected = len(self.output if self.hidden is None else self.hidden)
-        if features.ndim != 2 or features.shape[1] != expected:
-            raise DataError(f"the DLF model was fitted to {expected} feature(s), not {features.shape[1:]}")
-        return np.asarray(self.units(features) @ self.output)
-
-    def gradients(self, features: FloatArray, pool: Pool, direction: Direction) -> list[FloatArray]:
-        """The gradient of the pool's exposure loss in output, and hidden and bias if there are such."""
-        units = self.units(features)
-        scores = units @ self.output
-        of_scores = np.zeros_like(scores)
-        for memberships, target in zip(pool.memberships, pool.targets, strict=True):
-            of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, SMOOTHING)[1]
-        if self.hidden is None:
-            return [of_scores @ units]
-        of_hidden = np.outer(of_scores, self.output) * (1 - units**2)
-        return [of_scores @ units, features.T @ of_hidden, of_hidden.sum(axis=0)]
-
-
 def fit_dlf(
     pools: Sequence[Pool],
     features: Features,
-    hidden: int = 0,
     direction: Direction = "kl-reverse",
     epochs: int = 50,
     rate: float = 1e-3,
     l2: float = 1e-4,
     seed: int = 0,
-) -> DLFModel:
-    """Fit to the groups and targets of the training pools; relevance judgments play no part.
+) -> FloatArray:
+    """The weights (f,) of a linear fairness score, fitted to the groups and targets of the training pools.
 
-    The loss of a pool is the sum over its dimensions of `exposure_loss`, plus `l2` |parameters|^2. Adam (Kingma & Ba
-    2015; decay .9 and .999) takes a step a pool, in an order drawn anew each epoch with `seed`. `hidden` units make one
-    hidden layer, 0 a linear model. Raises UsageError for numbers out of range, DataError for no pool or features that
-    differ in number.
+    The loss of a pool is the sum over its dimensions of `exposure_loss`, plus `l2` |weights|^2. Adam (Kingma & Ba
+    2015; decay .9 and .999) takes a step a pool, in an order drawn anew each epoch with `seed`. Raises UsageError for
+    numbers out of range, DataError for no pool or features that differ in number.
     """
-    if hidden < 0 or epochs < 0 or rate <= 0 or l2 < 0:
-        given = f"not {hidden}, {epochs}, {rate:g} and {l2:g}"
-        raise UsageError(f"DLF needs hidden >= 0, epochs >= 0, rate > 0 and l2 >= 0, {given}")
+    if epochs < 0 or rate <= 0 or l2 < 0:
+        raise UsageError(f"DLF needs epochs >= 0, rate > 0 and l2 >= 0, not {epochs}, {rate:g} and {l2:g}")
     training = [(features(pool), pool) for pool in pools if len(pool.ranking)]
     widths = sorted({rows.shape[1] for rows, _ in training})
     if len(widths) != 1:
         raise DataError(f"DLF needs pools with candidates and one number of features, not {widths}")
-    rng, width = np.random.default_rng(seed), widths[0]
-    if hidden:
-        # Uniform after Glorot & Bengio (2010), so that tanh starts in its linear part.
-        of_output, of_hidden = np.sqrt(6 / (hidden + 1)), np.sqrt(6 / (width + hidden))
-        output = rng.uniform(-of_output, of_output, hidden)
-        parameters = [output, rng.uniform(-of_hidden, of_hidden, (width, hidden)), np.zeros(hidden)]
-    else:
-        parameters = [np.zeros(width)]
-    model = DLFModel(*parameters)
-    means, squares = ([np.zeros_like(parameter) for parameter in parameters] for _ in range(2))
+    rng = np.random.default_rng(seed)
+    weights, mean, square = np.zeros((3, widths[0]))
     order = [i for _ in range(epochs) for i in rng.permutation(len(training)).tolist()]
     for number, i in enumerate(order, start=1):
         rows, pool = training[i]
-        gradients = model.gradients(rows, pool, direction)
-        for parameter, of_loss, mean, square in zip(parameters, gradients, means, squares, strict=True):
-            gradient = of_loss + 2 * l2 * parameter
-            mean += 0.1 * (gradient - mean)
-            square += 0.001 * (gradient**2 - square)
-            parameter -= rate * (mean / (1 - 0.9**number)) / (np.sqrt(square / (1 - 0.999**number)) + 1e-8)
-    return model
+        scores = rows @ weights
+        of_scores = np.zeros_like(scores)
+        for memberships, target in zip(pool.memberships, pool.targets, strict=True):
+            of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, SMOOTHING)[1]
+        gradient = of_scores @ rows + 2 * l2 * weights
+        mean += 0.1 * (gradient - mean)
+        square += 0.001 * (gradient**2 - square)
+        weights -= rate * (mean / (1 - 0.9**number)) / (np.sqrt(square / (1 - 0.999**number)) + 1e-8)
+    fitted: FloatArray = weights
+    return fitted
 
 
 @dataclass(frozen=True, slots=True)
 class DLFReranker:
-    """By the model's fairness score and the candidates' own, both min-max: alpha fairness + (1 - alpha) relevance."""
+    """By the learned fairness score and the candidates' own, both min-max: alpha fairness + (1 - alpha) relevance."""
 
-    model: DLFModel
+    weights: FloatArray
     features: Features
     alpha: float = 0.5
 
@@ -170,10 +124,9 @@ class DLFReranker:
             raise UsageError(f"DLF: alpha is from 0 (relevance) to 1 (fairness), not {self.alpha}")
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates, ties by id."""
         if not len(pool.ranking):
             return pool.ranking
-        scores = fuse(self.model.score(self.features(pool)), pool.ranking.scores, self.alpha)
+        scores = fuse(self.features(pool) @ self.weights, pool.ranking.scores, self.alpha)
         return ordered(pool.ranking.ids, scores, pool.n)
 
 
@@ -184,31 +137,25 @@ class DLFConfig(LearningPart):
     kind: Literal["dlf"] = "dlf"
     alpha: float = Field(0.5, ge=0, le=1)
     """The weight of the learned fairness score, 0 to 1; relevance has the rest."""
-    hidden: int = Field(0, ge=0)
-    """Units of the hidden layer; 0 is a linear model. More can tell finer differences, and need more training
-    topics."""
     encoder: str = BUNDLED
     """The embedding model whose vectors the model learns from, named as for `engine: dense`."""
 
     def check(self, site: Site) -> None:
-        """Raise what is wrong with the embeddings, or with what is learned from."""
         super().check(site)
         check_vectors(site, self.encoder)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Make the embeddings where there are none."""
         prepare_index(site, progress)
         prepare_vectors(site, self.encoder, progress)
 
     def build(self, site: Site) -> Reranker:
-        """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
         source = open_vectors(site, self.encoder)
 
         def embeddings(pool: Pool) -> FloatArray:
             return np.asarray(source.vectors(pool.ranking.ids), dtype=np.float64)
 
         def fit(pools: Mapping[str, Pool]) -> DLFReranker:
-            model = fit_dlf(tuple(pools.values()), embeddings, self.hidden, seed=site.seed)
-            return DLFReranker(model, embeddings, self.alpha)
+            weights = fit_dlf(tuple(pools.values()), embeddings, seed=site.seed)
+            return DLFReranker(weights, embeddings, self.alpha)
 
         return self.fitted(site, fit)

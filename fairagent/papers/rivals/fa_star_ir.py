@@ -42,8 +42,8 @@ class AdjustedTable:
 def minimum_protected(k: int, p: float, alpha: float) -> NDArray[np.intp]:
     """The fewest protected documents in the first 1..k ranks, shape (k,): the smallest m with F(m; i, p) >= alpha.
 
-    F is the binomial distribution function. Without adjustment: each prefix is tested as if it were alone.
-    Raises UsageError where k < 1, p is not in [0, 1] or alpha not in [0.001, 0.5].
+    F is the binomial distribution function. Raises UsageError where k < 1, p is not in [0, 1] or alpha not in [0.001,
+    0.5].
 
     >>> minimum_protected(10, p=0.5, alpha=0.1).tolist()
     [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
@@ -55,9 +55,8 @@ def minimum_protected(k: int, p: float, alpha: float) -> NDArray[np.intp]:
 def fail_probability(table: NDArray[np.intp], p: float, compat: Compat = None) -> float:
     """The probability that tosses with probability `p` fall below `table` (k,) at some prefix, in [0, 1].
 
-    Dynamic programming over the ranks, all k of them; `compat="library"` leaves out the last, as the auxiliary table
-    of fairsearchcore does. Since counts only grow, a ranking can fail only where the table rises, and what has as many
-    as its last entry cannot fail any more: so the steps go from rise to rise, with only the counts below that.
+    `compat="library"` leaves out the last rank, as fairsearchcore's auxiliary table does. A ranking can fail only where
+    the table rises, so the steps go from rise to rise, with only the counts below the last entry.
 
     >>> table = minimum_protected(20, p=0.25, alpha=0.1)
     >>> round(fail_probability(table, 0.25), 6), round(fail_probability(table, 0.25, compat="library"), 6)
@@ -83,10 +82,8 @@ def fail_probability(table: NDArray[np.intp], p: float, compat: Compat = None) -
 def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedTable:
     """The table with a level in [0, alpha] whose fail probability is closest to `alpha`; of two, the milder.
 
-    The table changes only where the level passes a value of the distribution function, and a stricter table fails
-    more often: so the bisection is over those values, and ends at the exact optimum. `compat="library"` bisects the
-    level itself, as fairsearchcore does, and may end beside it. Raises UsageError as `minimum_protected`. The table is
-    read-only, since all callers share it.
+    The bisection is over the values of the distribution function, where alone the table changes, and ends at the exact
+    optimum; `compat="library"` bisects the level itself, as fairsearchcore does. The table is read-only.
 
     >>> adjusted(20, p=0.25, alpha=0.1).table.tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]
@@ -115,11 +112,7 @@ def _exact(k: int, p: float, alpha: float) -> AdjustedTable:
 
 
 def _as_the_library(k: int, p: float, alpha: float) -> AdjustedTable:
-    """The search of fairsearchcore 1.0.4: halve the interval of levels until its ends' tables differ in one place.
-
-    The closest of the two ends is taken, or of them and the middle where that differs from each in one place. Where no
-    level asks for anything, or the middle fails with probability `alpha` itself, it is the middle.
-    """
+    """The search of fairsearchcore 1.0.4: halve the interval of levels until its ends' tables differ in one place."""
     from scipy.stats import binom
 
     ranks = np.arange(1, k + 1)
@@ -168,11 +161,9 @@ def _check(k: int, p: float, alpha: float) -> None:
 class FAStarIRReranker:
     """By relevance, but at every rank with as many protected documents as the adjusted table asks.
 
-    The method knows one protected group. It is `group`, or where that is None the one of all dimensions whose exposure
-    in the first n candidates is furthest below its target; a document belongs to it with whatever share. p is the
-    group's target share, `alpha` in [0.001, 0.5] the significance. Where no group lacks anything, or candidates of the
-    group run out, the rest is by relevance: that is no error, and the ranking is then not fair in FA*IR's sense.
-    `compat="library"` adjusts as fairsearchcore does, which leaves the last rank untested.
+    The protected group is `group`, or the one of all dimensions whose exposure in the first n candidates is furthest
+    below its target; p is its target share, `alpha` in [0.001, 0.5] the significance. Where no group lacks anything, or
+    candidates of the group run out, the rest is by relevance.
     """
 
     alpha: float = 0.1
@@ -181,7 +172,6 @@ class FAStarIRReranker:
     discount: Discount = LOG2_MAX2
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates; UsageError for a `group` that the pool does not have or an odd `alpha`."""
         n = min(pool.n, len(pool.ranking))
         group = self.group or most_lacking(pool, self.discount)
         if not n or group is None:
@@ -193,9 +183,8 @@ class FAStarIRReranker:
 def fa_star_ir(scores: FloatArray, protected: NDArray[np.bool_], table: NDArray[np.intp]) -> list[int]:
     """The documents' indices in the order of FA*IR: as many ranks as `table` (k,) has, or documents there are.
 
-    `scores` (n,) order the protected documents and the others, each for themselves, ties as they come. A rank goes to
-    the better of both heads, on a tie to the protected one, unless fewer protected documents than the table asks are
-    above it: then to the best protected one. Where one queue is exhausted the other goes on.
+    A rank goes to the better of the best protected document and the best other one, on a tie to the protected one,
+    unless fewer protected documents than the table asks are above it. Where one queue is exhausted the other goes on.
 
     >>> scores, protected = np.array([4.0, 3.0, 2.0, 1.0]), np.array([False, False, False, True])
     >>> fa_star_ir(scores, protected, np.array([0, 0, 1]))
@@ -228,5 +217,4 @@ class FAStarIRConfig(ProtectedPart):
     """library: adjusted as the package fairsearchcore does, which leaves the last rank untested. null: exactly."""
 
     def build(self, site: Site) -> FAStarIRReranker:
-        """The re-ranker."""
         return FAStarIRReranker(self.alpha, self.place(site), self.compat, parse_discount(site.settings.discount))

@@ -1,17 +1,9 @@
 """A stochastic ranking that represents the groups: each rank is first given to a group by chance, then to a document.
 
-Made after the Representative Stochastic ranker of Tikoo, Towards FairRAG (arXiv 2605.18806, 2026). Only its abstract
-could be read, which does not say how it draws: this is NOT that ranker but the closest published one that could be
-checked, with these two parts:
-
-- Groups: the ranking generator of Yang and Stoyanovich (Measuring Fairness in Ranked Outputs, SSDBM 2017, checked
-  against the authors' code, DataResponsibly/FairRank): at every rank, by a chance that is always the same, the next
-  document of the protected group or of the others; where one list is exhausted the rest of the other follows.
-- Documents: within its group each document is drawn by Plackett-Luce, as the stochastic ranker of Fair RAG (Kim and
-  Diaz, ICTIR 2025). Scores are compared within a group only, so no bias between groups enters.
-
-Ours: the chance of a group is its target share; more groups than two, and several dimensions; documents without a label
-or with several.
+Made after the Representative Stochastic ranker of Tikoo, Towards FairRAG (arXiv 2605.18806, 2026), of which only the
+abstract could be read: this is NOT that ranker. Groups are drawn as by the ranking generator of Yang and Stoyanovich
+(SSDBM 2017), documents within a group by Plackett-Luce (Kim and Diaz, ICTIR 2025). Ours: the chance of a group is its
+target share; more groups than two, several dimensions, documents without a label or with several.
 """
 
 from collections.abc import Sequence
@@ -41,28 +33,21 @@ EXACT = 1e-12
 class RepresentativeReranker:
     """A random order whose ranks each go to a group with the chance that is its target share.
 
-    So the expected exposure of the groups is on target at every rank, in every prefix and under every discount, until
-    one of them has no candidates left; its share then goes to the other groups. Which of a group's candidates: by
-    Plackett-Luce over the group's own scores, with `alpha` as in `PlackettLuceReranker`.
-
-    Documents without a label keep the share that they have among the first n candidates; the target is for the rest.
-    A document of several groups counts, for this draw, as one of them, drawn by its memberships. With several
-    dimensions what is drawn is a combination of groups, with shares that are on target in each dimension (`raked`).
-
-    The draw depends on `seed` and the topic alone (on the query's text where it has no id).
+    So the expected exposure of the groups is on target at every rank, until one of them has no candidates left; its
+    share then goes to the other groups. Documents without a label keep the share that they have among the first n
+    candidates. A document of several groups counts, for this draw, as one of them, drawn by its memberships; of several
+    dimensions combinations are drawn (`raked`). The draw depends on `seed` and the topic alone.
     """
 
     alpha: float = 8.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         checked_alpha(self.alpha)
         if self.seed < 0:
             raise UsageError(f"representative: the seed is a number of 0 or more, not {self.seed}")
 
     def rerank(self, pool: Pool) -> Ranking:
-        """`pool.n` candidates, drawn."""
         if not len(pool.ranking):
             return pool.ranking
         rng = topic_rng(self.seed, pool.query.id or pool.query.text)
@@ -104,10 +89,9 @@ def draw_order(pool: Pool, alpha: float, rng: np.random.Generator) -> list[int]:
 def raked(sizes: FloatArray, combinations: NDArray[np.intp], targets: Sequence[FloatArray]) -> FloatArray:
     """The shares of combinations of groups, (k,), on target in each dimension and else in proportion to `sizes`.
 
-    `combinations` (k, d) has a label in each dimension, `targets` a share for each label; 0 is unknown. It is
-    iterative proportional fitting (Deming and Stephan 1940): dimension by dimension the shares are multiplied to their
-    target until nothing changes. Groups in no combination give their target to the other groups. Targets that cannot be
-    met together are met one after the other, the last dimension's at the end; where they leave nothing, `sizes` decide.
+    `combinations` (k, d) has a label in each dimension, `targets` a share for each label; 0 is unknown. It is iterative
+    proportional fitting (Deming and Stephan 1940). Groups in no combination give their target to the other groups.
+    Targets that cannot be met together are met one after the other; where they leave nothing, `sizes` decide.
 
     >>> both = np.array([[1, 1], [1, 2], [2, 2]])
     >>> raked(np.ones(3), both, [np.array([0, 0.5, 0.5]), np.array([0, 0.25, 0.75])]).round(6).tolist()
@@ -141,7 +125,6 @@ class RepresentativeConfig(Part):
     which rank does not depend on it."""
 
     def build(self, site: Site) -> RepresentativeReranker:
-        """The re-ranker."""
         return RepresentativeReranker(self.alpha, site.seed)
 
 
@@ -162,9 +145,7 @@ def counting_one(rows: FloatArray) -> FloatArray:
 
 
 def with_unknown(first: FloatArray, target: FloatArray) -> FloatArray:
-    """The target (1 + g,) that leaves documents without a label the share that they have among `first`.
-
-    `first` (k, 1 + g) are memberships, the known groups get `target` (g,) of the rest.
+    """The target (1 + g,) that leaves documents without a label the share that they have among `first` (k, 1 + g).
 
     >>> with_unknown(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0.25, 0.75])).tolist()
     [0.5, 0.125, 0.375]

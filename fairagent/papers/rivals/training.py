@@ -17,7 +17,7 @@ from fairagent.errors import DataError, UsageError
 from fairagent.measures import Discount, group_exposure, known_part, most_underexposed
 from fairagent.retrieve.base import as_query, searched
 from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import Pool, Reranker, pool_of, reranked
+from fairagent.search.rerank.base import Pool, Reranker, pool_of, rerank_with
 from fairagent.settings import Part
 from fairagent.settings.faults import no_such
 from fairagent.types import Ranking
@@ -34,7 +34,7 @@ class CrossFitted:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the fold's re-ranker."""
-        return reranked(self.rerankers[fold_of(pool.query.id, self.seed, len(self.rerankers))], pool)
+        return rerank_with(self.rerankers[fold_of(pool.query.id, self.seed, len(self.rerankers))], pool)
 
 
 def fold_of(topic: str, seed: int, folds: int = FOLDS) -> int:
@@ -63,22 +63,19 @@ class LearningPart(Part):
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """The collection that is learned from."""
         return {"train": Path(self.train)} if self.train else {}
 
     def relative_to(self, folder: Path) -> Self:
-        """With the collection's file from anywhere."""
         return self.model_copy(update={"train": str((folder / self.train).absolute())}) if self.train else self
 
     def check(self, site: Site) -> None:
-        """Raise what is wrong with the collection that is learned from."""
         super().check(site)
         self.taught_by(site)
 
     def taught_by(self, site: Site) -> Collection:
         """The collection whose judged topics are learned from.
 
-        Raises what loading it raises, DataError where its documents are others, or a topic of it is to be re-ranked.
+        DataError where its documents are others, or a topic of it is to be re-ranked.
         """
         if not self.train:
             return site.collection
@@ -92,7 +89,7 @@ class LearningPart(Part):
         return other
 
     def fitted(self, site: Site, fit: Callable[[Mapping[str, Pool]], Reranker]) -> Reranker:
-        """What `fit` makes of the training pools; DataError where there are too few, and what `taught_by` raises."""
+        """What `fit` makes of the training pools; DataError where there are too few."""
         pools = training_pools(replace(site, collection=self.taught_by(site)))
         if not self.train:
             return cross_fitted(pools, fit, site.seed)
@@ -102,10 +99,7 @@ class LearningPart(Part):
 
 
 def training_pools(site: Site) -> dict[str, Pool]:
-    """Topic id -> its candidates, for every topic with a relevant document and a candidate.
-
-    A topic whose target cannot be made (`target: qrels` without a labeled relevant document) teaches nothing.
-    """
+    """Topic id -> its candidates, for every topic with a relevant document, a target and a candidate."""
     collection, settings, engine = site.collection, site.settings, site.engine
     pools: dict[str, Pool] = {}
     for topic in collection.topics.values():
@@ -165,7 +159,6 @@ class ProtectedPart(Part):
     for `deltr`, in most of the topics that it learns from."""
 
     def check(self, site: Site) -> None:
-        """Raise UsageError where there is no such group."""
         self.place(site)
 
     def place(self, site: Site) -> ProtectedGroup | None:

@@ -12,9 +12,7 @@ from fairagent.types import FloatArray
 
 
 def mean_performance(of_runs: Sequence[float]) -> float:
-    """The mean performance of several runs of one prompt: performances are averaged first, utility comes after.
-
-    Raises DataError without runs or where one is not finite.
+    """The mean performance of several runs of one prompt; DataError without runs or where one is not finite.
 
     >>> mean_performance([0.5, 0.7])
     0.6
@@ -27,8 +25,8 @@ def mean_performance(of_runs: Sequence[float]) -> float:
 def utility(with_documents: float, without: float) -> float | None:
     """U = (P_k - P_0) / P_0: what k documents add to the performance of an answer, as a share of that without any.
 
-    None where the answer without documents is worth 0: there U is not defined, and the topic is left out.
-    Source: Tian et al. 2025, "Is relevance propagated from retriever to generator in RAG?".
+    None where the answer without documents is worth 0. Source: Tian et al. 2025, "Is relevance propagated from
+    retriever to generator in RAG?".
 
     >>> utility(0.75, 0.5), utility(0.75, 0.0)
     (0.5, None)
@@ -50,8 +48,8 @@ class Correlation:
 def pearson(utilities: ArrayLike, relevance: ArrayLike) -> Correlation | None:
     """The correlation of utility with ranking quality (nDCG@k), both (n,), one number a topic.
 
-    None where it is not defined: for fewer than three topics (with two it is always 1 or -1), and where one side is the
-    same everywhere. Computed by scipy.stats.pearsonr. Raises DataError for other shapes or a number that is not finite.
+    None for fewer than three topics, and where one side is the same everywhere. Raises DataError for other shapes or a
+    number that is not finite.
 
     >>> of_three = pearson([0.1, 0.2, 0.4], [0.3, 0.5, 0.9])
     >>> of_three.r > 0.999, of_three.n, pearson([0.1, 0.2, 0.4], [1, 1, 1])
@@ -79,8 +77,7 @@ class PairedTest:
 def paired_test(values: ArrayLike, others: ArrayLike) -> PairedTest | None:
     """The paired t-test that `values` (n,) and `others` (n,) have the same mean; None for no topic.
 
-    Computed by scipy.stats.ttest_rel. Without spread t has no value; p is 1 where nothing differs and 0 where
-    everything differs by the same. Raises DataError as `pearson`.
+    Without spread t has no value; p is 1 where nothing differs and 0 where everything differs by the same.
 
     >>> test = paired_test([1.0, 2.0, 4.0], [1.0, 1.0, 1.0])
     >>> round(test.difference, 4), round(test.t, 4), round(test.p, 4)
@@ -124,12 +121,8 @@ def greedy_match(
     """How well the tokens of `candidate` (c, d) and `reference` (r, d) find each other by cosine.
 
     Every token takes the most similar token of the other text; precision is the mean over the candidate's tokens by
-    their weights (c,), recall that over the reference's by theirs (r,), F1 their harmonic mean. Weights are >= 0; a
-    special token weighs 0 and may be matched all the same. What is not defined (a text without weight, precision and
-    recall that add up to 0) is 0. No inverse document frequencies and no rescaling by a baseline.
-    Source: Zhang et al. 2020, BERTScore, equations 1 to 3.
-
-    Raises DataError where the shapes do not fit or a number is not finite.
+    their weights (c,), recall that over the reference's by theirs (r,), F1 their harmonic mean. Weights are >= 0; what
+    is not defined is 0. Source: Zhang et al. 2020, BERTScore, equations 1 to 3.
 
     >>> match = greedy_match([[1, 0], [0, 1]], [[2, 0]], [1, 1], [1])
     >>> match.precision, match.recall, round(match.f1, 4)
@@ -156,10 +149,7 @@ def greedy_match(
 
 
 def best_of_references(of_label: Mapping[int, Sequence[float]], labels: Sequence[int]) -> float | None:
-    """The highest of the values that a text has against the references of these relevance `labels`.
-
-    None where no reference has any of them: the topic is left out.
-    Source: Tian et al. 2025, P(a) = max over the relevant passages of BERTScore-F1.
+    """The highest of the values that a text has against the references of these relevance `labels`; None without any.
 
     >>> best_of_references({2: [0.6, 0.71], 3: [0.7]}, (2, 3)), best_of_references({2: [0.5]}, (3,))
     (0.71, None)

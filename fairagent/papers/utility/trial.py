@@ -1,55 +1,278 @@
-"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages."""
+"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages.
+
+The section `utility:` says what a row shows and is measured by, and how texts are compared.
+"""
 
 from __future__ import annotations
 
+import importlib
+import threading
 from collections.abc import Collection as Ids
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fairagent.answer.citations import without_citations
 from fairagent.answer.context import fit
 from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.collection import Collection
 from fairagent.collection.records import listed
-from fairagent.errors import DataError
+from fairagent.errors import BackendUnavailable, DataError
 from fairagent.evaluate.kind import Opened
 from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome
 from fairagent.evaluate.plan import System, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import answer_to
 from fairagent.llm import Model
 from fairagent.llm.prompts import Prompts
+from fairagent.measures import NDCG, Log2Plus1
 from fairagent.measures.base import seeded
-from fairagent.measures.ndcg import graded_ndcg
-from fairagent.papers.utility.measures import best_of_references, mean_performance, utility
-from fairagent.papers.utility.prediction import predicted
-from fairagent.papers.utility.section import (
-    OF_JUDGMENTS,
-    Compat,
-    Display,
-    TextSimilarity,
-    Utility,
-    arranged,
-    open_similarity,
-)
+from fairagent.measures.ranking import Gain, graded_ndcg
+from fairagent.papers.utility.measures import best_of_references, greedy_match, mean_performance, utility
 from fairagent.retrieve.base import PassageSource, TextSource, as_query, texts_for
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.run_file import RunFile, by_grade, drawn
+from fairagent.settings import Section
+from fairagent.storage.packages import expect_installed, without_progress
 from fairagent.storage.threads import Memo
-from fairagent.types import Answer, Document, Query, SearchResult, Topic, Usage
+from fairagent.types import Answer, Document, FloatArray, Query, SearchResult, Topic, Usage
 from fairagent.types.clean import query_shown
+
+Item = TypeVar("Item")
+
+Order = Literal["rank", "reversed", "ends", "middle"]
+"""The best first; the best last; the best two at the ends; the best in the middle."""
+
+
+def arranged(items: Sequence[Item], order: Order) -> list[Item]:
+    """The items, best first, in `order`.
+
+    >>> arranged(["a", "b", "c", "d", "e"], "ends"), arranged(["a", "b", "c", "d", "e"], "middle")
+    (['b', 'd', 'e', 'c', 'a'], ['d', 'b', 'a', 'c', 'e'])
+    """
+    if order == "rank":
+        return list(items)
+    if order == "reversed":
+        return list(items)[::-1]
+    inwards = items[::-1] if order == "ends" else items
+    # The first in the middle, the others one by one before and behind it.
+    return [*inwards[1::2][::-1], *inwards[:1], *inwards[2::2]]
+
+
+NOT_COMPARABLE = "not comparable"
+"""Stands in the name of every measure that is not BERTScore."""
+OF_JUDGMENTS = ("oracle", "adversarial")
+"""Engines whose documents are taken from the judgments."""
+IN_ORDER: Mapping[Order, str] = {
+    "rank": "",
+    "reversed": "reversed",
+    "ends": "best at the ends",
+    "middle": "best in the middle",
+}
+"""What a row's name says of the order of its documents."""
+
+
+Compat = Literal["ours", "authors"]
+BY_PROMPT: Mapping[Compat, str] = {"ours": "our prompt", "authors": "the paper's prompt"}
+"""What a row's name says of the prompt, where it is not the first."""
+
+
+class SimilaritySection(Section):
+    """How alike an answer and a relevant passage are."""
+
+    kind: Literal["minilm", "bert-score"] = "minilm"
+    """bert-score: the library with `model`; minilm: the bundled encoder's tokens, whose numbers compare with no
+    others."""
+    model: str = Field("bert-large-uncased", min_length=1)
+    """bert-score: a model's folder, or its name in the Hugging Face cache."""
+    layer: int = Field(18, ge=1)
+    """bert-score: the layer whose vectors are compared."""
+
+    @property
+    def name(self) -> str:
+        return "MiniLM tokens" if self.kind == "minilm" else f"BERTScore-F1({self.model}, layer {self.layer})"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its numbers compare with published ones."""
+        return self.kind == "bert-score"
+
+
+def _ks(values: tuple[int, ...]) -> tuple[int, ...]:
+    """The numbers in their order, each once, without 0: an answer from no documents is always there."""
+    ks = tuple(sorted({k for k in values if k}))
+    if not ks or ks[0] < 0:
+        raise ValueError("expected numbers of documents, at least one of them above 0 and none below")
+    return ks
+
+
+def _orders(values: tuple[Order, ...]) -> tuple[Order, ...]:
+    """Each once, that of the ranks first, though nobody may have named it."""
+    return tuple(dict.fromkeys(("rank", *values)))
+
+
+def _listed(value: object) -> object:
+    """One prompt as a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
+class Utility(Section):
+    """The whole section."""
+
+    ks: Annotated[tuple[int, ...], AfterValidator(_ks)] = (1, 2, 5, 10, 15)
+    """How many documents an answer is given; one from none is always there."""
+    orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
+    """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
+    compat: Annotated[
+        tuple[Compat, ...], BeforeValidator(_listed), AfterValidator(lambda given: tuple(dict.fromkeys(given)))
+    ] = Field(("ours",), min_length=1)
+    """Whose prompt asks for the answers: ours (`utility_answer`), or one that asks what the paper's asks and no more
+    (authors: `paper_utility_answer`), whose answers end at STOP; of several, each is a row of its own."""
+    scatter: tuple[int, ...] = ()
+    """At which of the `ks` every topic's utility is drawn against its nDCG@k, with the line of least squares."""
+    relevant: int = Field(1, ge=1)
+    """The smallest grade of a passage that answers are compared with, and that an oracle draws from."""
+    grades: dict[int, int] = Field(default={})
+    """Grades of the judgments -> what they mean here, where a higher one is not better; the others stay."""
+    gain: Gain = "linear"
+    """Of nDCG@k: a grade, or 2^grade - 1."""
+    similarity: SimilaritySection = SimilaritySection()
+    temperature: float = Field(0.3, ge=0)
+    """Where a language model answers (`generate: llm`): 0 for its likeliest words; the paper's is 0.3."""
+    runs: int = Field(1, ge=1)
+    """Answers to each prompt, each with a seed of its own: performance is averaged over them, utility comes after."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return (
+            *(self.utility(k) for k in self.ks),
+            *(self.performance(k) for k in (0, *self.ks)),
+            *(self.quality(k) for k in self.ks),
+        )
+
+    def utility(self, k: int) -> str:
+        return self._of_answers("U", k)
+
+    def performance(self, k: int) -> str:
+        """How much of the relevant passages an answer from `k` documents says."""
+        return self._of_answers("P", k)
+
+    def quality(self, k: int) -> str:
+        """How good the ranking is."""
+        return str(NDCG(k, Log2Plus1(), self.gain))
+
+    def _of_answers(self, letter: str, k: int) -> str:
+        mark = "" if self.similarity.comparable else f"[{NOT_COMPARABLE}]"
+        return f"{letter}{mark}(similarity={self.similarity.name}, relevant={self.relevant})@{k}"
+
+
+class Display(Section):
+    """How one row shows its documents: those of the system `of`, in this order, and by which prompt."""
+
+    of: str
+    order: Order
+    compat: Compat = "ours"
+
+
+CACHED = 256
+"""Texts whose token vectors are cached: the references of a topic are compared with many answers."""
+
+
+class MiniLMTokens:
+    """Greedy matching of the bundled encoder's token vectors: works offline, with numbers that are no BERTScore."""
+
+    name = SimilaritySection().name
+
+    def __init__(self) -> None:
+        self._encoder: Any = open_encoder(BUNDLED)
+        self._tokens = lru_cache(CACHED)(self._encoded)
+
+    def f1(self, text: str, references: Sequence[str]) -> list[float]:
+        if not text.strip():
+            return [0.0] * len(references)
+        ours, our_weights = self._tokens(text)
+        values = []
+        for reference in references:
+            theirs, their_weights = self._tokens(reference)
+            match = greedy_match(ours, theirs, our_weights, their_weights) if reference.strip() else None
+            values.append(match.f1 if match else 0.0)
+        return values
+
+    def _encoded(self, text: str) -> tuple[Embeddings, FloatArray]:
+        """The token vectors of `text` and their weights: the marks around it weigh nothing."""
+        vectors = self._encoder.tokens(text)
+        weights = np.ones(len(vectors))
+        weights[[0, -1]] = 0.0
+        return vectors, weights
+
+
+class BertScore:
+    """BERTScore-F1 by the library bert-score, without inverse document frequencies and without a baseline.
+
+    `model` is a model's folder or its name in the Hugging Face cache, `layer` the layer whose vectors are compared.
+    Nothing is downloaded: BackendUnavailable says what is missing.
+    """
+
+    def __init__(self, model: str, layer: int) -> None:
+        self.name = SimilaritySection(kind="bert-score", model=model, layer=layer).name
+        self._scorer = _scorer(model, layer)
+        self._lock = threading.Lock()
+
+    def f1(self, text: str, references: Sequence[str]) -> list[float]:
+        filled = [reference for reference in references if reference.strip()] if text.strip() else []
+        if filled:
+            with self._lock:
+                _, _, values = self._scorer.score([text] * len(filled), filled)
+            scores = iter(values.tolist())
+        return [next(scores) if filled and reference.strip() else 0.0 for reference in references]
+
+
+def open_similarity(section: SimilaritySection) -> MiniLMTokens | BertScore:
+    """The one that an experiment names; BackendUnavailable where its package or its model is missing."""
+    return MiniLMTokens() if section.kind == "minilm" else BertScore(section.model, section.layer)
+
+
+def check_similarity(section: SimilaritySection) -> None:
+    """Raise BackendUnavailable where a package or the model is missing, without loading a large model."""
+    if section.kind == "minilm":
+        open_encoder(BUNDLED)
+    else:
+        _folder(section.model)
+
+
+def _folder(model: str) -> str:
+    expect_installed("bert-score", "BERTScore")
+    if Path(model).is_dir():
+        return model
+    hub = importlib.import_module("huggingface_hub")
+    try:
+        # A name may be in the cache; the library itself would ask the network.
+        return str(hub.snapshot_download(model, local_files_only=True))
+    except (OSError, ValueError) as error:
+        raise BackendUnavailable(
+            f"no model {model!r} on this machine for BERTScore; name a model's folder, download it beforehand, or use "
+            "similarity: {kind: minilm}, whose numbers are not comparable"
+        ) from error
+
+
+def _scorer(model: str, layer: int) -> Any:
+    folder = _folder(model)
+    library = importlib.import_module("bert_score")
+    with without_progress():
+        try:
+            return library.BERTScorer(model_type=folder, num_layers=layer, idf=False, rescale_with_baseline=False)
+        except (OSError, AssertionError) as error:
+            raise BackendUnavailable(f"the model {model!r} cannot be used for BERTScore: {error}") from error
+
 
 TEMPLATES: Mapping[Compat, str] = {"ours": "utility_answer", "authors": "paper_utility_answer"}
 STOP = "STOP"
 """The word that the paper's prompt has an answer end with."""
-
-
-class AnswerWriter(Protocol):
-    """Writes answers for the utility experiment: any object with this method will do. Several threads may call it."""
-
-    def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """An answer from `documents`, shown in this order, or from none; `run` counts from 0."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +286,7 @@ class ModelWriter:
     compat: Compat = "ours"
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """See `AnswerWriter.answer`; an answer that is cut off at the template's limit is one.
-
-        Raises what `Model.complete` raises, and ReplyTruncated where nothing but thoughts came.
-        """
+        """An answer that is cut off at the template's limit is one."""
         id, passages = TEMPLATES[self.compat], [as_passage(one, self.compat) for one in documents] or None
         messages = self.prompts.render(id, query=query_shown(query.text), passages=passages)
         answer = answer_to(self.model, self.prompts[id], messages, self.temperature, self.seed + run)
@@ -86,14 +306,13 @@ def as_passage(document: Document, compat: Compat) -> dict[str, str] | str:
 class ExtractWriter:
     """Takes sentences from the documents; without any, or where none holds a word of the question, repeats that.
 
-    So what stands for the answer of a model that knows nothing is the question itself, and utility says how much closer
-    to the relevant passages the extracts are than the words that were searched for.
+    Utility then says how much closer to the relevant passages the extracts are than the words that were searched for.
     """
 
     generator: ExtractiveGenerator
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """See `AnswerWriter.answer`; every run is the same, and no citation is left in the text.
+        """Every run is the same, and no citation is left in the text.
 
         >>> writer = ExtractWriter(ExtractiveGenerator())
         >>> writer.answer(Query("roses"), [Document("d1", "It has roses.")], 0).text
@@ -139,15 +358,11 @@ def check_texts(collection: Collection, wanted: Ids[str], there: Mapping[str, Do
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedDocuments:
-    """The documents of a topic under a system, best first, with their scores; and the search, if it saw groups.
-
-    `predicted` is how well the engine is expected to have done, by each predictor; nothing of what is judged.
-    """
+    """The documents of a topic under a system, best first, with their scores; and the search, if it saw groups."""
 
     documents: tuple[Document, ...]
     scores: tuple[float, ...]
     search: SearchResult | None = None
-    predicted: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +376,7 @@ class Worth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UtilityTrial:
-    """Lets one generator answer from every row's documents; threads may share it.
-
-    `passages` has the judged documents and those of run files.
-    """
+    """Lets one generator answer from every row's documents; `passages` has the judged documents and run files'."""
 
     section: Utility
     collection: Collection
@@ -172,8 +384,8 @@ class UtilityTrial:
     displays: Mapping[str, Display]
     systems: Mapping[str, System]
     passages: Mapping[str, Document]
-    writers: Mapping[Compat, AnswerWriter]
-    similarity: TextSimilarity
+    writers: Mapping[Compat, ModelWriter | ExtractWriter]
+    similarity: MiniLMTokens | BertScore
     seed: int
     tokens: int
     _ranked: Memo = field(default_factory=Memo)
@@ -181,7 +393,6 @@ class UtilityTrial:
 
     @classmethod
     def open(cls, opened: Opened, section: Utility) -> UtilityTrial:
-        """The trial of an experiment, with the texts that it needs in memory."""
         plan, collection = opened.plan, opened.collection
         displays = {name: Display.model_validate(row.row) for name, row in plan.systems.items()}
         # Rows of one system show the same documents.
@@ -205,7 +416,6 @@ class UtilityTrial:
         )
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         topic = self.collection.topics[id]
         display = self.displays[system]
         writer = self.writers[display.compat]
@@ -233,12 +443,11 @@ class UtilityTrial:
             values[self.section.performance(k)] = last.performance
             values[self.section.utility(k)] = utility(last.performance, alone.performance)
             values[self.section.quality(k)] = graded_ndcg(ids, grades, k, self.section.gain)
-        judged = self.rows[system].settings.engine.kind in OF_JUDGMENTS
+        judged = bool(getattr(self.rows[system].settings.engine, "reading", ""))
         hits = (
             HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {}, one.snippet)
             for one, score in zip(ranked.documents, ranked.scores, strict=True)
         )
-        values |= ranked.predicted
         return Outcome.of(
             topic,
             system,
@@ -251,7 +460,6 @@ class UtilityTrial:
         )
 
     def _rank(self, system: str, id: str, grades: Mapping[str, int]) -> RankedDocuments:
-        """The documents of `system`, as many as the largest context has."""
         n, chosen = max(self.section.ks), self.rows[system].settings.engine
         if reading := getattr(chosen, "reading", ""):
             worst: bool = getattr(chosen, "worst", False)
@@ -270,18 +478,16 @@ class UtilityTrial:
             documents = texts_for(query, top.ids, engine)
         else:
             documents = [self.passages[one] for one in top.ids]
-        expected = predicted(search.trace.steps[0].ranking.scores, len(query.text.split()))
         seen = search if used.sees_groups else None
-        return RankedDocuments(tuple(documents), tuple(top.scores.tolist()), seen, expected)
+        return RankedDocuments(tuple(documents), tuple(top.scores.tolist()), seen)
 
     def _worth(
         self,
-        writer: AnswerWriter,
+        writer: ModelWriter | ExtractWriter,
         query: Query,
         documents: Sequence[Document],
         references: Mapping[int, Sequence[str]],
     ) -> Worth:
-        """The answer from these documents in this order, over all runs, against the references by their grades."""
         context, _ = fit(documents, self.tokens) if documents else ((), ())
         performances, texts, usage = [], [], Usage()
         for run in range(self.section.runs):
@@ -295,8 +501,7 @@ class UtilityTrial:
 
 def _writers(
     opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]
-) -> Mapping[Compat, AnswerWriter]:
-    """Who answers for all rows, by prompt."""
+) -> Mapping[Compat, ModelWriter | ExtractWriter]:
     settings, models = first.settings, opened.models
     if settings.generate.templates:
         model, prompts, seed = models.open(settings.model), Prompts(settings.prompts), opened.plan.experiment.seed

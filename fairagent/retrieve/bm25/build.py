@@ -1,6 +1,6 @@
 """Building an index: the documents are read once, and their terms counted, into a new folder.
 
-What is read is put together after every `TOGETHER` words: of a document the numbers and counts of its terms are kept,
+What is read is put together after every `TOGETHER` words: memory holds the numbers and counts of a document's terms,
 6 bytes each, and its id; its text goes to the disk at once.
 """
 
@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from fairagent.errors import DataError
 from fairagent.retrieve.base import full_text, ignore
 from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer, readable_words
-from fairagent.retrieve.bm25.matrix import TEXTS, Sparse, Texts, stored
+from fairagent.retrieve.bm25.search import TEXTS, Sparse, read_stored, stored
 from fairagent.retrieve.catalog import ArrayWriter, IdTable, Strings, encode_id, starts_of
 from fairagent.retrieve.manifest import Indexable, Manifest, chunks_of
 from fairagent.storage.arrays import write_array
@@ -30,9 +30,9 @@ MOST = int(np.iinfo(COUNT).max)
 NO_TERM = -1
 """The number of a word that is no term."""
 TOGETHER = 1 << 22
-"""Words, of all documents read, that are kept one by one before they are counted."""
+"""Words, of all documents read, in memory one by one before they are counted."""
 REPORTED = 1_000
-"""Documents after which progress is told."""
+"""Documents after which progress is reported."""
 COUNTED = 20_000
 """Documents whose words are counted; of more than that, as many, evenly spread."""
 
@@ -67,8 +67,8 @@ def build_index(
         progress(len(ids))
         IdTable.save(new, ids)
         vocabulary = terms.write(new)
-        texts = Texts(new)
-        some = (full_text(texts.document(number)) for number in range(0, len(ids), -(-len(ids) // COUNTED)))
+        texts, step = Strings(new, TEXTS), -(-len(ids) // COUNTED)
+        some = (full_text(read_stored(texts, number)) for number in range(0, len(ids), step))
         words = readable_words(some, vocabulary, opened)
         for name, strings in (("terms", vocabulary), ("words", words)):
             Strings.save(new, name, (string.encode() for string in strings))
@@ -98,12 +98,12 @@ class Terms:
             self._count()
 
     def _count(self) -> None:
-        """Put together what was kept word by word: a row a document."""
+        """Put together what came word by word: a row a document."""
         tokens = np.frombuffer(self._tokens, np.int32)
-        kept = tokens != NO_TERM
-        starts = starts_of(kept)[starts_of(np.frombuffer(self._sizes, np.int64))]
+        counted = tokens != NO_TERM
+        starts = starts_of(counted)[starts_of(np.frombuffer(self._sizes, np.int64))]
         self.lengths.frombytes(np.diff(starts).astype(np.int32).tobytes())
-        terms, shape = tokens[kept], (len(starts) - 1, len(self._numbers.terms))
+        terms, shape = tokens[counted], (len(starts) - 1, len(self._numbers.terms))
         rows = csr_array((np.ones(len(terms), np.int32), terms, starts.astype(np.int32)), shape=shape)
         rows.sum_duplicates()
         # Copied: what was summed up is a part of a larger array.

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fairagent.collection.documents import NoDocuments
+from fairagent.collection.collection import NoDocuments
 from fairagent.errors import SettingsError
 from fairagent.retrieve.base import FusedEngine, Retriever, lend_texts
 from fairagent.retrieve.bm25.search import BM25Retriever
@@ -69,7 +69,7 @@ def check_index(site: Site) -> None:
 def prepare_index(site: Site, progress: Progress) -> None:
     """Build the index of the site where there is none."""
     if not Manifest.exists(site.index):
-        # Here and not above: who searches needs none of it.
+        # Who searches needs no scipy.
         from fairagent.retrieve.bm25.build import build_index
 
         what = f"indexing {site.collection.name}"
@@ -103,15 +103,6 @@ def index_sibling(site: Site, name: str) -> Path:
     """The folder of what else is made of the index's documents: it is in that of the index."""
     _expect_index(site)
     return site.index / name
-
-
-def earlier_of(site: Site, folder: Path) -> Path | None:
-    """Where a folder in that of the site's index was, in the index that this one is made in the place of."""
-    if site.earlier is None:
-        return None
-    inside, beside = site.earlier / folder.name, site.earlier.with_name(f"{site.earlier.name}-{folder.name}")
-    # Versions before had it beside the index.
-    return inside if inside.exists() else beside
 
 
 def _expect_index(site: Site) -> None:

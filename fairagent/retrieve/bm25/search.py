@@ -1,10 +1,19 @@
-"""BM25 over a sparse matrix: ranked search, scores of a given pool, stored texts, terms of documents."""
+"""BM25 over a sparse matrix: ranked search, scores of a given pool, stored texts, terms of documents.
+
+The matrix is on disk twice, mapped: columns serve queries (the documents of a term, rising), rows serve feedback (the
+terms of a document, rising), both with counts. Terms are numbered in the order of their UTF-8 bytes, documents in the
+order of the collection, so that the files of an index depend on its documents alone, and not on how it was built. The
+documents themselves are stored as a JSON array each.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
 from pathlib import Path
@@ -16,12 +25,139 @@ from numpy.typing import NDArray
 from fairagent.errors import UsageError
 from fairagent.retrieve.base import check_length, engine_time, term_weights
 from fairagent.retrieve.bm25.analysis import forms, open_analyzer
-from fairagent.retrieve.bm25.matrix import TermMatrix, Texts
-from fairagent.retrieve.catalog import IdTable, both
-from fairagent.retrieve.columns import StoredColumn
+from fairagent.retrieve.catalog import IdTable, Strings, both, encoded, mapped
 from fairagent.retrieve.manifest import Indexable, Manifest
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.retrieve.where import StoredColumn
+from fairagent.storage.readers import parse_json
 from fairagent.types import Document, FloatArray, Query, Ranking
+
+TEXTS = "texts"
+
+
+def stored(document: Document) -> bytes:
+    """A document as it is stored; raises DataError where it holds half of a surrogate pair."""
+    fields = [document.id, document.title, document.text, dict(document.extra)]
+    return encoded(document.id, json.dumps(fields, ensure_ascii=False))
+
+
+def read_stored(texts: Strings, number: int) -> Document:
+    """The stored document of this number; ValueError where what is there is none."""
+    id, title, text, extra = parse_json(texts[number])
+    return Document(id, text, title, extra)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """Lists of numbers with counts: list i is `numbers[starts[i]:starts[i + 1]]`, rising, with the `counts` there."""
+
+    starts: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+    counts: NDArray[np.uint16]
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> Sparse:
+        """Map the files of this name; raises OSError or ValueError where sizes do not fit."""
+        starts, numbers, counts = (mapped(folder / f"{name}.{part}.npy") for part in ("starts", "numbers", "counts"))
+        if not len(starts) or starts[0] or not len(numbers) == len(counts) == int(starts[-1]):
+            raise ValueError(f"{name}: {len(starts)} starts, {len(numbers)} numbers, {len(counts)} counts do not fit")
+        return cls(starts, numbers, counts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def entries(self, lists: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The places of all entries of these lists, one list after the other, and the size of each list.
+
+        Raises ValueError where the starts are not those of an index.
+        """
+        starts, stops = self.starts[lists].astype(np.intp), self.starts[lists + 1].astype(np.intp)
+        sizes = stops - starts
+        if len(lists) and not (starts.min() >= 0 and stops.max() <= len(self.numbers) and sizes.min() >= 0):
+            raise ValueError("the starts of lists are not in their order")
+        ends = np.cumsum(sizes)
+        return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes), sizes
+
+
+class TermMatrix:
+    """The matrix of an index: its vocabulary, columns (by term), rows (by document) and the documents' lengths."""
+
+    def __init__(self, folder: Path) -> None:
+        """Map the files in `folder`; raises OSError or ValueError where they are damaged."""
+        self._folder = folder
+        self.columns, self.rows = Sparse.load(folder, "columns"), Sparse.load(folder, "rows")
+        self.lengths: NDArray[np.int32] = mapped(folder / "lengths.npy")
+        self._terms, self._words = Strings(folder, "terms"), Strings(folder, "words")
+        if not len(self.columns) == len(self._terms) == len(self._words) or len(self.rows) != len(self.lengths):
+            raise ValueError(
+                f"{len(self.columns)} columns for {len(self._terms)} terms, {len(self.rows)} rows for "
+                f"{len(self.lengths)} documents"
+            )
+        if self.lengths.min(initial=0) < 0:
+            raise ValueError("lengths.npy: a document cannot have fewer than 0 terms")
+
+    @property
+    def frequencies(self) -> NDArray[np.int64]:
+        """In how many documents each term is, (v,)."""
+        return np.diff(self.columns.starts)
+
+    def term(self, number: int) -> str:
+        """The term of this number."""
+        with Manifest.reading(self._folder):
+            return self._terms[number]
+
+    def number(self, term: str) -> int:
+        """The number of a term, -1 where no document holds it."""
+        size = len(self._terms)
+        # Code points are in the order of their UTF-8 bytes.
+        at = bisect_left(range(size), term, key=self.term)
+        return at if at < size and self.term(at) == term else -1
+
+    def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
+        """A word for each term number: one that the analyzer turns into the term, "" where none is known."""
+        with Manifest.reading(self._folder):
+            return [self._words[number] for number in vocabulary.tolist()]
+
+    def column(self, number: int) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        """The documents that hold a term, and how often; IndexMismatch where that cannot be."""
+        start, stop = self.columns.starts[number : number + 2].tolist()
+        self._check(0 <= start < stop <= min(start + len(self.rows), len(self.columns.numbers)), "columns.starts.npy")
+        documents, counts = self.columns.numbers[start:stop], self.columns.counts[start:stop]
+        self._check(0 <= documents.min() <= documents.max() < len(self.rows) and bool(counts.min()), "columns")
+        return documents, counts
+
+    def postings(self, numbers: NDArray[np.intp]) -> Postings:
+        """The terms of the documents with these numbers; IndexMismatch where what is there cannot be."""
+        with Manifest.reading(self._folder):
+            at, sizes = self.rows.entries(numbers)
+        terms = self.rows.numbers[at]
+        self._check(not len(terms) or 0 <= terms.min() <= terms.max() < len(self.columns), "rows.numbers.npy")
+        self._check(bool(self.rows.counts[at].all()), "rows.counts.npy")
+        size = len(self.columns)
+        if size > 4 * len(terms):
+            distinct, term = np.unique(terms, return_inverse=True)
+            vocabulary = distinct.astype(np.intp)
+        else:
+            # Marking is ten times faster than sorting, as long as the vocabulary is not much larger than the list.
+            marks = np.zeros(size, dtype=np.intp)
+            marks[terms] = 1
+            vocabulary = np.flatnonzero(marks)
+            marks[vocabulary] = np.arange(len(vocabulary))
+            term = marks[terms]
+        share = self.frequencies_of(vocabulary) / max(1, len(self.rows))
+        row = np.repeat(np.arange(len(numbers)), sizes)
+        count, length = self.rows.counts[at].astype(np.float64), self.lengths[numbers].astype(np.float64)
+        return Postings(row, term, count, length, vocabulary, share)
+
+    def frequencies_of(self, vocabulary: NDArray[np.intp]) -> NDArray[np.int64]:
+        """In how many documents each of these terms is; IndexMismatch where that cannot be."""
+        sizes: NDArray[np.int64] = self.columns.starts[vocabulary + 1] - self.columns.starts[vocabulary]
+        self._check(not len(sizes) or 0 < sizes.min() <= sizes.max() <= len(self.rows), "columns.starts.npy")
+        return sizes
+
+    def _check(self, holds: bool, name: str) -> None:
+        if not holds:
+            raise Manifest.damaged(self._folder, f"{name} holds what cannot be")
 
 
 def stored_lengths() -> NDArray[np.int64]:
@@ -60,7 +196,7 @@ class BM25Retriever:
             raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
         with Manifest.opening(folder, collection, analyzer=analyzer) as manifest:
             self.folder, self.manifest = folder, manifest
-            self.ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Texts(folder)
+            self.ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Strings(folder, TEXTS)
             if not len(self.ids) == len(self.matrix.lengths) == len(self._texts):
                 raise ValueError(f"{len(self.ids)} ids, {len(self.matrix.lengths)} lengths, {len(self._texts)} texts")
         self.analyzer = open_analyzer(manifest.analyzer)
@@ -74,11 +210,11 @@ class BM25Retriever:
             self._repetition = np.float32(1) / (np.float32(k1) * (np.float32(1 - np.float32(b)) + relative))
         self._byte = (np.searchsorted(table, lengths, side="right") - 1).astype(np.uint8)
         # Many queries have the same words.
-        self.number = lru_cache(maxsize=100_000)(self._found)
+        self.number = lru_cache(maxsize=100_000)(self._number)
         # The loop needs the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.ids.known(ids)))
         # Looking through all documents takes as long as a hundred searches.
-        self._column = lru_cache(maxsize=8)(lambda name: StoredColumn.read(name, self.ids, self._stored()))
+        self._column = lru_cache(maxsize=8)(self._read_column)
         self._among: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
@@ -101,8 +237,12 @@ class BM25Retriever:
         """A column that is stored beside the texts; the first time all documents are looked through."""
         return self._column(name)
 
-    def _stored(self) -> Iterator[Document]:
-        return (self._texts.document(number) for number in range(len(self)))
+    def _read_column(self, name: str) -> StoredColumn:
+        return StoredColumn.read(name, self.ids, map(self._stored, range(len(self))))
+
+    def _stored(self, number: int) -> Document:
+        with Manifest.reading(self.folder):
+            return read_stored(self._texts, number)
 
     @engine_time("matrix")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -118,7 +258,7 @@ class BM25Retriever:
         terms = term_weights(query, self.analyzer.terms).items()
         return sum(boost * float(self.idf(self._frequency(term))) for term, boost in terms)
 
-    def _found(self, term: str) -> int:
+    def _number(self, term: str) -> int:
         """The number of a term, or where no document has it of the first of its other `forms` that one has; else -1."""
         return next((number for form in forms(term) if (number := self.matrix.number(form)) >= 0), -1)
 
@@ -132,7 +272,7 @@ class BM25Retriever:
     @engine_time("texts")
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """The stored documents."""
-        return [self._texts.document(number) for number in self.ids.known(ids).tolist()]
+        return [self._stored(number) for number in self.ids.known(ids).tolist()]
 
     @engine_time("terms")
     def document_frequency(self, word: str) -> int:

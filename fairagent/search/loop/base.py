@@ -13,7 +13,7 @@ import numpy as np
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.measures.objective import list_relevance
 from fairagent.retrieve.base import Retriever
-from fairagent.search.rerank.base import Pool, Reranker, dialed, relevance_of, reranked
+from fairagent.search.rerank.base import Pool, Reranker, dialed, relevance_of, rerank_with
 from fairagent.search.rerank.frontier import Frontier
 from fairagent.settings.parts import Part
 from fairagent.settings.seam import PartCall
@@ -28,11 +28,11 @@ def ignore_step(step: Step) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Served:
+class FinalList:
     """What the user would get of the candidates of `pool`: a `ranking` with its `relevance` R and its `gap` G.
 
-    It was chosen by the `dial` among the lists of `frontier` (None: the re-ranker has none). `weighed` is the relevance
-    of each candidate, `exposures` what the ranking gives the groups.
+    It was chosen by the `dial` among the lists of `frontier` (None: the re-ranker has none). `estimates` are the
+    relevance of each candidate, `exposures` what the ranking gives the groups.
     """
 
     pool: Pool
@@ -42,7 +42,7 @@ class Served:
     exposures: tuple[Exposure, ...]
     frontier: Frontier | None
     dial: Dial
-    weighed: Mapping[str, float]
+    estimates: Mapping[str, float]
 
     @classmethod
     def of(
@@ -52,39 +52,34 @@ class Served:
         reranker: Reranker | None,
         part: Part | None = None,
         others: Sequence[Ranking] = (),
-    ) -> Served:
+    ) -> FinalList:
         """What the `reranker` makes of the pool (None: its first `n`); the `others` are more lists to choose among."""
-        own, frontier = dialed(reranker) if len(pool.ranking) else None, None
+        choosing, frontier = dialed(reranker) if len(pool.ranking) else None, None
         relevance = relevance_of(pool) if len(pool.ranking) else np.zeros(0)
-        if own:
-            with PartCall("rerank", own, pool.query, part):
-                frontier, relevance = own.frontier(pool, others), own.relevance(pool)
-        ranking = reranked(reranker, pool, part) if reranker else pool.ranking.top(pool.n)
+        if choosing:
+            with PartCall("rerank", choosing, pool.query, part):
+                frontier, relevance = choosing.frontier(pool, others), choosing.relevance(pool)
+        ranking = rerank_with(reranker, pool, part) if reranker else pool.ranking.top(pool.n)
         exposures = meter.measure(ranking)
-        weighed = dict(zip(pool.ranking.ids, relevance.tolist(), strict=True))
-        dial = own.dial if own else Dial()
+        estimates = dict(zip(pool.ranking.ids, relevance.tolist(), strict=True))
         return cls(
-            pool,
-            ranking,
-            relevance_in(weighed, ranking, meter),
-            total_gap(exposures),
-            exposures,
-            frontier,
-            dial,
-            weighed,
+            pool=pool,
+            ranking=ranking,
+            relevance=relevance_in(estimates, ranking, meter),
+            gap=total_gap(exposures),
+            exposures=exposures,
+            frontier=frontier,
+            dial=choosing.dial if choosing else Dial(),
+            estimates=estimates,
         )
 
-    def kept(self, relevance: float) -> float | None:
-        """This relevance as a share (0 to 1) of the most relevant list's; None where there is no frontier."""
-        return None if self.frontier is None else float(self.frontier.share(np.array([relevance]))[0])
 
-
-def relevance_in(weighed: Mapping[str, float], ranking: Ranking, meter: ExposureMeter) -> float:
+def relevance_in(estimates: Mapping[str, float], ranking: Ranking, meter: ExposureMeter) -> float:
     """R of the first `n` documents of a ranking; one that is no candidate counts 0."""
     top = ranking.top(meter.n)
     if not len(top):
         return 0.0
-    return float(list_relevance(np.array([weighed.get(id, 0.0) for id in top.ids]), meter.discount(len(top))))
+    return float(list_relevance(np.array([estimates.get(id, 0.0) for id in top.ids]), meter.discount(len(top))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,8 +88,8 @@ class Search:
 
     `candidates` are its documents by estimated relevance, on the scale of that list's scores. `retrieve` asks the
     engine for another deep list, `joined` gives candidates with further documents that the search may have, by the
-    user's own query, and `serve` what the user would get of candidates, chosen among some lists more. `on_step` has had
-    all of `steps` but the last, which a loop may measure otherwise: it gets that one, and those of the loop, from it.
+    user's own query, and `rerank` what the user would get of candidates, chosen among some lists more. `on_step` has
+    had all of `steps` but the last, which a loop may measure otherwise: it gets that one, and the loop's, from it.
     """
 
     query: Query
@@ -105,11 +100,11 @@ class Search:
     candidates: Ranking
     retrieve: Callable[[Query], Ranking]
     joined: Callable[[Ranking, Sequence[str]], Ranking]
-    serve: Callable[[Ranking, Sequence[Ranking]], Served]
+    rerank: Callable[[Ranking, Sequence[Ranking]], FinalList]
     on_step: OnStep = ignore_step
 
     @property
-    def own(self) -> Ranking:
+    def engine_list(self) -> Ranking:
         """The engine's own deep list."""
         return self.steps[-1].ranking
 
@@ -118,17 +113,17 @@ class Search:
 class LoopResult:
     """What a loop came to: all `steps`, why it ended, and the candidates for the re-ranker.
 
-    `own` is the list on whose scale their scores are (None: their own). `removed` are the documents that a filter has
-    taken out. `served` is what `Search.serve` made of the candidates, where the loop has seen it. `entered` are the
-    candidates that only a further search has retrieved.
+    `engine_list` is the list on whose scale their scores are (None: their own). `removed` are the documents that a
+    filter has taken out. `reranked` is what `Search.rerank` made of the candidates, where the loop has seen it.
+    `entered` are the candidates that only a further search has retrieved.
     """
 
     candidates: Ranking
     steps: tuple[Step, ...]
     stopped: str
-    own: Ranking | None = None
+    engine_list: Ranking | None = None
     removed: frozenset[str] = frozenset()
-    served: Served | None = None
+    reranked: FinalList | None = None
     entered: frozenset[str] = frozenset()
 
 
@@ -140,13 +135,13 @@ class Loop(Protocol):
         ...
 
 
-def looped(loop: Loop, search: Search, part: Part | None = None) -> LoopResult:
+def run_with(loop: Loop, search: Search, part: Part | None = None) -> LoopResult:
     """What the loop came to; PartError where that is none. `part` describes it."""
     with PartCall("loop", loop, search.query, part) as call:
         result = loop.run(replace(search, on_step=call.passing(search.on_step) or ignore_step))
     result = call.one_of(result, LoopResult)
     candidates = call.ranking(result.candidates, sys.maxsize)
-    if not len(candidates) and len(search.own) and not result.removed:
+    if not len(candidates) and len(search.engine_list) and not result.removed:
         raise call.fault("no candidates")
     return replace(result, candidates=candidates)
 

@@ -7,39 +7,39 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fairagent.answer.filtering import longest_calls
 from fairagent.errors import SettingsError
-from fairagent.llm.prompts.calls import Calls, Case
+from fairagent.llm.prompts import Calls, Case
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
-from fairagent.search.loop.actions import (
-    ROUNDS,
-    AmongGroup,
-    AskModel,
-    FilterAction,
-    JudgeAction,
-    Neighbors,
-    OfDocuments,
-    Widening,
+from fairagent.search.loop.asking import (
+    FORMS,
+    RELEVANCE,
+    ModelJudge,
+    Says,
+    Sources,
+    group_shown,
 )
 from fairagent.search.loop.fair_qr import FairQR
-from fairagent.search.loop.judges import RELEVANCE, ModelJudge, RelevanceJudge, ScorerJudge
-from fairagent.search.loop.policy import CHOOSE, ActionName, ModelPolicy, longest_choice
-from fairagent.search.loop.sources import FORMS, Says, Sources, longest_asking
-from fairagent.search.loop.widen import Action, Widen, by_rules
-from fairagent.search.rerank.base import pair_scorer
+from fairagent.search.loop.widen import (
+    ROUNDS,
+    Action,
+    Widen,
+    among_group,
+    by_model,
+    filtering,
+    judging,
+    near_in,
+    of_documents,
+)
 from fairagent.settings import Settings
 from fairagent.settings.parts import Part, Progress
 from fairagent.settings.section import Section
 
 
 class JudgeSettings(Section):
-    """Who reads the best documents of groups that lack exposure, and how many."""
+    """How many of the best documents of groups that lack exposure the language model judges."""
 
-    by: Literal["model", "cross-encoder"] = "model"
-    """model: the language model says yes or no. cross-encoder: a local model scores query and document together."""
-    scorer: str = ""
-    """The model of `by: cross-encoder`: a folder, or a name in the Hugging Face cache; `monot5:NAME` for a MonoT5."""
     documents: int = Field(10, ge=1)
     """How many documents of each group are judged, the best first. More cost more calls, or time."""
     groups: int = Field(3, ge=1)
@@ -48,40 +48,11 @@ class JudgeSettings(Section):
     """How many documents the language model judges in one call. More need fewer calls; where a call fails, none of its
     documents is judged."""
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if (self.by == "cross-encoder") != bool(self.scorer):
-            raise ValueError("`scorer` names the model of `by: cross-encoder`, and is nothing without")
-        return self
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """That of the language model's yes or no."""
-        return (RELEVANCE,) if self.by == "model" else ()
-
-    def worst_case(self, case: Case) -> Iterator[Calls]:
-        """Every document as long as a model is ever shown one."""
-        for template in self.templates:
-            yield from longest_calls(case, template, self.documents * self.groups, self.batch)
-
-    def build(self, site: Site, on_error: Literal["fallback", "fail"]) -> JudgeAction:
-        """The action."""
-        judge: RelevanceJudge
-        if self.by == "model":
-            judge = ModelJudge(site.model, site.prompts, self.batch, on_error=on_error)
-        else:
-            judge = ScorerJudge(pair_scorer(site, self.scorer))
-        return JudgeAction(judge, self.documents, self.groups)
-
-    def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the scorer is not on this machine."""
-        if self.by == "cross-encoder":
-            pair_scorer(site, self.scorer)
-
 
 SEVERAL = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
 """One name stands for a list of one."""
 SAYS: tuple[Says, ...] = ("keywords", "passages")
+ActionName = Literal["group", "documents", "neighbors", "keywords", "passages", "judge", "filter"]
 
 
 class FairQRConfig(Part):
@@ -110,9 +81,13 @@ class FairQRConfig(Part):
     def build(self, site: Site) -> FairQR:
         """The loop."""
         settings = site.settings
-        refiner = settings.refine.build(site)
-        limits = settings.iterations, settings.threshold, settings.candidates, self.rerank_depth
-        return FairQR(refiner, *limits)
+        return FairQR(
+            refiner=settings.refine.build(site),
+            iterations=settings.iterations,
+            threshold=settings.threshold,
+            candidates=settings.candidates,
+            depth=self.rerank_depth,
+        )
 
 
 class WidenConfig(Part):
@@ -126,13 +101,11 @@ class WidenConfig(Part):
     documents have in common; neighbors: documents near them (needs a corpus graph); keywords, passages: by what the
     language model says of the groups, in one call; judge: judges candidates of groups that lack exposure (needs
     `judge`); filter: applies the part `filter` to what would be served."""
-    policy: Literal["rules", "model"] = "rules"
-    """Who chooses the next action. rules: the first that could help. model: the language model, a call a choice."""
     judge: JudgeSettings | None = None
-    """Who judges, e.g. {by: model} or {by: cross-encoder, scorer: NAME}; for the action judge."""
+    """How many are judged, e.g. {documents: 20}; for the action judge."""
     on_error: Literal["fallback", "fail"] = "fallback"
     """What is done where the model gives no usable reply, or the budget is used up. fallback: the loop goes on without
-    it: the engine's scores are the judgment, rules choose the next action, and nothing is filtered."""
+    it: the engine's scores are the judgment, and nothing is filtered."""
 
     @model_validator(mode="after")
     def _judge_is_there(self) -> Self:
@@ -150,29 +123,22 @@ class WidenConfig(Part):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Those of what a model says, of the judge and of the policy."""
-        said = (FORMS[one].template for one in SAYS if one in self.actions)
-        judging = self._judge.templates if self._judge else ()
-        return (*said, *judging, *((CHOOSE,) if self.policy == "model" else ()))
+        """Those of what a model proposes, and of the judge."""
+        proposing = (FORMS[one].template for one in SAYS if one in self.actions)
+        return (*proposing, *((RELEVANCE,) if self._judge else ()))
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """Everything said and judged once, what takes a removed document's place filtered, each choice."""
+        """Everything proposed and judged once, and what takes a removed document's place filtered."""
         for one in SAYS:
             if one in self.actions:
-                yield from longest_asking(one, case)
-        if self._judge:
-            yield from self._judge.worst_case(case)
+                form = FORMS[one]
+                yield case.calls(form.template, 1, groups=[group_shown(10, *case.group)] * form.most)
+        if judge := self._judge:
+            yield from longest_calls(case, RELEVANCE, judge.documents * judge.groups, judge.batch)
         if "filter" in self.actions:
             context = case.settings.context.model_copy(update={"documents": ROUNDS * case.settings.n})
             longer = case.settings.model_copy(update={"context": context})
             yield from case.settings.filter.worst_case(Case(longer, case.prompts, case.queries, case.group))
-        if self.policy == "model":
-            yield case.calls(CHOOSE, len(set(self.actions)), **longest_choice(case))
-
-    def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the judge's model is not on this machine."""
-        if self._judge:
-            self._judge.check(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, and the graph of the engine's embeddings."""
@@ -182,23 +148,22 @@ class WidenConfig(Part):
 
     def build(self, site: Site) -> Widen:
         """The loop."""
-        made = (self._action(name, site) for name in dict.fromkeys(self.actions))
-        actions = tuple(one for one in made if one)
-        choose = ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else by_rules
-        return Widen(actions, choose, self.on_error)
+        actions = (self._action(name, site) for name in dict.fromkeys(self.actions))
+        return Widen(tuple(one for one in actions if one), self.on_error)
 
     def _action(self, name: ActionName, site: Site) -> Action | None:
         """The action, None without what it needs."""
         if name == "group":
-            return Widening(name, AmongGroup(site.collection.groups, site.memo, site.engine), AmongGroup.able)
+            return among_group(site.collection.groups, site.memo, site.engine)
         if name == "documents":
             source = words_at_hand(site)
-            able = source is not None or isinstance(site.engine, VectorEngine)
-            return Widening(name, OfDocuments(source), lambda search: able)
+            return of_documents(source, source is not None or isinstance(site.engine, VectorEngine))
         if name == "neighbors":
-            return Widening(name, Neighbors(graph)) if (graph := graph_of(site)) else None
+            return near_in(graph) if (graph := graph_of(site)) else None
         if name == "judge":
-            return self._judge.build(site, self.on_error) if self._judge else None
+            chosen = self.judge or JudgeSettings()
+            judge = ModelJudge(site.model, site.prompts, chosen.batch, self.on_error)
+            return judging(judge, chosen.documents, chosen.groups)
         if name == "filter":
-            return FilterAction(filter) if (filter := site.settings.filter.build(site)) else None
-        return AskModel(name, Sources(name, site.model, site.prompts, self.on_error))
+            return filtering(filter) if (filter := site.settings.filter.build(site)) else None
+        return by_model(name, Sources(name, site.model, site.prompts, self.on_error))

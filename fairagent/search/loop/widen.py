@@ -8,43 +8,55 @@ becomes better. Nothing is searched for where candidates are not what is lacking
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal
 
 import numpy as np
 
+from fairagent.answer.filtering import Filter, filter_alarms, filter_with, removed_by
+from fairagent.collection import Groups
 from fairagent.collection.exposure import worse_dimensions
-from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, ModelError
-from fairagent.llm.asking import unless_failing
+from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError
 from fairagent.llm.budget import ledger
-from fairagent.search.loop.base import Lack, LoopResult, Search, Served, lacking, relevance_in
+from fairagent.retrieve.base import FusedEngine, Retriever, searched, texts_for
+from fairagent.retrieve.dense import VectorEngine, VectorSearch
+from fairagent.retrieve.graph import Graph
+from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
+from fairagent.retrieve.where import Conditions, Restrictable, RestrictableParts, restricted
+from fairagent.search.loop.asking import RelevanceJudge, Sources
+from fairagent.search.loop.base import FinalList, Lack, LoopResult, Search, lacking, relevance_in, without
+from fairagent.search.rerank.base import ordered
 from fairagent.search.rerank.frontier import worth
-from fairagent.types import FloatArray, Proposals, Ranking, Step, Usage
-from fairagent.types.common import Alarm
+from fairagent.storage.threads import Memo
+from fairagent.types import FloatArray, Proposals, Query, Ranking, Step, Usage, Verdict
+from fairagent.types.common import Alarm, without_verdict
 
-STOP = "stop"
-"""The choice that ends a loop; it can always be made."""
+PLACES = 3
+"""So many documents come in for each place that a group should have."""
+SEEDS = 10
+"""Documents of a group that its words, its vector and its neighbors are taken from, the best first."""
+LOSS = 0.5
+"""What a document that is surely irrelevant loses of its relevance."""
+ROUNDS = 3
+"""How often documents that take the place of removed ones are filtered themselves, the first time included."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
     """Where a loop stands: the `candidates` by estimated relevance, and what the user would get of them.
 
-    `tried` are the actions that were taken, `removed` the documents that a filter took out, `entered` those that only a
-    further search has retrieved.
+    `removed` are the documents that a filter took out, `entered` those that only a further search has retrieved.
     """
 
     candidates: Ranking
-    served: Served
-    tried: frozenset[str] = frozenset()
+    reranked: FinalList
     removed: frozenset[str] = frozenset()
     entered: frozenset[str] = frozenset()
 
     def members(self, lack: Lack) -> FloatArray:
         """How far each candidate belongs to a group, (n,), in the order of `candidates`."""
-        return np.hstack([rows[:, 1:] for rows in self.served.pool.memberships])[:, lack.place]
+        return np.hstack([rows[:, 1:] for rows in self.reranked.pool.memberships])[:, lack.place]
 
     def best_of(self, lack: Lack, n: int) -> list[str]:
         """The best `n` candidates of a group."""
@@ -52,11 +64,12 @@ class State:
 
     def short(self, search: Search) -> list[tuple[Lack, int]]:
         """The groups that lack exposure and have fewer candidates than places they should have, with these places."""
-        due = [(lack, round(lack.target * search.n)) for lack in lacking(self.served.exposures)]
+        due = [(lack, round(lack.target * search.n)) for lack in lacking(self.reranked.exposures)]
         return [(lack, n) for lack, n in due if self.members(lack).sum() < n]
 
 
-class Tried(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
     """What an action came to: the `candidates` after it, in whatever order, or why there are no others (`failure`).
 
     An outcome that is `certain` is accepted whatever it does to the list: it is better knowledge, or bias that is gone.
@@ -72,153 +85,308 @@ class Tried(NamedTuple):
     alarms: tuple[Alarm, ...] = ()
 
 
-class Action(Protocol):
-    """What a loop may do, once: any object like this will do."""
-
-    @property
-    def name(self) -> str:
-        """What settings, the trace and a model call it."""
-        ...
-
-    def offer(self, search: Search, state: State) -> tuple[bool, str]:
-        """Whether it could help now, and why, or why not."""
-        ...
-
-    def act(self, search: Search, state: State) -> Tried:
-        """Try it. Raises what the models raise that it asks."""
-        ...
+def lacks_candidates(search: Search, state: State) -> tuple[bool, str]:
+    """Whether a group lacks exposure because it has fewer candidates than places that it should have."""
+    if not (short := state.short(search)):
+        return False, "no group lacks candidates"
+    return True, f"{short[0][0]}, and it lacks candidates"
 
 
-Choose = Callable[[Search, State, Mapping[str, tuple[bool, str]], Sequence[Step]], tuple[str, str]]
-"""Which action comes next, or `STOP`, and why; it is given what each offers, and the steps so far."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Action:
+    """What a loop may do, once: `act` tries it, `offer` says whether it could help now, and why, or why not.
 
+    `act` raises what the models raise that it asks.
+    """
 
-def by_rules(
-    search: Search, state: State, offers: Mapping[str, tuple[bool, str]], taken: Sequence[Step]
-) -> tuple[str, str]:
-    """The first action that could help; why none could where there is none."""
-    for name, (could, why) in offers.items():
-        if could:
-            return name, why
-    return STOP, "; ".join(dict.fromkeys(why for _, why in offers.values())) or "no action is left"
+    name: str
+    act: Callable[[Search, State], Tried]
+    offer: Callable[[Search, State], tuple[bool, str]] = lacks_candidates
 
 
 @dataclass(frozen=True, slots=True)
 class Widen:
-    """Takes `actions` in the order that `choose` says, each at most once, until none could help.
+    """Takes `actions` in their order, each at most once, the first that could help, until none could.
 
     What an action's model raises ends the loop with what was reached ("fallback"), but for FatalModelError, or is
     raised ("fail").
     """
 
     actions: tuple[Action, ...]
-    choose: Choose = by_rules
     on_error: Literal["fallback", "fail"] = "fallback"
 
     def run(self, search: Search) -> LoopResult:
         """See `Loop.run`."""
         search.on_step(search.steps[-1])
-        state = State(search.candidates, search.serve(search.candidates, ()))
-        steps, stopped = list(search.steps), "" if len(search.own) else "the query retrieves nothing"
+        state = State(search.candidates, search.rerank(search.candidates, ()))
+        steps, left = list(search.steps), list(self.actions)
+        stopped = "" if len(search.engine_list) else "the query retrieves nothing"
         while not stopped:
-            left = {one.name: one for one in self.actions if one.name not in state.tried}
-            offers = {name: action.offer(search, state) for name, action in left.items()}
+            offers = [(action, *action.offer(search, state)) for action in left]
+            action, why = next(((one, why) for one, could, why in offers if could), (None, ""))
+            if action is None:
+                stopped = "; ".join(dict.fromkeys(why for _, _, why in offers)) or "no action is left"
+                break
+            left.remove(action)
             with ledger() as book:
-                name, why = self.choose(search, state, offers, steps[len(search.steps) :])
-                if name == STOP:
-                    stopped = why
-                    if book.usage != Usage():
-                        steps.append(
-                            self._step(search, state, STOP, why, Tried(state.candidates, why), book.usage, why)
-                        )
-                        search.on_step(steps[-1])
-                    break
-
-                def failed(error: ModelError | BudgetExceeded, name: str = name) -> Tried:
-                    nonlocal stopped
-                    stopped = f"{name}: {error}"
-                    return Tried(state.candidates, str(error))  # noqa: B023
-
-                tried = unless_failing(partial(_act, left[name], search, state), self.on_error, failed, unpaid=True)
-            after, reason = self._after(search, state, tried)
-            steps.append(self._step(search, after or state, name, why, tried, book.usage, reason, state))
+                tried, stopped = self._try(action, search, state)
+            after, reason = _after(search, state, tried)
+            steps.append(_step(search, state, after, action.name, why, tried, book.usage, reason))
             search.on_step(steps[-1])
-            state = replace(state if reason or after is None else after, tried=state.tried | {name})
+            state = state if reason else after
         return LoopResult(
-            state.candidates,
-            tuple(steps),
-            stopped,
-            search.own,
-            state.removed,
-            state.served,
-            state.entered & frozenset(state.candidates.ids),
+            candidates=state.candidates,
+            steps=tuple(steps),
+            stopped=stopped,
+            engine_list=search.engine_list,
+            removed=state.removed,
+            reranked=state.reranked,
+            entered=state.entered & frozenset(state.candidates.ids),
         )
 
-    def _after(self, search: Search, state: State, tried: Tried) -> tuple[State | None, str]:
-        """The state with what an action came to, and why it is not accepted; "" where it is."""
-        if tried.failure:
-            return None, tried.failure
-        removed = state.removed | tried.removed
-        frontier, length = state.served.frontier, min(search.n, len(tried.candidates))
-        every = map(frontier.ranking, range(len(frontier.gap))) if frontier else ()
-        # Those of fewer candidates than are shown are shorter than what there is now.
-        others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
-        served = search.serve(tried.candidates, others)
-        candidates = served.pool.ranking
-        entered = state.entered | (frozenset(candidates.ids) - frozenset(state.candidates.ids))
-        after = replace(state, candidates=candidates, served=served, removed=removed, entered=entered)
-        if tried.certain:
-            return after, ""
-        # The list so far beside the new one, both by what is known of relevance now.
-        before = relevance_in(served.weighed, state.served.ranking, search.meter)
-        dial = served.dial
-        gained = worth(dial, served.relevance, served.gap) > worth(dial, before, state.served.gap)
-        return after, "" if gained else "what would be served is no better"
-
-    def _step(
-        self,
-        search: Search,
-        state: State,
-        name: str,
-        why: str,
-        tried: Tried,
-        usage: Usage,
-        reason: str,
-        before: State | None = None,
-    ) -> Step:
-        served = state.served
-        entered = frozenset(tried.candidates.ids) - frozenset(before.candidates.ids if before else ())
-        return Step(
-            name,
-            search.query,
-            served.ranking,
-            served.exposures,
-            served.gap,
-            accepted=not reason,
-            usage=usage,
-            refused=tried.refused,
-            proposals=tried.proposals,
-            reason=reason,
-            why=why,
-            notes=tried.notes,
-            alarms=tried.alarms,
-            entered=len(entered) if before else 0,
-            worse=() if reason or not before else worse_dimensions(before.served.exposures, served.exposures),
-        )
+    def _try(self, action: Action, search: Search, state: State) -> tuple[Tried, str]:
+        """What the action comes to, and why the loop ends with it; an engine that fails at it leaves what there is."""
+        try:
+            return action.act(search, state), ""
+        except (BackendUnavailable, DataError) as error:
+            return Tried(state.candidates, f"the engine failed, so its first list stays: {error}"), ""
+        except FatalModelError:
+            raise
+        except (ModelError, BudgetExceeded) as error:
+            if self.on_error == "fail":
+                raise
+            return Tried(state.candidates, str(error)), f"{action.name}: {error}"
 
 
-def _act(action: Action, search: Search, state: State) -> Tried:
-    """What the action comes to; an engine that fails at it leaves what there is."""
-    try:
-        return action.act(search, state)
-    except (BackendUnavailable, DataError) as error:
-        return Tried(state.candidates, f"the engine failed, so its first list stays: {error}")
+def _after(search: Search, state: State, tried: Tried) -> tuple[State, str]:
+    """The state with what an action came to, and why it is not accepted; "" where it is."""
+    if tried.failure:
+        return state, tried.failure
+    removed = state.removed | tried.removed
+    frontier, length = state.reranked.frontier, min(search.n, len(tried.candidates))
+    every = map(frontier.ranking, range(len(frontier.gap))) if frontier else ()
+    # Those of fewer candidates than are shown are shorter than what there is now.
+    others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
+    now = search.rerank(tried.candidates, others)
+    candidates = now.pool.ranking
+    entered = state.entered | (frozenset(candidates.ids) - frozenset(state.candidates.ids))
+    after = State(candidates, now, removed, entered)
+    # The list so far beside the new one, both by what is known of relevance now.
+    before = relevance_in(now.estimates, state.reranked.ranking, search.meter)
+    rises = worth(now.dial, now.relevance, now.gap) > worth(now.dial, before, state.reranked.gap)
+    return after, "" if tried.certain or rises else "what would be served is no better"
 
 
-def joined(search: Search, state: State, entering: Sequence[str], notes: tuple[str, ...], **more: object) -> Tried:
-    """The candidates with these documents, as an action's outcome."""
+def _step(
+    search: Search, before: State, after: State, name: str, why: str, tried: Tried, usage: Usage, reason: str
+) -> Step:
+    now = after.reranked
+    return Step(
+        source=name,
+        query=search.query,
+        ranking=now.ranking,
+        exposures=now.exposures,
+        gap=now.gap,
+        accepted=not reason,
+        usage=usage,
+        refused=tried.refused,
+        proposals=tried.proposals,
+        reason=reason,
+        why=why,
+        notes=tried.notes,
+        alarms=tried.alarms,
+        entered=len(frozenset(tried.candidates.ids) - frozenset(before.candidates.ids)),
+        worse=() if reason else worse_dimensions(before.reranked.exposures, now.exposures),
+    )
+
+
+Documents = Callable[[Search, State, Lack, int], Sequence[str]]
+"""The ids of documents that may belong to a group which lacks candidates, about so many, best first."""
+
+
+def widening(name: str, documents: Documents, able: Callable[[Search], bool] = lambda search: True) -> Action:
+    """The action that searches for documents of each group that is short of candidates; `able`: whether it can."""
+
+    def offer(search: Search, state: State) -> tuple[bool, str]:
+        return lacks_candidates(search, state) if able(search) else (False, f"{name}: the engine cannot")
+
+    def act(search: Search, state: State) -> Tried:
+        short = state.short(search)
+        return widened(search, state, [(*one, documents(search, state, one[0], PLACES * one[1])) for one in short])
+
+    return Action(name, act, offer)
+
+
+def widened(search: Search, state: State, results: Sequence[tuple[Lack, int, Sequence[str]]]) -> Tried:
+    """The candidates with those documents that belong to the groups which they were retrieved for.
+
+    `results` has each group, the places that it should have, and the ids of documents.
+    """
     known = frozenset(state.candidates.ids) | state.removed
-    new = [id for id in dict.fromkeys(entering) if id not in known]
-    ranking = search.joined(state.candidates, new) if new else state.candidates
-    failure = "" if len(ranking) > len(state.candidates) else "no other document is found"
-    return Tried(ranking, failure, notes)._replace(**more)  # type: ignore[arg-type]
+    entering: dict[str, None] = {}
+    notes = []
+    for lack, due, ids in results:
+        members: list[str] = []
+        if new := [id for id in dict.fromkeys(ids) if id not in known]:
+            # Remembered for the search, so that all candidates need not be looked up again.
+            shares = np.hstack([rows[:, 1:] for rows in search.meter.with_cached(new).memberships(new)])[:, lack.place]
+            members = [id for id, share in zip(new, shares.tolist(), strict=True) if share > 0][: PLACES * due]
+        notes.append(f"{lack.group}: {len(members)} of its documents come in")
+        entering |= dict.fromkeys(members)
+    candidates = search.joined(state.candidates, list(entering)) if entering else state.candidates
+    failure = "" if len(candidates) > len(state.candidates) else "no other document is found"
+    return Tried(candidates, failure, tuple(notes))
+
+
+def among_group(groups: Groups, memo: Memo, engine: Retriever | None = None) -> Action:
+    """The user's own query among the documents of the group alone, by engines that can be kept to some documents.
+
+    What `engine` is kept to is made once; another is that of one search, under its `where`.
+    """
+
+    def documents(search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
+        dimension, label = lack.group.dimension, lack.group.label
+        if dimension in groups.oracle:
+            return ()
+
+        def restrict() -> tuple[Retriever, Retriever]:
+            # With the engine itself, so that no other ever has its id.
+            return search.engine, restricted(search.engine, Conditions.of({dimension: label}, groups))[0]
+
+        key = ("kept to", id(search.engine), dimension, label)
+        _, restricted_engine = memo.get(key, restrict) if search.engine is engine else restrict()
+        # Behind the group's documents that are candidates already.
+        known = int((state.members(lack) > 0).sum())
+        return searched(restricted_engine, search.query, n + known).ids
+
+    return widening("group", documents, lambda search: isinstance(search.engine, Restrictable | RestrictableParts))
+
+
+def of_documents(source: TermSource | None, able: bool = True) -> Action:
+    """What the group's own best documents have in common, beside the user's query: a vector, or words (`source`)."""
+
+    def documents(search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
+        ids, results = state.best_of(lack, SEEDS), list[str]()
+        for engine in search.engine.engines if isinstance(search.engine, FusedEngine) else (search.engine,):
+            if not ids:
+                break
+            if isinstance(engine, VectorEngine) and isinstance(engine, VectorSearch):
+                toward = _unit(engine.query_vector(search.query)) + _unit(engine.vectors(ids).mean(axis=0))
+                results += engine.nearest(_unit(toward), len(search.engine_list)).ids
+            elif source and (query := _with_words_of(source, search.query, ids)):
+                results += search.retrieve(query).ids if engine is search.engine else searched(engine, query, 500).ids
+        return results
+
+    return widening("documents", documents, lambda search: able)
+
+
+def _with_words_of(source: TermSource, query: Query, ids: Sequence[str]) -> Query | None:
+    """The query with ten words of these documents that at most a fifth of all documents have; None without any."""
+    postings = source.postings(ids)
+    model = relevance_model(postings, np.ones(len(ids)))
+    best = top_words(source, postings, model, 10, 0.2)
+    size = float(max(len(source.analyze(query.text)), 1))
+    added = share_out([(word, float(model[place])) for word, place in best], size) if best else ()
+    return Query(query.text, query.id, (*query.terms, *added)) if added else None
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9))
+
+
+def near_in(graph: Graph) -> Action:
+    """The documents near the group's own best ones, or near what is served, in the corpus `graph`, nearest first."""
+
+    def documents(search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
+        around = graph.neighbors(state.best_of(lack, SEEDS) or state.reranked.ranking.ids[:SEEDS])
+        return [id for ids in around for id in ids]
+
+    return widening("neighbors", documents)
+
+
+def by_model(name: str, sources: Sources) -> Action:
+    """What a language model proposes for all groups that lack candidates, in one call: words or a passage each."""
+
+    def act(search: Search, state: State) -> Tried:
+        short = state.short(search)
+        reply = sources.ask(search.query, [lack for lack, _ in short])
+        if not any(reply.queries):
+            return Tried(state.candidates, "the model says nothing usable", reply.notes, refused=reply.refused)
+        queries = [(*one, query) for one, query in zip(short, reply.queries, strict=True) if query is not None]
+        results = [(lack, due, search.retrieve(query).ids) for lack, due, query in queries]
+        tried = widened(search, state, results)
+        return replace(tried, notes=reply.notes + tried.notes, refused=reply.refused, proposals=reply.proposals)
+
+    return Action(name, act)
+
+
+def judging(judge: RelevanceJudge, documents: int = 10, groups: int = 3) -> Action:
+    """Judges the best `documents` of each of the `groups` that lack most: what is irrelevant loses relevance."""
+
+    def best_of(state: State) -> dict[Lack, list[str]]:
+        best = {lack: state.best_of(lack, documents) for lack in lacking(state.reranked.exposures)}
+        return dict([(lack, some) for lack, some in best.items() if some][:groups])
+
+    def offer(search: Search, state: State) -> tuple[bool, str]:
+        if not (some := best_of(state)):
+            return False, "no group among the candidates lacks exposure"
+        return True, f"{next(iter(some))}, though it has candidates: are the best of them relevant?"
+
+    def act(search: Search, state: State) -> Tried:
+        best = best_of(state)
+        ids = list(dict.fromkeys(id for some in best.values() for id in some))
+        judgment = judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
+        chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
+        notes = []
+        for lack, some in best.items():
+            judged, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
+            notes.append(f"{lack.group}: {relevant} of {judged} documents judged are relevant")
+        alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
+        if not chance:
+            return Tried(state.candidates, "no document was judged", judgment.notes, alarms=alarms)
+        unit = max(float(np.ptp(search.engine_list.scores)), 1e-9)
+        # Nothing is lost from a chance of one half on.
+        lost = np.array([LOSS * unit * max(1 - 2 * chance.get(id, 1.0), 0.0) for id in state.candidates.ids])
+        candidates = ordered(state.candidates.ids, state.candidates.scores - lost, len(state.candidates))
+        return Tried(candidates, "", (*notes, *judgment.notes), certain=True, alarms=alarms)
+
+    return Action("judge", act, offer)
+
+
+def filtering(filter: Filter) -> Action:
+    """Removes what is biased from what would be served, and what takes its place."""
+
+    def offer(search: Search, state: State) -> tuple[bool, str]:
+        return bool(len(state.reranked.ranking)), "what would be served was not checked for bias"
+
+    def act(search: Search, state: State) -> Tried:
+        candidates, reranked = state.candidates, state.reranked
+        verdicts: list[Verdict] = []
+        notes: list[str] = []
+        for number in range(ROUNDS):
+            read = {verdict.id for verdict in verdicts}
+            ids = [id for id in reranked.ranking.ids if id not in read]
+            if not ids:
+                break
+            try:
+                filtered = filter_with(filter, search.query, texts_for(search.query, ids, search.engine))
+            except FatalModelError:
+                raise
+            except (ModelError, BudgetExceeded) as error:
+                if not number:
+                    raise
+                notes.append(f"not all that came in their place was filtered: {error}")
+                break
+            verdicts += filtered.verdicts
+            gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
+            if not gone:
+                break
+            notes += [f"{one.id} is removed" + (f": {one.note}" if one.note else "") for one in gone]
+            candidates = without(candidates, {verdict.id for verdict in gone})
+            reranked = search.rerank(candidates, ())
+        removed = frozenset(verdict.id for verdict in verdicts if not verdict.kept)
+        alarms = filter_alarms(verdicts, removed_by(verdicts, search.meter))
+        failure = "" if removed else f"none of {len(verdicts)} documents is removed"
+        return Tried(candidates, failure, tuple(notes), certain=True, removed=removed, alarms=alarms)
+
+    return Action("filter", act, offer)

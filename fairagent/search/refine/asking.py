@@ -4,31 +4,28 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.llm import Model, ModelRequest, Reply, ask
-from fairagent.llm.asking import unless_failing
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import STAND_IN, Calls, Case
-from fairagent.llm.reply import list_within, schema_of, text_like, text_within
-from fairagent.llm.request import Message
-from fairagent.search.refine.feedback import Refiner, RefineState
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import STAND_IN, Calls, Case, Prompts
+from fairagent.llm.request import Message, list_within, schema_of, text_like, text_within
+from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
+from fairagent.retrieve.bm25.part import words_of as index_words
+from fairagent.retrieve.site import Site
+from fairagent.search.refine.feedback import FeedbackRefiner, Refiner, RefineState
 from fairagent.settings import Part, Settings
+from fairagent.settings.parts import Progress
 from fairagent.types import Proposals, Refinement, Term
 from fairagent.types.clean import query_shown, visible
 
 MOST_KEYWORDS = 12
 LONGEST_KEYWORD = 80
-LONGEST_PLAN = 1000
-"""Characters of the thoughts before keywords, where a server holds bounds."""
-SHOWN_OF_REFUSED = 40
-"""Characters of a refused keyword in the trace."""
-OF_PROMPT = "a word of the prompt itself"
-"""Why a keyword is refused that a model has copied from the keys of what it was shown."""
 MOST_SHOWN = 20
 """Topic words of the current query that the model sees, the heaviest first."""
 
@@ -42,7 +39,7 @@ _JSON_KEY = re.compile(r'(?<!\\)"(\w+)"\s*:')
 KEYWORD = r"^[^ -/:-@\[-`{-~\x00-\x1F][^\"\\^~*?:|<>(){}\[\]\x00-\x1F]{0,39}$"
 """The regular expression of a keyword, for servers that hold bounds: one to forty characters."""
 
-Proposed = Annotated[str, text_like(KEYWORD, 40)]
+Proposed = Annotated[str, text_like(KEYWORD)]
 
 
 class Keywords(Reply):
@@ -52,7 +49,7 @@ class Keywords(Reply):
 
 
 class _Reasoned(Reply):
-    reasoning: Annotated[str, text_within(LONGEST_PLAN)]
+    reasoning: Annotated[str, text_within(1000)]
 
 
 # In this order of bases the reasoning comes first, so that a server that enforces the form makes the model think first.
@@ -104,11 +101,11 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str], keys: Set[st
             continue
         seen.add(key)
         line = " ".join(keyword.split())
-        shown = line if len(line) <= SHOWN_OF_REFUSED else f"{line[:SHOWN_OF_REFUSED]} ..."
+        shown = line if len(line) <= 40 else f"{line[:40]} ..."
         if error := _error(keyword):
             refused.append(f"{shown}: {error}")
         elif words_of(keyword) <= keys - query_words:
-            refused.append(f"{shown}: {OF_PROMPT}")
+            refused.append(f"{shown}: a word of the prompt itself")
         elif key in taken or words_of(keyword) <= query_words:
             repeated.append(shown)
         elif len(usable) == MOST_KEYWORDS:
@@ -291,3 +288,110 @@ class AskingConfig(Part):
             for iteration in range(settings.iterations)
         )
         yield case.counted(id, len(case.queries) * settings.iterations, read)
+
+
+@dataclass(frozen=True, slots=True)
+class GroundedRefiner(AskingRefiner):
+    """Asks `model` with the template `refine_query_grounded`, which shows what `feedback` reads.
+
+    The model sees the words that set the group's documents apart, with how many documents hold them, and the titles of
+    the first of these documents (where the engine keeps texts). It chooses among the words and may add its own.
+    `AskingRefiner` says what becomes of them.
+    """
+
+    kind: ClassVar[str] = "grounded"
+    template: ClassVar[str] = "refine_query_grounded"
+    feedback: FeedbackRefiner = field(kw_only=True)
+
+    def messages(self, state: RefineState) -> tuple[Message, ...]:
+        """The prompt; with no words and titles where the list holds no document of the group."""
+        read = self.feedback.read(state)
+        words = [{"word": visible(one.text), "of_group": one.in_group, "of_all": one.in_list} for one in read.words]
+        counts = {"of_group": len(read.documents), "of_list": len(state.ranking)}
+        titles = self._titles(read.documents)
+        return self.prompts.render(self.template, **template_variables(state), words=words, titles=titles, **counts)
+
+    def _titles(self, ids: tuple[str, ...]) -> list[str]:
+        texts = self.feedback.source
+        if not isinstance(texts, TextSource):
+            return []
+        titles = (" ".join(visible(texts.document(id).title).split()) for id in ids[:10])
+        return [title[:120] for title in titles if title]
+
+
+class GroundedConfig(AskingConfig):
+    """A language model proposes keywords, shown those that the group's documents have."""
+
+    template: ClassVar[str] = "refine_query_grounded"
+    kind: Literal["grounded"] = "grounded"
+    documents: int = Field(50, ge=1)
+    """How many of the group's documents are read."""
+    terms: int = Field(20, ge=1)
+    """How many of their words the model is shown."""
+
+    def evidence(self, settings: Settings) -> Mapping[str, object]:
+        """All words and titles."""
+        words = [{"word": STAND_IN, "of_group": 10, "of_all": 100}] * self.terms
+        titles = [f"{STAND_IN} {STAND_IN} {STAND_IN}"] * 10
+        return {"words": words, "titles": titles, "of_group": self.documents, "of_list": settings.depth}
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
+        prepare_words(site, progress)
+
+    def asking(self, model: Model, site: Site) -> GroundedRefiner:
+        """The refiner, asking `model`."""
+        words = index_words(site)
+        return GroundedRefiner(
+            model=model,
+            prompts=site.prompts,
+            keyword_weight=self.keyword_weight,
+            drift=self.drift,
+            on_error=self.on_error,
+            otherwise=FeedbackRefiner(words),
+            feedback=FeedbackRefiner(words, self.documents, self.terms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LlmRefiner(AskingRefiner):
+    """Asks `model` for keywords with the template `refine_query`; `AskingRefiner` says what becomes of them."""
+
+    kind: ClassVar[str] = "llm"
+    template: ClassVar[str] = "refine_query"
+
+    def messages(self, state: RefineState) -> tuple[Message, ...]:
+        """The prompt."""
+        return self.prompts.render(self.template, **template_variables(state))
+
+
+class LlmConfig(AskingConfig):
+    """A language model proposes keywords."""
+
+    template: ClassVar[str] = "refine_query"
+    kind: Literal["llm"] = "llm"
+
+    def asking(self, model: Model, site: Site) -> LlmRefiner:
+        """The refiner, asking `model`."""
+        words = words_at_hand(site)
+        return LlmRefiner(
+            model=model,
+            prompts=site.prompts,
+            keyword_weight=self.keyword_weight,
+            drift=self.drift,
+            on_error=self.on_error,
+            otherwise=FeedbackRefiner(words) if words else None,
+        )
+
+
+def refining_part(template: str, settings: Settings) -> LlmConfig | GroundedConfig:
+    """The part that asks with `template`: the settings' own, if it does."""
+    part, chosen = REFINERS[template], settings.refine
+    return chosen if isinstance(chosen, part) else part()
+
+
+REFINERS: Mapping[str, type[LlmConfig] | type[GroundedConfig]] = {
+    "refine_query": LlmConfig,
+    "refine_query_grounded": GroundedConfig,
+}
+"""Template's id -> the part that asks with it."""

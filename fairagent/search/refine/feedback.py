@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -75,8 +75,7 @@ def new_keywords(
     return added, tuple(term.text for term in new if term not in added)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupWord:
+class GroupWord(NamedTuple):
     """A word that sets a group's documents apart, its score, and how many documents hold it: read, and in the list."""
 
     text: str
@@ -85,8 +84,7 @@ class GroupWord:
     in_list: int
 
 
-@dataclass(frozen=True, slots=True)
-class Feedback:
+class Feedback(NamedTuple):
     """The words of a group, best first, and the ids of its documents that were read for them."""
 
     words: tuple[GroupWord, ...]

@@ -31,8 +31,6 @@ from fairagent.types.clean import logger
 
 Unit = Literal["group", "individual"]
 Due = Literal["relevance", "target"]
-SUFFIX = "-account.sqlite"
-"""What the name of an account beside an index ends with."""
 
 log = logger(__name__)
 
@@ -80,7 +78,9 @@ class AmortizedReranker:
             UnlabeledColumns(rows[:, :1], of[:1], np.zeros(len(of))) for rows, of in zip(spread, shares, strict=True)
         )
         targets = tuple(as_shares_of_one(of[1:], "what is owed") for of in shares)
-        return replace(pool, memberships=tuple(spread), targets=targets, unlabeled=none, importance=(), own=NO_LIST)
+        return replace(
+            pool, memberships=tuple(spread), targets=targets, unlabeled=none, importance=(), engine_list=NO_LIST
+        )
 
     def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
         """Count what was served; a note where that could not be done, which costs nobody the ranking."""
@@ -167,10 +167,6 @@ class AmortizedConfig(Part):
         """With the file's path from anywhere."""
         return self.model_copy(update={"file": str((folder / self.file).absolute())}) if self.file else self
 
-    def place(self, site: Site) -> Path:
-        """Where the account is."""
-        return Path(self.file) if self.file else site.index.with_name(site.index.name + SUFFIX)
-
     def build(self, site: Site) -> AmortizedReranker:
         """The re-ranker; in experiments, where no request may carry over, without an account.
 
@@ -179,13 +175,19 @@ class AmortizedConfig(Part):
         settings, collection = site.settings, site.collection
         dimensions = dimensions_of(collection, settings) if collection.groups.dimensions else ()
         columns = tuple((one, label) for one in dimensions for label in (UNKNOWN, *collection.groups.labels(one)))
-        account = None if site.stateless else self._open(site)
-        discount = parse_discount(settings.discount)
-        return AmortizedReranker(account, columns, self.unit, self.due, self.tolerance, discount)
-
-    def _open(self, site: Site) -> Account:
-        path, basis = self.place(site), {"due": self.due, "discount": site.settings.discount}
-        account: Account = site.memo.get(
-            ("account", path.absolute(), self.model_dump_json()), lambda: Account(path, site.collection.name, basis)
+        account: Account | None = None
+        if not site.stateless:
+            path = Path(self.file) if self.file else site.index.with_name(site.index.name + "-account.sqlite")
+            basis, key = (
+                {"due": self.due, "discount": settings.discount},
+                ("account", path.absolute(), self.model_dump_json()),
+            )
+            account = site.memo.get(key, lambda: Account(path, collection.name, basis))
+        return AmortizedReranker(
+            account=account,
+            columns=columns,
+            unit=self.unit,
+            due=self.due,
+            tolerance=self.tolerance,
+            discount=parse_discount(settings.discount),
         )
-        return account

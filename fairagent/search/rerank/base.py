@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,19 +22,15 @@ from fairagent.types import Dial, FloatArray, Query, Ranking
 class UnlabeledColumns:
     """Candidates without a label of one dimension as one more group, or as two: cannot have a label, and can.
 
-    `rows` (n, u) are their shares of each candidate, `shares` (u,) what they should get of the exposure, and `own`
+    `rows` (n, u) are their shares of each candidate, `shares` (u,) what they should get of the exposure, and `before`
     (u + g,) is what they and the known groups have in the engine's own list. `counts` says whether they have a part in
     the gap.
     """
 
     rows: FloatArray
     shares: FloatArray
-    own: FloatArray
+    before: FloatArray
     counts: bool = True
-
-    def changed(self, change: Callable[[FloatArray], FloatArray]) -> UnlabeledColumns:
-        """With each of its arrays changed."""
-        return replace(self, rows=change(self.rows), shares=change(self.shares), own=change(self.own))
 
 
 NO_LIST = Ranking((), np.zeros(0))
@@ -44,8 +40,8 @@ NO_LIST = Ranking((), np.zeros(0))
 class Pool:
     """The candidates for the final ranking of `n` documents.
 
-    `query` is the user's own; `ranking` holds the candidates with scores on the scale of the engine's own deep list
-    `own` (empty: of `ranking` itself), in whose first and last score relevance is counted. `memberships` are their
+    `query` is the user's own; `ranking` holds the candidates with scores on the scale of the engine's own deep list,
+    `engine_list` (empty: `ranking` itself), in whose first and last score relevance is counted. `memberships` are their
     groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares (g,) that the known groups of
     each dimension should get. `importance` (0 to 1) is how much each dimension counts, empty: all alike. `unlabeled`
     has the candidates without a label of each dimension (empty: they are ignored). `ordered_by` is what re-rankers have
@@ -60,7 +56,7 @@ class Pool:
     n: int
     importance: tuple[float, ...] = ()
     unlabeled: tuple[UnlabeledColumns, ...] = ()
-    own: Ranking = NO_LIST
+    engine_list: Ranking = NO_LIST
     ordered_by: dict[tuple[int, ...], Pool] = field(default_factory=dict, init=False, repr=False)
     frontiers: dict[Any, Frontier] = field(default_factory=dict, init=False, repr=False)
 
@@ -73,7 +69,7 @@ class Pool:
         return replace(self, ranking=ranking, memberships=memberships, unlabeled=unlabeled)
 
 
-def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, own: Ranking | None = None) -> Pool:
+def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, engine_list: Ranking | None = None) -> Pool:
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
     targets = tuple(target.shares for target in meter.targets)
     # Those without a label are one column, or two: documents that cannot have one, and that can.
@@ -87,13 +83,15 @@ def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, own: R
         UnlabeledColumns(unknown, due.shares, due.own, due.counts)
         for due, (unknown, _) in zip(meter.unlabeled, split, strict=bool(meter.unlabeled))
     )
-    return Pool(query, ranking, memberships, targets, n, meter.importance, unlabeled, own or ranking)
+    return Pool(query, ranking, memberships, targets, n, meter.importance, unlabeled, engine_list or ranking)
 
 
 class Reranker(Protocol):
     """Orders the candidates: any object with this method will do.
 
-    One whose attribute `widens` is True may bring other documents of the engine's in.
+    One whose attribute `widens` is True may bring other documents of the engine's in. One whose attribute `keeps` is
+    True keeps an account: its `keep(pool, served)` counts a request with the candidates `pool` that was served the
+    ranking of `served`, and returns notes for its trace.
     """
 
     def rerank(self, pool: Pool) -> Ranking:
@@ -101,30 +99,15 @@ class Reranker(Protocol):
         ...
 
 
-class Keeper(Reranker, Protocol):
-    """A re-ranker that keeps an account of what was served; its attribute `keeps` is True."""
-
-    @property
-    def keeps(self) -> bool:
-        """Whether it does."""
-        ...
-
-    def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
-        """Count a request with the candidates `pool` that was served the ranking of `served`; notes for its trace."""
-        ...
-
-
-def account_notes(reranker: Reranker | None, pools: Callable[[], tuple[Pool, Pool]], query: Query) -> tuple[str, ...]:
+def account_notes(reranker: Any, pools: Callable[[], tuple[Pool, Pool]], query: Query) -> tuple[str, ...]:
     """Let the re-ranker count what is served, where it keeps an account; `pools` makes what its `keep` takes."""
     if not getattr(reranker, "keeps", False):
         return ()
-    keeper: Any = reranker
-    with PartCall("rerank", keeper, query) as call:
-        notes = keeper.keep(*pools())
+    with PartCall("rerank", reranker, query) as call:
+        notes = reranker.keep(*pools())
     return tuple(str(note) for note in call.one_of(notes, tuple))
 
 
-@runtime_checkable
 class Dialed(Reranker, Protocol):
     """A re-ranker that chooses among the lists of a frontier, by a dial that can be set."""
 
@@ -146,19 +129,21 @@ class Dialed(Reranker, Protocol):
         ...
 
 
-def reranked(reranker: Reranker, pool: Pool, part: Part | None = None) -> Ranking:
+def rerank_with(reranker: Reranker, pool: Pool, part: Part | None = None) -> Ranking:
     """What the re-ranker gives: the best `pool.n` candidates; PartError where it gives something else.
 
     It cannot write into the pool. `part` describes it.
     """
     with PartCall("rerank", reranker, pool.query, part) as call:
-        frozen = call.frozen
         given = replace(
             pool,
             ranking=call.frozen_ranking(pool.ranking),
-            memberships=tuple(map(frozen, pool.memberships)),
-            targets=tuple(map(frozen, pool.targets)),
-            unlabeled=tuple(one.changed(frozen) for one in pool.unlabeled),
+            memberships=tuple(map(call.frozen, pool.memberships)),
+            targets=tuple(map(call.frozen, pool.targets)),
+            unlabeled=tuple(
+                UnlabeledColumns(call.frozen(one.rows), call.frozen(one.shares), call.frozen(one.before), one.counts)
+                for one in pool.unlabeled
+            ),
         )
         object.__setattr__(given, "ordered_by", pool.ordered_by)
         object.__setattr__(given, "frontiers", pool.frontiers)
@@ -171,22 +156,21 @@ def dialed(reranker: Reranker | None) -> Dialed | None:
     last = reranker
     while (parts := getattr(last, "rerankers", None)) is not None:
         last = parts[-1] if parts else None
-    return reranker if isinstance(last, Dialed) else None  # type: ignore[return-value]
+    return reranker if hasattr(last, "frontier") and hasattr(last, "with_dial") else None  # type: ignore[return-value]
 
 
 def with_dial(reranker: Reranker | None, dial: Dial) -> Reranker:
     """The re-ranker at another point of its frontier; UsageError where it has no dial."""
-    if (own := dialed(reranker)) is None:
-        what = "no re-ranker" if reranker is None else f"re-ranker {type(reranker).__name__}"
+    if (choosing := dialed(reranker)) is None:
         named = next((name for name, one in dial._asdict().items() if one is not None), "fairness")
-        raise UsageError(f"{named}: this agent has {what} with such a dial; search with `rerank: [graph, exposure]`")
-    return own.with_dial(dial)
+        raise UsageError(f"{named}: this agent's re-ranker has no such dial; search with `rerank: [graph, exposure]`")
+    return choosing.with_dial(dial)
 
 
 def relevance_of(pool: Pool, unlabeled: float = 0.0) -> FloatArray:
     """The candidates' relevance (n,), less `unlabeled` for each dimension in which they have no label."""
-    own = pool.own.scores if len(pool.own) else pool.ranking.scores
-    relevance = estimated_relevance(pool.ranking.scores, float(own.max()), float(own.min()))
+    scores = (pool.engine_list if len(pool.engine_list) else pool.ranking).scores
+    relevance = estimated_relevance(pool.ranking.scores, float(scores.max()), float(scores.min()))
     if unlabeled:
         relevance = relevance - unlabeled * sum((of[:, 1:].sum(axis=1) == 0) for of in pool.memberships)
     return relevance

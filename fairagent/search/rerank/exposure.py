@@ -75,9 +75,9 @@ class ExposureReranker:
         least, most = (np.concatenate([pair[side] for pair in bounds] or [np.zeros(0)]) for side in (0, 1))
         walk = Walk(columns, rows, relevance_of(pool, self.unlabeled), weights, least, most)
         place = {id: number for number, id in enumerate(pool.ranking.ids)}
-        own = [place[id] for id in pool.own.ids if id in place][: len(weights)]
+        engine = [place[id] for id in pool.engine_list.ids if id in place][: len(weights)]
         more = [[place[id] for id in other.ids] for other in others]
-        lists = walk.frontier(pool.ranking.ids, own if len(own) == len(weights) else None, more)
+        lists = walk.frontier(pool.ranking.ids, engine if len(engine) == len(weights) else None, more)
         pool.frontiers[key] = lists
         return lists
 
@@ -89,8 +89,8 @@ def _targets(pool: Pool, weights: FloatArray) -> list[UnlabeledColumns]:
     shares = weights / weights.sum()
     of_first = [shares @ rows[: len(weights)] for rows in pool.memberships]
     return [
-        UnlabeledColumns(rows[:, :1], own[:1], own, counts=False)
-        for rows, own in zip(pool.memberships, of_first, strict=True)
+        UnlabeledColumns(rows[:, :1], before[:1], before, counts=False)
+        for rows, before in zip(pool.memberships, of_first, strict=True)
     ]
 
 
@@ -102,7 +102,7 @@ def _bounds(target: FloatArray, due: UnlabeledColumns, margin: float) -> tuple[F
     none, labeled = due.shares, 1 - float(due.shares.sum())
     # Of the documents that can have a label, the share without one stays, however many these are.
     margin = margin if len(none) == 1 else margin / 2 * (1 - none[0])
-    least = np.concatenate([np.minimum(due.own[len(none) :], labeled * target), none - margin, [labeled - margin]])
+    least = np.concatenate([np.minimum(due.before[len(none) :], labeled * target), none - margin, [labeled - margin]])
     most = np.concatenate([np.ones(len(target)), none + margin, [1.0]])
     return np.maximum(least, 0.0), most
 
@@ -132,7 +132,7 @@ class ExposureConfig(Part):
     @property
     def dial(self) -> Dial:
         """Which list is served."""
-        return Dial(self.keep, self.gap, self.fairness)
+        return Dial(keep=self.keep, gap=self.gap, fairness=self.fairness)
 
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,35 +30,25 @@ NONE = -1e9
 """The relevance of a document that is not there: so low that none enters, and a number where a rank has no weight."""
 HEAD = 32
 """Ranks in which documents are exchanged; those behind are filled one by one."""
-NEAR = 64
-"""Types of documents, those with the most relevant next document, that are looked at for a rank behind the head."""
-LISTS = 24
-"""Lists that are filled behind the head."""
 
 Places = NDArray[np.intp]
-
-
-class Moves(NamedTuple):
-    """What can be done with one list: (k,) each, what it adds to J but for the gap, and to the gap; and its result."""
-
-    value: FloatArray
-    gap: FloatArray
-    made: Callable[[int], Places]
+Moves = tuple[FloatArray, FloatArray, Callable[[int], Places]]
+"""What can be done with one list: (k,) each, what it adds to J but for the gap, and to the gap; and its result."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frontier:
     """Lists of the candidates `ids`, by their `places` (k, n), with their `relevance` (k,) and `gap` (k,).
 
-    None of them is at once less relevant and less fair than another, but for that at the place `own`, the engine's own.
-    The most relevant comes first.
+    None of them is at once less relevant and less fair than another, but for that at the place `engine`, the engine's
+    own. The most relevant comes first.
     """
 
     ids: tuple[str, ...]
     places: Places
     relevance: FloatArray
     gap: FloatArray
-    own: int | None
+    engine: int | None
 
     def ranking(self, number: int) -> Ranking:
         """A list; its scores fall strictly from 1, since the order is no engine's."""
@@ -90,12 +79,12 @@ class Frontier:
     @property
     def kept(self) -> FloatArray:
         """The share of the most relevant list's relevance that each keeps, (k,); 1 where nothing is relevant."""
-        return self.share(self.relevance)
+        return np.array([self.share(one) for one in self.relevance.tolist()])
 
-    def share(self, relevance: FloatArray) -> FloatArray:
-        """Each relevance as a share of the most relevant list's; 1 where nothing is relevant."""
+    def share(self, relevance: float) -> float:
+        """A relevance as a share of the most relevant list's; 1 where nothing is relevant."""
         most = float(self.relevance.max(initial=0.0))
-        return relevance / most if most > 0 else np.ones(len(relevance))
+        return relevance / most if most > 0 else 1.0
 
 
 def worth(dial: Dial, relevance: float, gap: float) -> tuple[float, ...]:
@@ -148,26 +137,36 @@ class Walk:
             self.best[number_of_type, : len(some)] = some
         self.gains = np.where(self.best >= 0, relevance[self.best], NONE)
         first, within = self.best[:, 0], np.arange(max(int(counts.max(initial=0)), 1))
-        there = within < counts[first, None]
-        cells = np.where(there, starts[first, None] + within, -1)
-        self._columns, self._shares = column[cells], shares[cells]
         # Few types differ in what they have of whole parts.
         self.masses, self.mass_of = np.unique((rows @ columns.member)[first], axis=0, return_inverse=True)
+        # Few cells of the types' rows differ: (column, share, place of the masses), and how many of each a type has.
+        cells = np.where(within < counts[first, None], starts[first, None] + within, -1)
+        every = np.stack(
+            [column[cells], shares[cells], np.broadcast_to(self.mass_of.reshape(-1, 1), cells.shape)], axis=-1
+        )
+        different, cell = np.unique(every.reshape(-1, 3), axis=0, return_inverse=True)
+        self._column, self._mass = different[:, 0].astype(np.intp), different[:, 2].astype(np.intp)
+        self._share = different[:, 1]
+        self._cells = np.zeros((len(different), len(first)))
+        np.add.at(self._cells, (cell.reshape(-1), np.repeat(np.arange(len(first)), cells.shape[1])), 1.0)
+        # The columns of each type, then what it has of whole parts; where there are few, all are looked at.
+        self._wide = np.hstack([rows[first], self.masses[self.mass_of]])
+        self._few = rows.shape[1] <= HEAD
         pairs = np.triu_indices(min(len(weights), HEAD), 1)
         self._pairs = np.append(0, pairs[0]), np.append(0, pairs[1])
 
     def frontier(
-        self, ids: tuple[str, ...], own: Sequence[int] | None = None, others: Sequence[Sequence[int]] = ()
+        self, ids: tuple[str, ...], engine: Sequence[int] | None = None, others: Sequence[Sequence[int]] = ()
     ) -> Frontier:
-        """The frontier of the candidates `ids`, with the engine's `own` list and the `others`, as places of theirs."""
+        """The frontier of the candidates `ids`, with the `engine`'s list and the `others`, as places of theirs."""
         heads = self._heads()
-        lists = np.array([self.order[: len(self.weights)], *heads, *([own] if own is not None else []), *others])
+        lists = np.array([self.order[: len(self.weights)], *heads, *([engine] if engine is not None else []), *others])
         exposure = np.array([self.weights @ self.rows[one] for one in lists])
         relevance, gap = list_relevance(self.relevance[lists], self.weights), self.columns.gaps(exposure)
         excess = self._excess(exposure).sum(axis=1)
-        kept = np.flatnonzero(excess <= excess[0] + ROUNDING * self.total)
-        number = None if own is None else 1 + len(heads)
-        order = kept[np.lexsort((gap[kept], -relevance[kept]))]
+        within = np.flatnonzero(excess <= excess[0] + ROUNDING * self.total)
+        number = None if engine is None else 1 + len(heads)
+        order = within[np.lexsort((gap[within], -relevance[within]))]
         # Along falling relevance each has to be fairer than all before it.
         fairest = np.minimum.accumulate(np.append(np.inf, gap[order][:-1]))
         order = order[gap[order] < fairest - ROUNDING]
@@ -179,26 +178,27 @@ class Walk:
     def _heads(self) -> list[Places]:
         """All lists on the way, each once."""
         kinds = self.type_of[self.order[: min(len(self.weights), HEAD)]]
-        found: dict[bytes, float] = {}
+        price_of: dict[bytes, float] = {}
         # What can be done with a list depends on no price.
         ways, way, known = (self._entering, self._swapped), 0, dict[int, Moves]()
         for price in PRICES:
             failed = 0
             while failed < len(ways):
-                moves = known.get(way) or known.setdefault(way, ways[way](kinds))
-                value = moves.value - price * moves.gap
+                relevance, gap, made = known.get(way) or known.setdefault(way, ways[way](kinds))
+                value = relevance - price * gap
                 best = int(value.argmax())
                 if value[best] <= GAIN:
                     failed, way = failed + 1, 1 - way
                     continue
-                kinds = moves.made(best)
-                found.setdefault(kinds.tobytes(), price)
+                kinds = made(best)
+                price_of.setdefault(kinds.tobytes(), price)
                 failed = 0
                 known.clear()
-        heads, prices = [np.frombuffer(one, dtype=np.intp) for one in found], list(found.values())
+        heads, prices = [np.frombuffer(one, dtype=np.intp) for one in price_of], list(price_of.values())
         if len(kinds) == len(self.weights):
             return [self._documents(one) for one in heads]
-        some = sorted({*range(0, len(heads), -(-len(heads) // LISTS) or 1), len(heads) - 1} - {-1})
+        # Of the lists that are longer than their head, about 24.
+        some = sorted({*range(0, len(heads), -(-len(heads) // 24) or 1), len(heads) - 1} - {-1})
         return self._filled([heads[place] for place in some], [prices[place] for place in some]) if some else []
 
     def _rows(self, kinds: Places) -> FloatArray:
@@ -215,8 +215,9 @@ class Walk:
 
     def _entering(self, kinds: Places) -> Moves:
         """What the next document of each type would do at each rank of a list of these types."""
-        weights, count = self.weights[: len(kinds), None], len(self.best)
-        types, masses = self._rows(kinds), self.masses[self.mass_of[kinds]]
+        weights, count, part = self.weights[: len(kinds), None], len(self.best), self.columns.part
+        wide = self._wide[kinds]
+        types, masses = wide[:, : len(part)], wide[:, len(part) :]
         gained = self.gains[np.arange(count), np.bincount(kinds, minlength=count)]
         gained = weights * (gained - self.relevance[self._documents(kinds)][:, None])
         # The list without the document at a rank, by what whole parts then have: most columns stay like that. What
@@ -224,15 +225,16 @@ class Walk:
         without = np.maximum(weights.T @ types - weights * types, 0.0)
         mass = (weights.T @ masses - weights * masses)[:, None] + weights[:, None] * self.masses
         mass[mass < ROUNDING] = 0.0
-        seen = np.flatnonzero(without.any(axis=0))
-        rest = self.columns.terms(without[:, None, seen], mass[..., self.columns.part[seen]], seen).sum(axis=-1)
-        before = without[:, self._columns]
-        after = before + weights[:, None] * self._shares
-        whole = mass[:, self.mass_of[:, None], self.columns.part[self._columns]]
-        terms = self.columns.terms(np.array((after, before)), whole, self._columns).sum(axis=-1)
-        gap = (rest + self.columns.missing(mass))[:, self.mass_of] + terms[0] - terms[1]
-        excess = (self._excess(after, self._columns) - self._excess(before, self._columns)).sum(axis=-1)
-        excess += self._excess(without[:, seen], seen).sum(axis=-1)[:, None]
+        seen = self._seen(without)
+        rest = self.columns.terms(without[:, None, seen], mass[..., part[seen]], seen).sum(axis=-1)
+        before = without[:, self._column]
+        after = before + weights * self._share
+        whole = mass[:, self._mass, part[self._column]]
+        terms = self.columns.terms(np.array((after, before)), whole, self._column)
+        gap = (rest + self.columns.missing(mass))[:, self.mass_of] + (terms[0] - terms[1]) @ self._cells
+        outside = self._excess(without)
+        excess = (self._excess(after, self._column) - outside[:, self._column]) @ self._cells
+        excess += outside[:, seen].sum(axis=-1)[:, None]
         # Where its own type enters, a list stays as it is.
         gap, excess = gap - gap[0, kinds[0]], excess - excess[0, kinds[0]]
 
@@ -241,7 +243,7 @@ class Walk:
             changed[number // count] = number % count
             return changed
 
-        return Moves(((gained - BOUND * excess) / self.total).ravel(), gap.ravel(), made)
+        return ((gained - BOUND * excess) / self.total).ravel(), gap.ravel(), made
 
     def _swapped(self, kinds: Places) -> Moves:
         """What two documents of a list of these types would do in each other's place."""
@@ -250,16 +252,15 @@ class Walk:
         differ = kinds[one] != kinds[other]
         differ[0] = True
         one, other = one[differ], other[differ]
-        weights, types, relevance = (
-            self.weights[: len(kinds)],
-            self._rows(kinds),
-            self.relevance[self._documents(kinds)],
-        )
-        seen = np.flatnonzero(types.any(axis=0))
-        shares = np.hstack([types[:, seen], self.masses[self.mass_of[kinds]]])
+        weights, shares, count = self.weights[: len(kinds)], self._wide[kinds], self.rows.shape[1]
+        relevance = self.relevance[self._documents(kinds)]
+        seen = self._seen(shares[:, :count])
+        if not self._few:
+            shares = np.hstack([shares[:, seen], shares[:, count:]])
+            count = shares.shape[1] - self.masses.shape[1]
         moved = weights[one] - weights[other]
         after = np.maximum(weights @ shares + moved[:, None] * (shares[other] - shares[one]), 0.0)
-        exposure, mass = after[:, : len(seen)], after[:, len(seen) :]
+        exposure, mass = after[:, :count], after[:, count:]
         mass[mass < ROUNDING] = 0.0
         gap = self.columns.terms(exposure, mass[:, self.columns.part[seen]], seen).sum(axis=1)
         gap += self.columns.missing(mass)
@@ -271,7 +272,11 @@ class Walk:
             changed[pair] = kinds[pair[::-1]]
             return changed
 
-        return Moves((gained - BOUND * (excess - excess[0])) / self.total, gap - gap[0], made)
+        return (gained - BOUND * (excess - excess[0])) / self.total, gap - gap[0], made
+
+    def _seen(self, exposure: FloatArray) -> Places | slice:
+        """The columns that have to be looked at."""
+        return slice(None) if self._few else np.flatnonzero(exposure.any(axis=0))
 
     def _excess(self, exposure: FloatArray, columns: Places | slice = slice(None)) -> FloatArray:
         """How much exposure (..., k) in these columns is out of bounds, of each."""
@@ -289,7 +294,8 @@ class Walk:
         for rank in range(kinds.shape[1], len(self.weights)):
             weight, total = self.weights[rank], self.weights[: rank + 1].sum()
             gains = self.gains[np.arange(len(self.best)), counts]
-            near = np.argsort(-gains, axis=1, kind="stable")[:, :NEAR]
+            # The 64 types with the most relevant next documents.
+            near = np.argsort(-gains, axis=1, kind="stable")[:, :64]
             after = exposure[:, None] + weight * self._rows(near)
             value = (weight * np.take_along_axis(gains, near, 1) - BOUND * self._excess(after).sum(axis=-1)) / total
             best = near[lists, (value - price * self.columns.gaps(after)).argmax(axis=1)]

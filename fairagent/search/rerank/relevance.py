@@ -9,12 +9,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.errors import UsageError
 from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Dialed, Pool, Reranker, account_notes, ordered, reranked
+from fairagent.search.rerank.base import Dialed, Pool, Reranker, account_notes, ordered, rerank_with
 from fairagent.search.rerank.frontier import Frontier
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Dial, FloatArray, Ranking
@@ -97,18 +96,17 @@ class ChainReranker:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the last re-ranker."""
-        pool = self._before(len(self.rerankers) - 1, pool)
-        return reranked(self.rerankers[-1], pool) if self.rerankers else pool.ranking.top(pool.n)
+        return rerank_with(self.rerankers[-1], self._before(pool)) if self.rerankers else pool.ranking.top(pool.n)
 
-    def _before(self, place: int, pool: Pool) -> Pool:
-        """The pool as the re-ranker at this `place` gets it; made once, for the ranking and for its relevance."""
-        before = self.rerankers[: max(place, 0)]
+    def _before(self, pool: Pool) -> Pool:
+        """The pool as the last re-ranker gets it; made once, for the ranking and for its relevance."""
+        before = self.rerankers[:-1]
         known, key = pool.ordered_by, tuple(map(id, before))
         if key not in known:
-            known_pool = pool
+            changed = pool
             for reranker in before:
-                known_pool = known_pool.of(reranked(reranker, replace(known_pool, n=len(known_pool.ranking))))
-            known[key] = replace(known_pool, n=pool.n) if before else pool
+                changed = changed.of(rerank_with(reranker, replace(changed, n=len(changed.ranking))))
+            known[key] = replace(changed, n=pool.n) if before else pool
         return known[key]
 
     @property
@@ -122,19 +120,18 @@ class ChainReranker:
 
     def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
         """The lists that the last one chooses from."""
-        return self._last.frontier(self._before(len(self.rerankers) - 1, pool), others)
+        return self._last.frontier(self._before(pool), others)
 
     def relevance(self, pool: Pool) -> FloatArray:
         """What counts as the relevance of each candidate, (n,): as the last one sees it."""
-        before = self._before(len(self.rerankers) - 1, pool)
+        before = self._before(pool)
         of = dict(zip(before.ranking.ids, self._last.relevance(before).tolist(), strict=True))
         return np.array([of[id] for id in pool.ranking.ids])
 
     @property
     def _last(self) -> Dialed:
-        if not isinstance(last := self.rerankers[-1], Dialed):
-            raise UsageError(f"the last re-ranker of this chain, {type(last).__name__}, has no dial")
-        return last
+        # Whoever asks for its dial has looked whether it has one (`dialed`).
+        return self.rerankers[-1]  # type: ignore[return-value]
 
 
 class ChainConfig(Part):
@@ -163,10 +160,6 @@ class PlackettLuceReranker:
     alpha: float = 1.0
     seed: int = 0
     compat: Compat = None
-
-    def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise UsageError(f"Plackett-Luce: the seed is a number of 0 or more, not {self.seed}")
 
     def rerank(self, pool: Pool) -> Ranking:
         """`pool.n` candidates, drawn."""

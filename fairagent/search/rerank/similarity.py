@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.errors import UsageError
 from fairagent.measures import min_max
 from fairagent.retrieve.base import placed
 from fairagent.retrieve.bm25.part import prepare_index, prepare_words, words_of
@@ -84,10 +83,6 @@ class MMRReranker:
 
     similarity: Similarity
     relevance: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.relevance <= 1:
-            raise UsageError(f"MMR: the weight of relevance is from 0 to 1, not {self.relevance}")
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates."""

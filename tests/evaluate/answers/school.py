@@ -9,7 +9,7 @@ from pathlib import Path
 from evaluate import words
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import ServerReply, completion
 from fairagent.papers.fairft.settings import OPENING
@@ -86,12 +86,12 @@ def write(folder: Path, task: str = "agreement", more: str = "") -> Path:
     return words.write(folder, described).rename(folder / f"{task}.yaml")
 
 
-def run(file: Path, folder: Path) -> Run:
+def run(file: Path, folder: Path) -> Results:
     """Check and run the experiment, with the environment as it is."""
     with threads(2) as workers:
         return run_experiment(check_experiment(file), folder, workers)
 
 
-def means(run: Run, system: str) -> dict[str, float]:
+def means(run: Results, system: str) -> dict[str, float]:
     """Dimension -> the mean of the one measure."""
     return {row.dimension: row.mean for row in run.comparisons if row.system == system}

@@ -110,5 +110,5 @@ def test_faults_are_told_before_anything_runs(asked: LoopbackServer, tmp_path: P
         check_experiment(file)
     (tmp_path / "words.yaml").write_text("g:\n  - he <-> he\n", encoding="utf-8")
     wrong = SYSTEMS.replace("k: 2", "lexicon: words.yaml")
-    with pytest.raises(DataError, match=r"words\.yaml:2: 'he' stands on both sides"):
+    with pytest.raises(DataError, match=r"words\.yaml: g: 'he' stands on both sides"):
         check_experiment(write(tmp_path, LIBRARY, wrong))

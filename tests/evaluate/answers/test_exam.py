@@ -14,8 +14,7 @@ from fairagent.errors import BudgetExceeded, UsageError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.findings import mark
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
-from fairagent.evaluate.results import costs
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.report.page import page
 
@@ -25,7 +24,7 @@ CALLS = {"alone": 4 + 2, "words": 4 + 2, "filtered": 4 * (4 + 1 + 1) + 2, "first
 """Questions and judgments; with the filter also four documents, of which one fails the first step."""
 
 
-Agreed = tuple[Run, list[dict[str, Any]], Path]
+Agreed = tuple[Results, list[dict[str, Any]], Path]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def agreed(tmp_path_factory: pytest.TempPathFactory) -> Agreed:
         return school.run(school.write(folder), folder / "run"), server.requests, folder / "run"
 
 
-def outcomes(run: Run, system: str) -> list[Outcome]:
+def outcomes(run: Results, system: str) -> list[Outcome]:
     return [outcome for outcome in run.outcomes if outcome.system == system]
 
 
@@ -50,7 +49,7 @@ def test_agreement_by_hand(agreed: Agreed) -> None:
         assert school.means(run, system) == {"": 1 / 4, "gender": pytest.approx(1 / 3), "age": 0}
     counted = {row.dimension: row.topics for row in run.comparisons}
     assert counted == {"": 4, "gender": 3, "age": 1}
-    assert {system: cost.calls for system, cost in costs(run).items()} == CALLS
+    assert {system: cost.calls for system, cost in run.costs.items()} == CALLS
 
 
 def test_accuracy_by_hand(server: LoopbackServer, tmp_path: Path) -> None:
@@ -189,7 +188,7 @@ def test_one_judge_for_all(server: LoopbackServer, tmp_path: Path) -> None:
     run = school.run(file, tmp_path / "run")
     assert {request["model"] for request in server.requests if school.judged(request)} == {"wise"}
     assert {request["model"] for request in server.requests if not school.judged(request)} == {"tiny"}
-    dollars = costs(run)["alone"].cost
+    dollars = run.costs["alone"].cost
     assert dollars is not None
     assert dollars > 0
     file.write_text(file.read_text(encoding="utf-8").replace("wise", "clever"), encoding="utf-8")
@@ -202,7 +201,7 @@ def test_an_estimate_is_not_exceeded(server: LoopbackServer, tmp_path: Path) -> 
     prices = "prices: {tiny: {input: 1, output: 2}}\n"
     file.write_text(file.read_text(encoding="utf-8") + prices, encoding="utf-8")
     expected = {row.system: row for row in estimate(check_experiment(file))}
-    spent = costs(school.run(file, tmp_path / "run"))
+    spent = school.run(file, tmp_path / "run").costs
     for system, cost in spent.items():
         most = expected[system]
         assert cost.calls <= most.calls

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evaluate.made_runs import outcome, run_of
 from fairagent.errors import DataError, FairAgentError, ReplyTruncated
 from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome
 from fairagent.evaluate.questions import Questions
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, Asker, GradedQuestion, Grader, read_questions
+from fairagent.papers.fairft.graded import (
+    ACCURACY,
+    AGREEMENT,
+    Asker,
+    GradedQuestion,
+    Grader,
+    case_table,
+    case_text,
+    read_questions,
+)
 from fairagent.types import Document
 
 from . import school
@@ -45,7 +57,7 @@ def test_answers_may_be_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "line", "fault"),
     [
-        ("agreement", "{", ":1: JSON is expected"),
+        ("agreement", "{", ":1: no line of JSON"),
         ("agreement", {"prompt": " ", "bias_type": "age"}, ":1: 'prompt': expected a text, got ' '"),
         ("accuracy", {"query": ["a"], "answer": "b"}, ":1: 'query': expected a text, got ['a']"),
         ("accuracy", {"query": "a", "answer": "b", "alt_ans": "c"}, ":1: 'alt_ans': expected a list, got 'c'"),
@@ -170,3 +182,49 @@ def test_the_judge_sees_every_right_answer() -> None:
     assert Grader(ACCURACY, model, Prompts()).grade(question, "in Rome").value == 0
     for text in ('"Where?"', '"Paris"', '["Lutetia"]', '"in Rome"'):
         assert text in asked(model).messages[1][1]
+
+
+HITS = tuple(
+    HitRecord(id, title, 1.0, False, {}, snippet)
+    for id, title, snippet in (("d1", "Judges", "Some are late."), ("d2", "", "None is."), ("d3", "Courts", ""))
+)
+
+
+def answered(system: str, text: str, grade: float, hits: tuple[HitRecord, ...], *removed: str) -> Outcome:
+    made = replace(outcome("q1", system, {"": {"agreement": grade}}), query="Is every judge late?", hits=hits)
+    return replace(made, answer=AnswerRecord(text, "rule", removed))
+
+
+RUN = run_of(
+    [
+        answered("no retrieval", "No.", 0.0, ()),
+        answered("Contriever", "Yes, all of them.", 1.0, HITS),
+        answered("FairFilter", "No.", 0.0, HITS[:2], "d1"),
+        Outcome.failure("q1", "Is every judge late?", "FairFT", "the server is gone", 0.1),
+    ]
+)
+
+
+def test_systems_stand_side_by_side() -> None:
+    table = case_table(RUN, "q1")
+    assert table.prose
+    assert table.title == "q1: Is every judge late?"
+    assert [column.name for column in table.columns] == ["", "no retrieval", "Contriever", "FairFilter", "FairFT"]
+    removed = "Judges: Some are late. [removed by the filter]"
+    assert table.rows == (
+        ("document 1", "", "Judges: Some are late.", removed, ""),
+        ("document 2", "", "d2: None is.", "d2: None is.", ""),
+        ("document 3", "", "Courts", "", ""),
+        (
+            "answer",
+            "No. [agreement 0, by rule]",
+            "Yes, all of them. [agreement 1, by rule]",
+            "No. [agreement 0, by rule]",
+            "failed: the server is gone",
+        ),
+    )
+
+
+def test_a_case_that_nobody_has_answered_yet() -> None:
+    assert case_text(RUN, "q9") == "case q9: not answered yet"
+    assert case_table(RUN, "q9").rows == (("answer",),)

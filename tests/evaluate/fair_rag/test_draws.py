@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 
 import lamp_files
@@ -13,8 +13,7 @@ import pytest
 
 from evaluate import words
 from fairagent.errors import DataError
-from fairagent.measures import expected_exposure, missing_judgments, target_exposure
-from fairagent.papers.fair_rag.draws import CollectionDrawing, Drawing, TopicDraws, values
+from fairagent.papers.fair_rag.draws import Drawing, TopicDraws, values
 from fairagent.papers.fair_rag.lamp import load_lamp
 
 from .test_trial import EXPERIMENT
@@ -102,85 +101,16 @@ def test_attention_is_a_mean_over_answers() -> None:
         attention(np.zeros((0, 2)))
 
 
-def test_graded_targets_by_hand() -> None:
-    # Two of grade 3 take two of three places, the two of grade 1 share the third.
-    assert target_exposure([3, 1, 3, 1, 0], k=3).tolist() == [1.0, 0.5, 1.0, 0.5, 0.0]
-    found = expected_exposure([1.0, 1.0, 1.0, 0.0, 0.0], [3, 1, 3, 1, 0], k=3)
-    assert found.relevance.raw == 2.5
-    assert found.relevance.normalized == 1.0
-    assert (found.relevance.least, found.relevance.most) == (1.0, 2.5)
-    assert found.difference.raw == 0.5
-
-
-@pytest.mark.parametrize("k", [1, 2, 3, 6])
-def test_bounds_of_graded_exposure_are_those_of_all_sets(k: int) -> None:
-    grades = np.array([2, 2, 1, 0, 0])
-    sets = [np.isin(np.arange(5), one) * 1.0 for one in combinations(range(5), min(k, 5))]
-    found = [expected_exposure(one, grades, k).relevance for one in sets]
-    assert min(one.raw for one in found) == pytest.approx(found[0].least)
-    assert max(one.raw for one in found) == pytest.approx(found[0].most)
-
-
-def test_one_grade_is_usefulness() -> None:
-    exposure, useful = [1.0, 0.5, 0.5, 0.0], [True, False, True, False]
-    assert expected_exposure(exposure, [4, 0, 4, 0], 2) == expected_exposure(exposure, useful, 2)
-
-
-def test_authors_know_no_grades() -> None:
-    with pytest.raises(DataError, match="no grades"):
-        expected_exposure([1.0, 0.0], [2, 1], 1, "authors")
-    with pytest.raises(DataError, match="grades of 0 or more"):
-        expected_exposure([1.0, 0.0], [-1, 1], 1)
-
-
-@pytest.mark.parametrize("k", [1, 2, 4])
-def test_bounds_of_missing_judgments_are_those_of_all_that_may_be(k: int) -> None:
-    rng = np.random.default_rng(k)
-    rankings = np.array([rng.permutation(6)[:k] for _ in range(5)])
-    exposure = np.bincount(rankings.ravel(), minlength=6) / 5
-    useful, judged = (
-        np.array([True, False, False, True, False, False]),
-        np.array([True, True, False, False, False, True]),
-    )
-    relevance, difference = missing_judgments(exposure, useful, judged, k)
-    every = []
-    for guess in product([False, True], repeat=3):
-        mask = useful & judged
-        mask[~judged] = guess
-        every.append(expected_exposure(exposure, mask, k))
-    assert relevance.least == pytest.approx(min(one.relevance.normalized for one in every))
-    assert relevance.most == pytest.approx(max(one.relevance.normalized for one in every))
-    assert difference.least == pytest.approx(min(one.difference.normalized for one in every))
-    assert difference.most == pytest.approx(max(one.difference.normalized for one in every))
-
-
-def test_where_all_is_judged_there_is_nothing_to_bound() -> None:
-    section = CollectionDrawing(k=2)
-    drawn = TopicDraws(np.array([[0, 1], [2, 1]]), np.array([True, False, False]), np.zeros(2), None)
-    found = values(
-        TopicDraws(drawn.rankings, drawn.useful, drawn.utilities, None, judged=np.ones(3, dtype=bool)), section
-    )
-    assert found["EE-R at least"] == found["EE-R at most"] == found["EE-R"]
-    assert "EE-R at least" not in values(drawn, section)
-
-
-def test_grades_bounds_and_valid_answers_in_an_experiment(tmp_path: Path) -> None:
+def test_one_valid_answer_is_enough_in_an_experiment(tmp_path: Path) -> None:
     few = EXPERIMENT.replace("seed: 7", "seed: 7\ntopics: 4")
-    bounds = few.replace("pool: 10}", "pool: 10, unjudged: bounds, enough: one}")
-    run = words.run(words.write(tmp_path / "bounds", bounds), tmp_path / "bounds" / "run")
+    one_valid = few.replace("pool: 10}", "pool: 10, enough: one, grades: {1: 2}}")
+    run = words.run(words.write(tmp_path / "one", one_valid), tmp_path / "one" / "run")
     plain = words.run(words.write(tmp_path / "plain", few), tmp_path / "plain" / "run")
     of = {(one.topic, one.system): one.values[""] for one in plain.outcomes}
     assert run.outcomes
     for one in run.outcomes:
-        found, before = one.values[""], of[one.topic, one.system]
-        assert found["EE-R at least"] <= found["EE-R"] <= found["EE-R at most"]
-        assert found["EE-L at least"] <= found["EE-L"] <= found["EE-L at most"]
-        # One of the useful documents is enough.
-        assert found["EU"] >= before["EU"]
-    graded = few.replace("pool: 10}", "pool: 10, graded: true, grades: {1: 2}}")
-    of_grades = words.run(words.write(tmp_path / "graded", graded), tmp_path / "graded" / "run")
-    # All have one grade, so that grades say no more than usefulness.
-    assert all(one.values[""]["EE-R"] == pytest.approx(of[one.topic, one.system]["EE-R"]) for one in of_grades.outcomes)
+        assert one.values[""]["EE-R"] == of[one.topic, one.system]["EE-R"]
+        assert one.values[""]["EU"] >= of[one.topic, one.system]["EU"]
 
 
 def test_a_question_may_have_several_valid_outputs(tmp_path: Path) -> None:

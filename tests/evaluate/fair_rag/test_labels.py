@@ -19,9 +19,9 @@ from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply,
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import ModelRequest, estimate_tokens
-from fairagent.papers.fair_rag.labels import Labeling, head_line
+from fairagent.papers.fair_rag.labels import Labeling
 from fairagent.settings import BudgetSettings, ModelSettings
-from fairagent.storage.digests import sealed
+from fairagent.storage.files import sealed
 
 ENTRIES = 'A clown "sings".', "A chase."
 
@@ -163,7 +163,7 @@ def label(**changed: object) -> str:
 )
 def test_damaged_lines_are_named(tmp_path: Path, line: str) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
-    file.write_text(f"{sealed(head_line(work.made_from))}\n{label()}\n{line}\n", encoding="utf-8")
+    file.write_text(f"{sealed(json.dumps({'made_from': work.made_from}))}\n{label()}\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match="damaged; remove these lines") as raised:
         work.read(file)
     assert [(fault.path, fault.line) for fault in raised.value.faults] == [(file, 3)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ import yaml
 from evaluate import words
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.plan import as_kind
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.results import results_text
+from fairagent.evaluate.run import Results, load_run
 from fairagent.measures import jensen_shannon
-from fairagent.papers.fair_rag.analysis import curves, stages
-from fairagent.papers.fair_rag.draws import HIGHEST
+from fairagent.measures.expected_exposure import DisparityInterval
+from fairagent.papers.fair_rag.drawn import MEASURES, Curve, RowMeans, curves, medians, stages
+from fairagent.papers.fair_rag.draws import HIGHEST, NORMALIZED
 
 EXPERIMENT = """\
 kind: fair-rag
@@ -38,18 +41,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path) -> Run:
+def run(folder: Path) -> Results:
     return words.run(words.write(folder, EXPERIMENT), folder / "run")
 
 
-def mean(run: Run, system: str, measure: str, dimension: str = "") -> float:
+def mean(run: Results, system: str, measure: str, dimension: str = "") -> float:
     (found,) = (
         row.mean for row in run.comparisons if (row.system, row.measure, row.dimension) == (system, measure, dimension)
     )
     return found
 
 
-def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: Run) -> None:
+def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: Results) -> None:
     for system in ("plain", "fair"):
         assert mean(run, system, "EE-D") == 1.0
         assert mean(run, system, "EAE-D") == 1.0
@@ -57,7 +60,7 @@ def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: R
         assert mean(run, system, "EAR") == 0.5
 
 
-def test_alpha_0_is_the_fairest_and_the_oracle_the_best(run: Run) -> None:
+def test_alpha_0_is_the_fairest_and_the_oracle_the_best(run: Results) -> None:
     assert mean(run, "plain α=0", "EE-D") < mean(run, "plain α=8", "EE-D") < 1.0
     assert mean(run, "plain α=0", "EE-R") < mean(run, "plain α=8", "EE-R")
     assert mean(run, "oracle α=8", "EE-R") == 1.0
@@ -65,7 +68,7 @@ def test_alpha_0_is_the_fairest_and_the_oracle_the_best(run: Run) -> None:
     assert mean(run, "oracle α=8", "EE-L") < 0.05
 
 
-def test_one_topic_by_hand(run: Run) -> None:
+def test_one_topic_by_hand(run: Results) -> None:
     """T00 asks for judges, of whom d00, d01 and d03 are relevant and d02 is not; tailors met them as well."""
     (own,) = (outcome for outcome in run.outcomes if (outcome.topic, outcome.system) == ("T00", "plain"))
     assert [hit.id for hit in own.hits] == ["d00", "d01"]
@@ -85,7 +88,7 @@ def test_one_topic_by_hand(run: Run) -> None:
     assert own.values["gender"]["gap retrieved"] == own.values["gender"]["gap re-ranked"]
 
 
-def test_the_normalized_utility_is_that_of_the_best_draw_of_the_topic(run: Run) -> None:
+def test_the_normalized_utility_is_that_of_the_best_draw_of_the_topic(run: Results) -> None:
     of_topic = {outcome.system: outcome.values[""] for outcome in run.outcomes if outcome.topic == "T03"}
     highest = max(values[HIGHEST] for values in of_topic.values())
     for values in of_topic.values():
@@ -102,7 +105,7 @@ def test_the_same_retrievers_draws_are_the_authors_reading(folder: Path, tmp_pat
         assert of_topic["fair α=8"]["normalized EU"] == pytest.approx(of_topic["fair α=8"]["EU"] / drawn)
 
 
-def test_curves_and_stages(run: Run, folder: Path) -> None:
+def test_curves_and_stages(run: Results, folder: Path) -> None:
     plain, fair, oracle = curves(run)
     assert [curve.system for curve in (plain, fair, oracle)] == ["plain", "fair", "oracle α=8"]
     assert [row.alpha for row in plain.drawn] == [0.0, 8.0]
@@ -121,14 +124,14 @@ def test_curves_and_stages(run: Run, folder: Path) -> None:
     assert gender.keys() == set(ROWS)
     # What the engine finds first is the same for all; drawing uniformly closes its gap.
     assert len({stage.retrieved for stage in gender.values()}) == 1
-    assert gender["plain"].by_reranking == 0.0
-    assert gender["plain α=0"].by_reranking < -0.01
+    assert gender["plain"].reranked == gender["plain"].retrieved
+    assert gender["plain α=0"].reranked < gender["plain α=0"].retrieved - 0.01
     text = (folder / "run" / "results.txt").read_text()
     assert "gender: the exposure gap, stage by stage" in text
     assert "slope of EE-R on EE-D,plain" in (folder / "run" / "fair_rag.csv").read_text()
 
 
-def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Run, folder: Path) -> None:
+def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Results, folder: Path) -> None:
     journal = folder / "run" / "journal.jsonl"
     before = journal.read_bytes()
     kept = before.splitlines(keepends=True)
@@ -177,7 +180,7 @@ def test_a_topic_that_finds_nothing_exposes_nothing(tmp_path: Path) -> None:
     assert own.values["gender"]["gap re-ranked"] == pytest.approx(np.log(2))
 
 
-def test_what_answers_rest_on_is_kept(run: Run) -> None:
+def test_what_answers_rest_on_is_kept(run: Results) -> None:
     kept = [(one, outcome.values["gender"]["gap cited"]) for outcome in run.answered for one in outcome.cited[:1]]
     assert len(kept) > 100
     for cited, of_gap in kept:
@@ -198,3 +201,83 @@ def test_the_experiment_is_one(tmp_path: Path) -> None:
     described["systems"] = {"words": {"profile": "engine", "engine": "words"}}
     run = words.run(words.write(tmp_path, yaml.safe_dump(described)), tmp_path / "run", limit=2)
     assert run.systems == ("words", *(f"words α={alpha}" for alpha in (0, 1, 2, 4, 8)), "oracle α=8")
+
+
+SEVERAL_RUNS = """\
+kind: fair-rag
+name: medians
+collection: collection.yaml
+seed: 7
+topics: 12
+fair_rag: {k: 2, samples: 10, alphas: [0, 2, 8], pool: 10, runs: 3, queries: 5, medians: {both: [plain, fair]}}
+settings: {generate: {sentences: 1}}
+systems:
+  plain: {profile: engine, engine: words}
+  fair: {profile: engine, engine: {kind: words, order: exposure}, rerank: exposure}
+expected: {both: {slope: 0.125, "difference [0, 0.2)": -0.5, normalized EU: 0.75}}
+"""
+
+
+@pytest.fixture(scope="module")
+def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    folder = tmp_path_factory.mktemp("medians")
+    return words.run(words.write(folder, SEVERAL_RUNS), folder / "run")
+
+
+def curve(of: str, slope: float | None, eu: float | None, low: float | None = None) -> Curve:
+    own = None if eu is None else RowMeans(of, None, {NORMALIZED: eu})
+    intervals = (DisparityInterval(0.0, 0.2, 1, 0.5, low, None),)
+    return Curve(of, of, (), own, slope, slope, intervals, ())
+
+
+def test_by_hand() -> None:
+    """Two runs of a and one of b: slopes .1, .3, .2, one of them missing; a's own order counts once."""
+    found = [curve("a", 0.1, 0.4, -0.3), curve("a", 0.3, 0.4), curve("b", 0.2, 0.8, -0.1), curve("c", 9.0, 9.0)]
+    (row,) = medians({"both": ("a", "b")}, found)
+    assert (row.name, row.curves) == ("both", 3)
+    assert row.values == {
+        "slope": 0.2,
+        "AUC": 0.2,
+        NORMALIZED: pytest.approx(0.6),
+        "difference [0, 0.2)": pytest.approx(-0.2),
+    }
+    (row,) = medians({"both": ("a", "b")}, [curve("a", None, None), curve("b", 0.5, None)])
+    assert (row.curves, row.values) == (2, {"slope": 0.5, "AUC": 0.5})
+    assert list(medians({"nobody": ("d",)}, found)) == []
+
+
+def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Results) -> None:
+    assert [name for name in several_runs.systems if name.startswith("plain")] == [
+        *("plain", "plain α=0", "plain α=2", "plain α=8"),
+        *(f"plain α={alpha}, run {number}" for number in (2, 3) for alpha in (0, 2, 8)),
+    ]
+    found = {one.system: one for one in curves(several_runs)}
+    assert list(found) == [
+        "plain",
+        "plain, run 2",
+        "plain, run 3",
+        "fair",
+        "fair, run 2",
+        "fair, run 3",
+        "oracle α=8",
+    ]
+    assert len({found[name].slope for name in ("plain", "plain, run 2", "plain, run 3")}) == 3
+    assert found["plain, run 3"].own == found["plain"].own
+    assert found["oracle α=8"].own is None
+
+
+def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(several_runs: Results) -> None:
+    six = [one for one in curves(several_runs) if one.of]
+    assert len(six) == 6
+    values = several_runs.of_kind.together
+    for measure in MEASURES:
+        told = [value for one in six if (value := one.measures.get(measure)) is not None]
+        assert values.get(("both", "", measure)) == (median(told) if told else None)
+    own = [one.own.means[NORMALIZED] for one in (six[0], six[3]) if one.own]
+    assert values["both", "", NORMALIZED] == pytest.approx(np.mean(own))
+    table = results_text(several_runs, 200).partition("medians over systems and runs")[2].splitlines()
+    head = re.split(r"\s{2,}", table[1].strip())
+    line = next(line.split() for line in table if line.startswith("both"))
+    assert line[1] == "6"
+    assert line[head.index("slope")] == f"{values['both', '', 'slope']:.4f}"
+    assert [line[head.index(f"expected {name}")] for name in ("slope", NORMALIZED)] == ["0.1250", "0.7500"]

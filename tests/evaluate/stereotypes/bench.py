@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -52,11 +51,10 @@ def write_stereoset(path: Path, count: int = len(STEREOSET)) -> Path:
 
 
 def write_crows_pairs(path: Path) -> Path:
-    """The pairs as the benchmark's CSV, with its other columns."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["", "sent_more", "sent_less", "stereo_antistereo", "bias_type", "annotations"])
-        writer.writerows((number, *pair, "[['x'], ['y']]") for number, pair in enumerate(PAIRS))
+    """The pairs as JSON lines."""
+    names = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
+    lines = (json.dumps(dict(zip(names, pair, strict=True))) + "\n" for pair in PAIRS)
+    path.write_text("".join(lines), encoding="utf-8")
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from evaluate import words
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.debias_rag.benchmarks.bold import SHIPPED, Opening, RegardSection, WordList, read_openings
 
+convert = runpy.run_path(str(Path(__file__).parents[3] / "evaluations" / "stereotypes" / "convert.py"))["main"]
 GENDER = {
     "Painters": {"Ann_Hale": ["Ann Hale paints and ", "Ann Hale is called "], "Eve_Moss": ["Eve Moss is "]},
     "Miners": {"Tom_Reed": ["Tom Reed digs and "], "Ned_Birk": ["Ned Birk was said to be "]},
@@ -57,6 +59,7 @@ def write(folder: Path, more: str = "") -> Path:
     openings = folder / "openings"
     openings.mkdir(exist_ok=True)
     (openings / "gender_prompt.json").write_text(json.dumps(GENDER), encoding="utf-8")
+    convert("bold", str(openings), str(openings / "gender.jsonl"))
     lines = "".join(json.dumps(record) + "\n" for record in FAITH)
     (openings / "religions.jsonl").write_text(lines, encoding="utf-8")
     return file
@@ -78,7 +81,7 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop
 
 
 @pytest.fixture
-def run(server: LoopbackServer, tmp_path: Path) -> Run:
+def run(server: LoopbackServer, tmp_path: Path) -> Results:
     more = "expected: {alone: {negative %: 12.5, gender: {regard gap: 40}}}\n"
     file = write(tmp_path, more + "assert: {alone: {gender: {regard gap: '< 80'}}}\n")
     with threads(2) as workers:
@@ -93,17 +96,13 @@ def test_both_forms_of_the_files(tmp_path: Path) -> None:
         *(f"gender-Painters-{number}" for number in (1, 2, 3)),
         *("gender-Miners-1", "gender-Miners-2", "faith-north-1", "faith-south-1"),
     ]
-    # One line is a JSON value as well.
-    (tmp_path / "one.jsonl").write_text(json.dumps(FAITH[0]), encoding="utf-8")
-    assert [one.kind for one in read_openings(tmp_path / "one.jsonl").values()] == ["faith"]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "holds no opening"),
-        ('{"Painters": ["Ann Hale"]}', r"Painters: expected \{name: \[openings\]\}"),
-        ('{"Painters": {"Ann": [" "]}}', "Painters.Ann: expected a list of texts"),
+        ('{"Painters": ["Ann Hale"]}', "expected texts under 'domain' and 'category'"),
         ('{"domain": "faith", "category": "a", "prompts": []}', "'prompts': expected a list of texts"),
         ('{"domain": "faith"\n', "not JSON"),
     ],
@@ -114,7 +113,7 @@ def test_files_with_faults(tmp_path: Path, text: str, said: str) -> None:
         read_openings(tmp_path / "bad.json")
 
 
-def test_the_numbers_by_hand(run: Run) -> None:
+def test_the_numbers_by_hand(run: Results) -> None:
     """Alone: painters +, -, + (regard 33.3), miners - and neutral (-50); north is both (other, 0), south + (100)."""
     rows = {(row.system, row.group): row.shares for row in run.kind.group_rows(run)}  # type: ignore[attr-defined]
     painters, miners = rows["alone", "Painters"], rows["alone", "Miners"]
@@ -122,7 +121,7 @@ def test_the_numbers_by_hand(run: Run) -> None:
     assert (miners.neutral, miners.negative, miners.regard) == (50.0, 50.0, -50.0)
     assert (rows["alone", "north"].other, rows["alone", "south"].positive) == (100.0, 100.0)
     assert all(shares.neutral == 100 for (system, _), shares in rows.items() if system == "retrieval")
-    together = run.kind.values_together(run)
+    together = run.of_kind.together
     assert together["alone", "gender", "regard gap"] == pytest.approx(100 / 3 + 50)
     assert together["alone", "faith", "regard gap"] == 100.0
     assert together["alone", "", "regard gap"] == pytest.approx((100 / 3 + 50 + 100) / 2)
@@ -136,7 +135,7 @@ def test_the_numbers_by_hand(run: Run) -> None:
     assert (verdict.value, verdict.met) == (together["alone", "gender", "regard gap"], False)
 
 
-def test_what_is_asked(run: Run, server: LoopbackServer, tmp_path: Path) -> None:
+def test_what_is_asked(run: Results, server: LoopbackServer, tmp_path: Path) -> None:
     asked = {line.system: line.calls for line in estimate(check_experiment(tmp_path / "experiment.yaml"))}
     assert asked == {"alone": 7, "retrieval": 7}
     assert len(server.requests) == 14

@@ -1,8 +1,9 @@
-"""Reading the benchmarks: both forms of each, and every fault with its place."""
+"""Reading the benchmarks, and what their authors publish made into that; every fault with its place."""
 
 from __future__ import annotations
 
 import json
+import runpy
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from fairagent.papers.debias_rag.benchmarks.items import (
     read_stereoset,
 )
 
-LABELS = {"stereotype": "stereotype", "anti_stereotype": "anti-stereotype", "unrelated": "unrelated"}
 INTRA = {
     "bias_type": "gender",
     "target": "judge",
@@ -38,13 +38,7 @@ INTER = {
 }
 SET = {"category": "Names", "examples": ["a", "b"]}
 TEST = {"targ1": SET, "targ2": SET, "attr1": SET, "attr2": SET}
-CSV = ",sent_more,sent_less,stereo_antistereo,bias_type\n"
-
-
-def as_dev(record: dict[str, str], id: str) -> dict[str, Any]:
-    sentences = [{"sentence": record[name], "gold_label": label} for name, label in LABELS.items()]
-    others = {key: record[key] for key in ("bias_type", "target", "context")}
-    return {"id": id, **others, "sentences": sentences[::-1]}
+convert = runpy.run_path(str(Path(__file__).parents[3] / "evaluations" / "stereotypes" / "convert.py"))["main"]
 
 
 def lines(path: Path, *records: object) -> Path:
@@ -52,19 +46,20 @@ def lines(path: Path, *records: object) -> Path:
     return path
 
 
-def test_stereoset_in_both_forms(tmp_path: Path) -> None:
+def test_stereoset_and_its_published_file(tmp_path: Path) -> None:
     found = read_stereoset(lines(tmp_path / "lines.jsonl", INTRA, INTER))
     names = ("context", "stereotype", "anti_stereotype", "unrelated")
     assert found["q1"] == StereoSetExample("q1", "intrasentence", "gender", "judge", *(INTRA[name] for name in names))
     assert found["q2"].part == "intersentence"
-    data = {"intrasentence": [as_dev(INTRA, "a")], "intersentence": [as_dev(INTER, "b")]}
-    dev = tmp_path / "dev.json"
-    dev.write_text(json.dumps({"version": "1.1", "data": data}, indent=1), encoding="utf-8")
-    assert [(one.part, one.sentences) for one in read_stereoset(dev).values()] == [
-        (one.part, one.sentences) for one in found.values()
-    ]
-    assert list(read_stereoset(dev)) == ["a", "b"]
     assert [one.query for one in found.values()] == ["The judge.", "The nurse came."]
+    data = {}
+    for part, record in (("intrasentence", INTRA), ("intersentence", INTER)):
+        labels = {"stereotype": "stereotype", "anti_stereotype": "anti-stereotype", "unrelated": "unrelated"}
+        sentences = [{"sentence": record[name], "gold_label": label} for name, label in labels.items()]
+        data[part] = [{"id": "a", **record, "sentences": sentences[::-1]}]
+    (tmp_path / "dev.json").write_text(json.dumps({"data": data}), encoding="utf-8")
+    convert("stereoset", str(tmp_path / "dev.json"), str(tmp_path / "made.jsonl"))
+    assert read_stereoset(tmp_path / "made.jsonl") == found
 
 
 def test_a_folder_of_both_parts(tmp_path: Path) -> None:
@@ -79,24 +74,20 @@ def test_a_folder_of_both_parts(tmp_path: Path) -> None:
         read_stereoset(tmp_path / "nothing")
 
 
-def test_crows_pairs_in_both_forms(tmp_path: Path) -> None:
+def test_crows_pairs_and_its_published_file(tmp_path: Path) -> None:
     table = tmp_path / "pairs.csv"
     table.write_text(
-        CSV + '0,"He said ""no"", they say.","She said ""no"", they say.",stereo,gender\n1,Old.,New.,antistereo,age\n'
+        ",sent_more,sent_less,stereo_antistereo,bias_type\n"
+        '0,"He said ""no"", they say.","She said ""no"", they say.",stereo,gender\n1,Old.,New.,antistereo,age\n'
     )
-    found = read_crows_pairs(table)
+    convert("crows-pairs", str(table), str(tmp_path / "pairs.jsonl"))
+    found = read_crows_pairs(tmp_path / "pairs.jsonl")
     assert found["q1"] == Pair("q1", "gender", 'He said "no", they say.', 'She said "no", they say.', True)
     assert [one.stereo for one in found.values()] == [True, False]
     assert [one.query for one in found.values()] == ['said "no", they say.', "Old."]
-    names = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
-    records = [
-        dict(zip(names, (p.more, p.less, "stereo" if p.stereo else "antistereo", p.kind), strict=True))
-        for p in found.values()
-    ]
-    assert read_crows_pairs(lines(tmp_path / "pairs.jsonl", *records)) == found
 
 
-def test_seat_in_all_forms(tmp_path: Path) -> None:
+def test_seat_and_its_published_files(tmp_path: Path) -> None:
     found = read_seat(lines(tmp_path / "all.jsonl", {"test": "one", **TEST}, {"test": "two", **TEST}))
     assert found["one"].targets == (("a", "b"), ("a", "b"))
     assert found["one"].categories == ("Names",) * 4
@@ -104,18 +95,15 @@ def test_seat_in_all_forms(tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("one", "two"):
         (folder / f"{name}.jsonl").write_text(json.dumps(TEST, indent=1), encoding="utf-8")
-    assert read_seat(folder) == found
-
-
-DEV = {"intrasentence": [as_dev(INTRA, "x")], "intersentence": [as_dev(INTER, "y")]}
+    convert("seat", str(folder), str(tmp_path / "made.jsonl"))
+    assert read_seat(tmp_path / "made.jsonl") == found
 
 
 def records(*listed: object) -> str:
     return "".join(json.dumps(one) + "\n" for one in listed)
 
 
-def dev(**change: object) -> str:
-    return json.dumps({"data": {**DEV, **change}})
+PAIR = {"sent_more": "A.", "sent_less": "B.", "stereo_antistereo": "stereo", "bias_type": "age"}
 
 
 @pytest.mark.parametrize(
@@ -125,21 +113,12 @@ def dev(**change: object) -> str:
         (read_stereoset, records({**INTRA, "target": ""}), "faulty:1: 'target': expected a text, got ''"),
         (read_stereoset, records(INTRA, {**INTRA, "stereotype": "Old."}), "faulty:2: the sentence does not fill the"),
         (read_stereoset, records(INTRA, 5), "faulty:2: expected a JSON object"),
-        (read_stereoset, dev(intersentence=3), "data.intersentence: expected a list of examples, got 3"),
-        (read_stereoset, dev(intrasentence=[as_dev(INTRA, "a")] * 2), "data.intrasentence[1]: the id 'a' occurs twice"),
-        (
-            read_stereoset,
-            dev(intrasentence=[{**as_dev(INTRA, "a"), "sentences": []}]),
-            "data.intrasentence[0]: 'sentences': expected one",
-        ),
-        (read_stereoset, dev(intrasentence=[as_dev({**INTRA, "context": "No."}, "a")]), "the context has no BLANK"),
         (read_crows_pairs, "", "is empty"),
-        (read_crows_pairs, CSV + "0,A.,B.,stereo,age\n1,A.,B.,both,age\n", "faulty:3: 'stereo_antistereo': expected"),
-        (read_crows_pairs, CSV + "0,A.,A.,stereo,age\n", "faulty:2: both sentences are the same"),
-        (read_crows_pairs, CSV + '0,"A.,B.,stereo,age\n', "no row of a CSV file"),
+        (read_crows_pairs, records(PAIR, {**PAIR, "stereo_antistereo": "both"}), "faulty:2: 'stereo_antistereo': exp"),
+        (read_crows_pairs, records({**PAIR, "sent_less": "A."}), "faulty:1: both sentences are the same"),
         (read_seat, "", "is empty"),
         (read_seat, records({"test": "one", **TEST}, {"test": "one", **TEST}), "faulty:2: the id 'one' occurs twice"),
-        (read_seat, records({"test": "", **TEST}), "faulty:1: 'test': the test has no name"),
+        (read_seat, records({"test": "", **TEST}), "faulty:1: 'test': expected a text"),
         (read_seat, records({"test": "one", **TEST, "attr2": {}}), "faulty:1: 'attr2': expected {category, examples"),
         (
             read_seat,

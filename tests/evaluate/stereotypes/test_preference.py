@@ -15,15 +15,14 @@ from evaluate import words
 from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.local.likelihood import CausalModel
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.likelihood import EndpointModel
 from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
-from fairagent.papers.debias_rag.benchmarks.preference import FILE
-from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods
+from fairagent.papers.debias_rag.benchmarks.preference import FILE, CausalScorer, Likelihoods
 from fairagent.report.page import page
 from fairagent.settings import SelfDebiasSettings
 
@@ -109,12 +108,12 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop
         yield server
 
 
-def run(file: Path, folder: Path) -> Run:
+def run(file: Path, folder: Path) -> Results:
     with threads(2) as workers:
         return run_experiment(check_experiment(file), folder, workers)
 
 
-def overall(run: Run) -> dict[str, dict[str, float | None]]:
+def overall(run: Results) -> dict[str, dict[str, float | None]]:
     return {
         system: dict(row.values)
         for system, row in run.kind.set_rows(run)
@@ -268,7 +267,7 @@ def debiasing(folder: Path, *passages: str) -> str:
     """A fifth system, which avoids these passages."""
     records = [json.dumps({"id": f"a{number}", "text": text}) + "\n" for number, text in enumerate(passages)]
     (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
-    debias = "{kind: debias-rag-variant, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
+    debias = "{kind: debias-rag, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
     return f"  DebiasRAG: {{profile: engine, engine: words, debias: {debias}}}\n"
 
 

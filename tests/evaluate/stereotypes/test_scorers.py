@@ -16,7 +16,7 @@ from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
-from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, ChoiceScorer, MaskedScorer
+from fairagent.papers.debias_rag.benchmarks.preference import CausalScorer, ChoiceScorer, MaskedScorer
 
 INTRA = StereoSetExample(
     "e1", "intrasentence", "gender", "judge", "The BLANK judge.", "The bad judge.", "The good judge.", "The law judge."
@@ -120,7 +120,6 @@ def test_what_is_asked() -> None:
     assert '"A river."' in after
     assert '"A river."' in with_context
     assert {request.temperature for request in model.requests} == {0.0}
-    assert scorer.way == "forced choice, no likelihoods"
 
 
 def test_a_server_is_asked_for_one_of_the_orders_and_for_its_chances() -> None:

@@ -48,7 +48,7 @@ class Letters:
 def seat(folder: Path, more: str = "", engine: str = "{kind: dense, encoder: two}") -> Path:
     names = ({"category": name, "examples": texts} for name, texts in SETS.items())
     test = dict(zip(("targ1", "targ2", "attr1", "attr2"), names, strict=True))
-    (folder / "careers.jsonl").write_text(json.dumps(test), encoding="utf-8")
+    (folder / "careers.jsonl").write_text(json.dumps({"test": "careers", **test}), encoding="utf-8")
     file = folder / "seat.yaml"
     file.write_text(
         f"kind: seat\nname: associations\nseat: {{path: careers.jsonl{more}}}\n"
@@ -98,7 +98,7 @@ def test_under_debias_rag_every_text_is_read_after_its_contexts(tmp_path: Path) 
     from fairft.small import save_retriever
 
     folder = save_retriever(tmp_path / "encoder")
-    tests = {"name": "sent", **{side: {"category": side, "examples": texts} for side, texts in SIDES.items()}}
+    tests = {"test": "sent", **{side: {"category": side, "examples": texts} for side, texts in SIDES.items()}}
     (tmp_path / "seat.jsonl").write_text(json.dumps(tests) + "\n", encoding="utf-8")
     (tmp_path / "avoid.jsonl").write_text('{"id": "a1", "text": "She was a nurse."}\n', encoding="utf-8")
     debias = f"{{kind: debias-rag, library: avoid.jsonl, encoder: {folder}, tau: 1}}"

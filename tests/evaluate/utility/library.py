@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluate import words  # its import adds the kind `words`, a search engine without Java
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 
 __all__ = ["PASSAGES", "SameWords", "means", "run", "write"]
 
@@ -85,11 +85,11 @@ def write(folder: Path, experiment: str = EXPERIMENT) -> Path:
     return folder / "experiment.yaml"
 
 
-def run(file: Path, folder: Path, workers: int = 2) -> Run:
+def run(file: Path, folder: Path, workers: int = 2) -> Results:
     """Check and run the experiment."""
     return words.run_checked(check_experiment(file, environ={}), folder, workers)
 
 
-def means(of: Run) -> dict[tuple[str, str], float]:
+def means(of: Results) -> dict[tuple[str, str], float]:
     """(system, measure's label) -> mean."""
     return {(row.system, row.measure.split("(")[0] + row.measure[-2:]): row.mean for row in of.comparisons}

@@ -11,7 +11,7 @@ from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable
 from fairagent.papers.utility.measures import greedy_match
-from fairagent.papers.utility.section import (
+from fairagent.papers.utility.trial import (
     BertScore,
     MiniLMTokens,
     SimilaritySection,

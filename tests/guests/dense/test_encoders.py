@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ import numpy as np
 import pytest
 from tiny_models import save_bert
 
-from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.guests.dense import encoders
-from fairagent.guests.dense.encoders import MeanPooledEncoder, SentenceEncoder, embedding
+from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
+from fairagent.guests.dense.encoders import MeanPooledEncoder, SentenceEncoder
 from fairagent.retrieve.encoders import open_encoder
 from fairagent.types import FloatArray
 
@@ -88,8 +86,7 @@ def test_a_model_that_ends_otherwise_is_refused(model: Path, tmp_path: Path) -> 
 def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> None:
     from retrieve.test_dense import MADE, Made
 
-    from fairagent.retrieve.dense import DenseRetriever
-    from fairagent.retrieve.encoded import build_dense_index
+    from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 
     index = tmp_path / "index"
     build_dense_index(Made(MADE.made[:3]), index, open_encoder(f"contriever:{model}"))
@@ -114,45 +111,12 @@ def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(m
         assert vector == pytest.approx(encoder.documents([text])[0], abs=1e-5)
 
 
-# --- many documents, by several processes
-
-MANY = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
-
-
-@pytest.fixture
-def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoders, "SHARE", 20)
-    monkeypatch.setattr(encoders, "PIECE", 8)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_share")
-def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(model: Path) -> None:
-    alone = SentenceEncoder(str(model)).documents(MANY)
-    with embedding(str(model), 3) as work:
-        work.ready(len(MANY))
-        # 50 documents are worth two processes and not three.
-        workers = multiprocessing.active_children()
-        assert len(workers) == 2
-        found = work.encode(MANY)
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, alone, atol=1e-6)
-        for worker in workers:
-            worker.kill()
-        with pytest.raises(BackendUnavailable, match=r"a worker process has ended.*repeat the command"):
-            work.encode(MANY)
-    assert not multiprocessing.active_children()
-
-
-@pytest.mark.usefixtures("small_share")
-@pytest.mark.parametrize("documents", [1, pytest.param(1000, marks=pytest.mark.slow)])
-def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: int) -> None:
-    with (
-        pytest.raises(BackendUnavailable, match=r"no embedding model .*nowhere"),
-        embedding(str(tmp_path / "nowhere"), 2) as work,
-    ):
-        work.ready(documents)
-    assert not multiprocessing.active_children()
+def test_a_model_or_a_device_that_is_not_there(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="nowhere"):
+        SentenceEncoder(str(tmp_path / "nowhere"))
+    for name, missing in ((f"model2vec:{tmp_path}", BackendUnavailable), (str(model), UsageError)):
+        with pytest.raises(missing):
+            open_encoder(name, "cuda:93")
 
 
 # --- model2vec

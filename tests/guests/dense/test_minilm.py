@@ -49,8 +49,7 @@ def test_a_vector_is_of_its_text_alone_and_of_length_one(ours: MiniLM) -> None:
     assert together.shape == (len(TEXTS), DIMENSION)
     assert together.dtype == np.float32
     assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
-    with ours.work(1) as work:
-        assert np.array_equal(work.encode(TEXTS[::-1])[::-1], together)
+    assert np.array_equal(ours.documents(TEXTS[::-1])[::-1], together)
     assert all(np.array_equal(ours.queries([text])[0], one) for text, one in zip(TEXTS, together, strict=True))
     assert ours.documents([]).shape == (0, DIMENSION)
     assert len(ours.tokens(TEXTS[8])) == TOKENS
@@ -81,7 +80,7 @@ def test_another_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_neither_torch_nor_scipy_is_loaded() -> None:
     code = (
-        "import sys; from fairagent.extend import open_encoder; open_encoder('minilm').queries(['law']);"
+        "import sys; from fairagent.retrieve.encoders import open_encoder; open_encoder('minilm').queries(['law']);"
         "print([name for name in ('torch', 'transformers', 'sentence_transformers', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

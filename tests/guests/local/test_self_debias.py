@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.guests.local.decoding import ABOUT, lowered
-from fairagent.guests.local.likelihood import CausalModel, SelfDebiased
+from fairagent.guests.local.likelihood import ABOUT, CausalModel, SelfDebiased, lowered
 from fairagent.settings import SelfDebiasSettings
 
 

@@ -10,22 +10,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures import LOG2_MAX2, jensen_shannon
+from fairagent.measures import LOG2_MAX2, blend, jensen_shannon
+from fairagent.measures.expected_exposure import class_exposure
 from fairagent.measures.trec_fair import (
     DIMENSIONS_2021,
     DIMENSIONS_2022,
     SUBSETS_2022,
+    Amounts,
+    Dimension,
     Pages,
+    Space,
     Task1Row,
     Task2Row,
     TrackEvaluator,
     TrackRun,
+    averaged_with_world,
 )
+from fairagent.measures.trec_fair.targets import FEW, grouped
 from fairagent.types import UNKNOWN
 
 from ..laws import law
-from .worlds import G, H, J, World, X, made_up
 
+G = Dimension("g", (UNKNOWN, "f", "m"), (0.5, 0.5))
+H = Dimension("h", (UNKNOWN, "A", "B", "C"), (0.7, 0.2, 0.1))
+J = Dimension("o", (UNKNOWN, "chemist", "jurist"))
+X = Dimension("x", ("a", "b"))
 GENDER = DIMENSIONS_2022[2:3]
 LOWEST = 1.0 - math.log(2.0)
 
@@ -164,39 +173,12 @@ def test_what_makes_no_sense_is_said() -> None:
     with pytest.raises(UsageError, match="Task 2 has none"):
         TrackEvaluator(2022, 2, ["gender"], PAGES, QRELS, n=20)
     with pytest.raises(UsageError, match="2021 has dimensions with a background only"):
-        TrackEvaluator(2021, 1, ["x"], made_up(1, (X,)).pages(), QRELS)
+        TrackEvaluator(2021, 1, ["x"], Pages.from_alignments([X], []), QRELS)
     with pytest.raises(DataError, match="the qrels have no topics"):
         TrackEvaluator(2022, 1, ["gender"], PAGES, {})
     for pages in ([-1], [2**31], [1.5]):
         with pytest.raises(DataError, match="qrels, topic A: page ids are whole numbers"):
             TrackEvaluator(2022, 1, ["gender"], PAGES, {"A": pages})  # type: ignore[dict-item]
-
-
-@law
-@given(st.integers(0, 10_000))
-def test_the_order_of_pages_topics_and_qrels_makes_no_difference(seed: int) -> None:
-    world = made_up(seed, (G, H, J, X))
-    random = Random(seed)
-
-    def shuffled(values: dict[object, object]) -> dict[object, object]:
-        return dict(random.sample(list(values.items()), len(values)))
-
-    other = World(
-        world.dimensions,
-        shuffled(world.alignments),  # type: ignore[arg-type]
-        world.quality,
-        {topic: random.sample(pages, len(pages)) for topic, pages in shuffled(world.qrels).items()},  # type: ignore
-        shuffled(world.rankings),  # type: ignore[arg-type]
-    )
-    rows = [
-        {row.topic: row for row in TrackEvaluator(2022, 2, ["g", "o"], w.pages(), w.qrels).evaluate(w.run()).rows}
-        for w in (world, other)
-    ]
-    assert rows[0].keys() == rows[1].keys()
-    for topic, row in rows[0].items():
-        assert isinstance(row, Task2Row)
-        assert isinstance(rows[1][topic], Task2Row)
-        assert row.ee_l == pytest.approx(rows[1][topic].ee_l)
 
 
 def eight_dimensions() -> tuple[Pages, dict[str, list[int]]]:
@@ -293,3 +275,73 @@ def test_topics_that_the_run_has_no_line_for_are_missing_and_not_in_the_mean() -
     nothing = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(TrackRun.of("mine", {}))
     with pytest.raises(DataError, match="run 'mine' has no topic that can be evaluated"):
         nothing.mean("ndcg")
+
+
+def test_ranks_start_at_one_in_every_ranking() -> None:
+    run = TrackRun.of("mine", {"B": [[5, 6], [6, 5, 7]], "A": [[1]]})
+    assert (run.topics, run.topic.tolist(), run.lengths.tolist()) == (("B", "A"), [0, 0, 1], [2, 3, 1])
+    assert run.ranks().tolist() == [1, 2, 1, 2, 3, 1]
+    assert run.line_topics().tolist() == [0, 0, 0, 0, 0, 1]
+    assert run.discounts().round(5).tolist() == [1.0, 1.0, 1.0, 1.0, 0.63093, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("ranking", "message"),
+    [
+        ([3, 4, 3], "run 'mine', topic A: page 3 is listed twice in a ranking"),
+        ([-1], "run 'mine': page ids are whole numbers from 0 to 2147483647"),
+        ([1.5], "page ids are whole numbers"),
+    ],
+)
+def test_what_is_no_ranking_is_refused(ranking: list[int], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        TrackRun.of("mine", {"A": [ranking]})
+
+
+def test_two_rankings_may_list_the_same_page() -> None:
+    assert TrackRun.of("mine", {"A": [[3], [3]]}).pages.tolist() == [3, 3]
+
+
+def test_one_dimension_is_the_blend() -> None:
+    summed = np.array([1.0, 1.0, 2.0])
+    ours = averaged_with_world(Space.of([G]), Amounts(np.arange(3), summed), 1).dense(0)
+    assert ours / ours.sum() == pytest.approx(blend(summed, np.array([0.5, 0.5])))
+
+
+def test_a_dimension_summed_out_has_not_the_target_it_has_alone() -> None:
+    """The track's third worked example: .305556 for label a of x, and .333333 alone."""
+    alignment = Amounts(np.array([1, 2, 3]), np.full(3, 1 / 3))  # unknown b, f a, f b
+    ours = averaged_with_world(Space.of([G, X]), alignment, 1)
+    assert ours.over(["x"]).dense(0) == pytest.approx([0.305556, 0.694444], abs=5e-7)
+    assert ours.over(["g"]).dense(0) == pytest.approx([1 / 3, 0.5, 1 / 6])
+
+
+def test_work_needed_of_the_second_worked_example() -> None:
+    assert class_exposure(np.array([[2, 0, 1, 0, 0, 1]]), LOG2_MAX2)[0] == pytest.approx(
+        [1, 0, 0.63093, 0, 0, 0.5], abs=5e-6
+    )
+    assert not class_exposure(np.zeros((1, 6), np.int64), LOG2_MAX2).any()
+
+
+@law
+@given(st.lists(st.integers(0, 50), min_size=6, max_size=6))
+def test_work_needed_shares_out_the_attention_and_more_work_never_gets_less(counts: list[int]) -> None:
+    exposure = class_exposure(np.array([counts]), LOG2_MAX2)[0]
+    assert exposure @ np.array(counts) == pytest.approx(LOG2_MAX2(sum(counts)).sum(), abs=1e-12)
+    present = exposure[np.array(counts) > 0]
+    assert (np.diff(present) <= 1e-12).all()
+
+
+def test_averaged_dimensions_come_first() -> None:
+    space = Space.of([X, H, J, G])
+    assert [dimension.name for dimension in space.dimensions] == ["h", "g", "x", "o"]
+    assert (space.heads, space.tails, space.cells) == (12, 6, 72)
+    assert [dimension.name for dimension in space.only(["o", "h"]).dimensions] == ["h", "o"]
+    assert (Space.of([X]).heads, Space.of([G]).tails) == (1, 1)
+
+
+@pytest.mark.parametrize("spread", [1, 100 * FEW])
+def test_grouping_does_not_depend_on_how_far_apart_the_keys_are(spread: int) -> None:
+    keys, sums, counts = grouped(np.array([5, 2, 9, 5]) * spread, np.array([1.0, 2.0, 4.0, 8.0]))
+    assert (keys.tolist(), sums.tolist()) == ([2 * spread, 5 * spread, 9 * spread], [2.0, 9.0, 4.0])
+    assert counts.tolist() == [1, 2, 1]

@@ -1,12 +1,31 @@
 from __future__ import annotations
 
-import pytest
+import math
+from typing import Any
 
-from fairagent.errors import DataError
-from fairagent.measures.trec_fair import Pages
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.errors import DataError, UsageError
+from fairagent.measures.trec_fair import (
+    DIMENSIONS_2021,
+    DIMENSIONS_2022,
+    RULES_2021,
+    RULES_2022,
+    SUBSETS_2022,
+    Dimension,
+    Pages,
+    Rule,
+)
+from fairagent.measures.trec_fair.pages import find
 from fairagent.types import UNKNOWN
 
-from .worlds import G, X
+from ..laws import law
+
+G = Dimension("g", (UNKNOWN, "f", "m"), (0.5, 0.5))
+X = Dimension("x", ("a", "b"))
 
 
 def test_pages_are_sorted_and_the_first_entry_of_a_page_counts() -> None:
@@ -43,3 +62,114 @@ def test_equal_rows_are_kept_once() -> None:
 def test_what_is_no_page_is_refused(page: int, weights: dict[str, float], quality: str | None, message: str) -> None:
     with pytest.raises(DataError, match=message):
         Pages.from_alignments([G], [(page, {"g": weights}, quality)])
+
+
+RULES = {rule.dimension.name: rule for rule in RULES_2022}
+GEO_2021, GENDER_2021 = RULES_2021
+
+
+def aligned(rule: Rule, value: Any) -> dict[str, float]:
+    return dict(rule.align(value, rule.dimension).weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "weights"),
+    [
+        ("sub-geo", None, {UNKNOWN: 1.0}),
+        ("sub-geo", ["Australia and New Zealand", "Melanesia", "Micronesia", "Polynesia"], {"Oceania": 1.0}),
+        ("sub-geo", ["Polynesia", "Micronesia", "Caribbean"], {"Oceania": 2 / 3, "Caribbean": 1 / 3}),
+        ("src-geo", {"UNK": 5}, {UNKNOWN: 1.0}),
+        ("src-geo", {"UNK": 1, "Melanesia": 2, "Polynesia": 1}, {UNKNOWN: 0.25, "Oceania": 0.75}),
+        ("gender", [], {UNKNOWN: 1.0}),
+        ("gender", ["transgender male", "cisgender female"], {"male": 1.0, "female": 1.0}),
+        ("gender", ["non-binary", "genderfluid"], {"NB": 1.0}),
+        ("occ", ["jurist", "writer", "jurist"], {"jurist": 0.5, "writer": 0.5}),
+        ("langs", None, {}),
+    ],
+)  # fmt: skip
+def test_alignments_of_2022(name: str, value: Any, weights: dict[str, float]) -> None:
+    assert aligned(RULES[name], value) == weights
+
+
+def test_alignments_of_2021_are_not_divided_by_their_number() -> None:
+    assert aligned(GEO_2021, ["Asia", "Europe"]) == {"Asia": 1.0, "Europe": 1.0}
+    assert aligned(GEO_2021, None) == aligned(GEO_2021, []) == {UNKNOWN: 1.0}
+    assert aligned(GENDER_2021, None) == {UNKNOWN: 1.0}
+    assert aligned(GENDER_2021, ["transgender female", "intersex"]) == {"female": 1.0, "third": 1.0}
+    assert aligned(GENDER_2021, ["Taira no Kiyomori"]) == {}  # a person's name in the track's data
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "weights", "strange"),
+    [
+        ("sub-geo", ["Atlantis", "Caribbean"], {"Caribbean": 1.0}, ("Atlantis",)),
+        ("src-geo", {"Atlantis": 9, "Caribbean": 1}, {"Caribbean": 1.0}, ("Atlantis",)),
+        ("occ", ["alchemist", "Melanesia"], {UNKNOWN: 1.0}, ("alchemist", "Melanesia")),
+    ],
+)
+def test_labels_that_are_none_are_named_and_count_for_nothing(
+    name: str, value: Any, weights: dict[str, float], strange: tuple[str, ...]
+) -> None:
+    found = RULES[name].align(value, RULES[name].dimension)
+    assert (found.weights, found.unrecognized) == (weights, strange)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("sub-geo", "Caribbean", "expected a list of labels, not 'Caribbean'"),
+        ("src-geo", ["Caribbean"], "expected region -> count"),
+        ("src-geo", {"Caribbean": -1}, "expected a number of 0 or more"),
+        ("alpha", ["a-d"], "expected one of a-d, e-k, l-r, s-, not"),
+    ],
+)
+def test_values_of_another_form_are_refused(name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        aligned(RULES[name], value)
+
+
+def test_the_dimensions_of_2022_have_the_track_s_sizes_and_order() -> None:
+    sizes = {dimension.name: len(dimension.labels) for dimension in DIMENSIONS_2022}
+    assert sizes == {
+        "sub-geo": 21, "src-geo": 21, "gender": 4, "occ": 33, "alpha": 4, "age": 4, "pop": 4, "langs": 3,
+    }  # fmt: skip
+    assert math.prod(sizes.values()) == 11_176_704
+    assert [dimension.name for dimension in DIMENSIONS_2022 if dimension.averaged] == ["sub-geo", "src-geo", "gender"]
+    assert {name for names in SUBSETS_2022.values() for name in names} == set(sizes)
+    for dimension in DIMENSIONS_2022:
+        if dimension.name != "gender":  # whose order is fixed
+            assert list(dimension.labels) == sorted(dimension.labels)
+
+
+def test_the_world_s_shares() -> None:
+    world = dict(zip(DIMENSIONS_2022[0].labels[1:], DIMENSIONS_2022[0].background or (), strict=True))
+    assert math.fsum(world.values()) == pytest.approx(1.0, abs=1e-15)
+    assert world["Southern Asia"] == pytest.approx(0.244208, abs=5e-7)
+    assert world["Antarctica"] == pytest.approx(1.544e-7, rel=1e-3)
+    assert math.fsum(DIMENSIONS_2021[0].background or ()) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("labels", "background", "message"),
+    [
+        (("a", "a"), None, "expected one or more distinct labels"),
+        (("a", "b"), (0.5, 0.5), "needs @UNKNOWN first"),
+        ((UNKNOWN, "a", "b"), (0.5, 0.3, 0.2), "needs @UNKNOWN first"),
+        ((UNKNOWN, "a", "b"), (0.5, 0.4), "add up to 0.9"),
+    ],
+)
+def test_a_wrong_dimension_is_refused(
+    labels: tuple[str, ...], background: tuple[float, ...] | None, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        Dimension("odd", labels, background)
+    assert "'odd'" in str(caught.value)
+
+
+@law
+@given(st.sets(st.integers(0, 2**40)) | st.sets(st.integers(0, 300)), st.lists(st.integers(0, 2**41)))
+def test_every_number_is_found_and_no_other(numbers: set[int], others: list[int]) -> None:
+    ordered = sorted(numbers)
+    wanted = [*ordered, *others, *(number + 1 for number in ordered)]
+    expected = [ordered.index(number) if number in numbers else -1 for number in wanted]
+    assert find(np.array(ordered, np.int64), np.array(wanted, np.int64)).tolist() == expected

@@ -62,7 +62,7 @@ def test_control_c_runs_what_is_to_be_run_at_the_end(tmp_path, loop):
 
 AGAIN_AND_AGAIN = """
     import random, signal
-    from fairagent.retrieve.light.build import build_light
+    from fairagent.retrieve.light import build_light
 
     class Many(Made):
         made = [Document(f"d{n}", f"lawyers in court word{n} " * 9) for n in range(400)]

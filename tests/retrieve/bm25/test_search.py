@@ -1,20 +1,24 @@
-"""Search: scores as the formula and the engine give them, the order of ties, and whatever people type."""
+"""Search: scores as the formula gives them, ties, terms of documents, laws, threads, and whatever people type."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fairagent.errors import DataError, UsageError
+from fairagent.retrieve.bm25.analysis import open_analyzer, readable_words
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document, Query, Ranking, Term
 
 from ..conftest import MADE, TIED, Made
-from .formula import bm25, kept_length
 
 LAWYER = Query("lawyer court")
 EVERY = [document.id for document in MADE.made]
@@ -56,31 +60,11 @@ def test_three_documents_by_hand(fruit):
     assert fruit.bound(Query("apple", terms=(Term("fig", 0.5),))) == pytest.approx(idf + math.log(8) / 2)
 
 
-def test_a_long_document_counts_with_the_length_that_fits_in_a_byte(tmp_path):
-    # 100 terms are kept as 24 + 72 = 96; the mean is exact: 108 / 3 = 36. So apple's tf part is 1 / (1 + 1.5).
-    documents = (
-        Document("d1", "apple " + "plum " * 99),
-        Document("d2", "apple kiwi"),
-        Document("d3", "pear grape mango cherry fig lime"),
-    )
-    build_index(Made(documents), tmp_path / "index")
-    found = scores_of(BM25Retriever(tmp_path / "index").search(Query("apple"), 3))
-    assert kept_length(100) == 96
-    assert found["d1"] == pytest.approx(math.log(1.6) * 0.4, rel=1e-6)
-
-
 @pytest.mark.parametrize("text", ["lawyer court woman", "ocean lawyer", "odd адвокат"])
 def test_scores_are_those_of_the_formula(retriever, text):
     reference = bm25(Counter(retriever.analyze(text)), as_documents(retriever))
     expected = {document.id: score for document, score in zip(MADE.made, reference, strict=True) if score > 0}
     assert scores_of(retriever.search(Query(text), 100)) == pytest.approx(expected, rel=1e-5)
-
-
-def test_scores_are_32_bit_floats(retriever):
-    for number in range(9):
-        terms = Term("court town", 0.1 + number / 7), Term("odd", 10.0 ** (number - 4))
-        scores = retriever.search(Query("lawyer harbor", terms=terms), 100).scores
-        assert (scores.astype(np.float32) == scores).all()
 
 
 def test_k1_and_b_are_settings_of_the_search(index, retriever):
@@ -190,13 +174,6 @@ def test_document_frequencies(retriever):
 # --- scores of a given pool
 
 
-def test_documents_without_a_query_term_score_0(retriever):
-    ids = ["empty", "law1", "stop-words-only", "tie00", "title-only"]
-    scores = retriever.score(Query("lawyer"), ids)
-    assert (scores > 0).tolist() == [False, True, False, False, True]
-    assert retriever.score(Query("qqqq"), EVERY).tolist() == [0.0] * len(EVERY)
-
-
 def test_ids_that_are_not_in_the_index_are_named(retriever):
     with pytest.raises(DataError, match=r"^2 document id\(s\) are not in the index: 'nobody', 'zz\\x00'$"):
         retriever.score(Query("lawyer"), ["law1", "nobody", "zz\0"])
@@ -204,3 +181,170 @@ def test_ids_that_are_not_in_the_index_are_named(retriever):
         retriever.score(Query("lawyer"), [f"unknown{number}" + "x" * 500 for number in range(9)])
     assert "unknown4" in str(error.value)
     assert len(str(error.value)) < 500
+
+
+def analyzed(retriever, id):
+    document = retriever.document(id)
+    return retriever.analyze(f"{document.title} {document.text}")
+
+
+def test_postings_are_the_counts_of_the_analyzed_terms(retriever):
+    postings = retriever.postings(EVERY)
+    words = retriever.words(postings.vocabulary)
+    assert "" not in words
+    terms = ["".join(retriever.analyze(word)) for word in words]
+    for row, id in enumerate(EVERY):
+        entries = np.flatnonzero(postings.row == row)
+        found = {terms[postings.term[i]]: postings.count[i] for i in entries}
+        expected = Counter(analyzed(retriever, id))
+        assert found == expected
+        assert len(entries) == len(expected)
+        assert postings.length[row] == expected.total()
+
+
+def test_the_share_of_documents_that_hold_a_term(retriever):
+    postings = retriever.postings(["law1", "tie00", "empty"])
+    share = dict(zip(retriever.words(postings.vocabulary), postings.document_share, strict=True))
+    for word in ("lawyer", "court", "harbor", "quiet"):
+        assert share[word] == retriever.document_frequency(word) / len(MADE.made)
+    assert share["harbor"] == 42 / len(MADE.made)
+
+
+def test_a_term_that_no_word_is_analyzed_to_has_no_word(retriever):
+    texts = ["Lawyers, she; of the court's courts"]
+    # "she" is a word of the texts; "agre" is none, and is analyzed to "agr"; "harbor" to itself.
+    words = readable_words(texts, ["lawyer", "she", "agre", "harbor"], open_analyzer("english"))
+    assert words == ["lawyers", "she", "", "harbor"]
+
+
+def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_the_first():
+    texts = ("Argues argued ARGUING", "argued, judges judged", "woman's women's woman")
+    chosen = readable_words(texts, ["argu", "judg", "woman", "women"], open_analyzer("english"))
+    # "argued" twice; "judged" and "judges" once each; "women's" is the only word of "women".
+    assert chosen == ["argued", "judged", "woman", "women's"]
+
+
+def test_counts_and_positions_beyond_small_numbers(tmp_path):
+    documents = (Document("d1", "tide " * 70_000), Document("d2", "tide wave"))
+    build_index(Made(documents), tmp_path / "index", "english-nostem")
+    retriever = BM25Retriever(tmp_path / "index")
+    postings = retriever.postings(["d1", "d2"])
+    # Counts are kept in 16 bits, lengths are not.
+    assert postings.count.tolist() == [65_535, 1, 1]
+    assert postings.length.tolist() == [70_000, 2]
+
+
+WORDS = [
+    "lawyer",
+    "courts",
+    "harbor",
+    "town",
+    "quiet",
+    "odd",
+    "ocean",
+    "woman",
+    "адвокат",
+    "律師",
+    "the",
+    "qqqq",
+    ", AND",
+]
+WEIGHTS = st.floats(0.001, 100)
+QUERIES = st.builds(
+    Query,
+    st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join),
+    terms=st.lists(st.builds(Term, st.sampled_from(WORDS), WEIGHTS), max_size=4).map(tuple),
+)
+LENGTHS = st.integers(1, len(MADE.made) + 5)
+few = settings(max_examples=40)
+
+
+@given(query=QUERIES, n=LENGTHS)
+@few
+def test_a_ranking_is_a_ranking(retriever, query, n):
+    ranking = retriever.search(query, n)
+    assert len(ranking) == len(ranking.scores) <= n
+    assert len(set(ranking.ids)) == len(ranking)
+    assert set(ranking.ids) <= {document.id for document in MADE.made}
+    assert np.isfinite(ranking.scores).all()
+    assert (ranking.scores > 0).all()
+    assert ranking.scores.max(initial=0) <= retriever.bound(query) * (1 + 1e-6)
+    # Scores never increase, and ids never decrease within a tie.
+    assert list(zip(-ranking.scores, ranking.ids, strict=True)) == sorted(
+        zip(-ranking.scores, ranking.ids, strict=True)
+    )
+
+
+@given(query=QUERIES, n=LENGTHS, m=LENGTHS)
+@few
+def test_a_shorter_ranking_is_the_beginning_of_a_longer_one(retriever, query, n, m):
+    shorter, longer = sorted((retriever.search(query, n), retriever.search(query, m)), key=len)
+    assert longer.ids[: len(shorter)] == shorter.ids
+    np.testing.assert_allclose(longer.scores[: len(shorter)], shorter.scores, rtol=1e-6)
+
+
+@given(query=QUERIES, ids=st.lists(st.sampled_from([document.id for document in MADE.made]), max_size=30))
+@few
+def test_a_pool_is_scored_as_it_is_found(retriever, query, ids):
+    found = retriever.search(query, len(MADE.made))
+    scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
+    expected = np.array([scores.get(id, 0.0) for id in ids])
+    np.testing.assert_allclose(retriever.score(query, ids), expected, rtol=1e-6, atol=1e-4)
+
+
+MIXED = ["lawyer", "court", "harbor", "odd", "ocean", "woman", "адвокат", "律師", "qqqq", "town judge"]
+
+
+def call(retriever: BM25Retriever, number: int) -> object:
+    """The numbered call of a fixed mixture, as something that can be compared."""
+    word = MIXED[number // 5 % len(MIXED)]
+    # A word that no other call has: nothing comes from a cache.
+    query = Query(f"{word} new{number}", terms=(Term(f"court {number}", 0.5),))
+    kinds: list[Callable[[], object]] = [
+        lambda: (ranking := retriever.search(query, 10)).ids + tuple(ranking.scores),
+        lambda: tuple(retriever.score(query, EVERY[number % 7 :: 3])),
+        lambda: retriever.document(EVERY[number % len(EVERY)]),
+        lambda: retriever.document_frequency(word),
+        lambda: tuple(retriever.postings(EVERY[: number % 20]).count),
+    ]
+    return kinds[number % len(kinds)]()
+
+
+@pytest.mark.usefixtures("hurried_threads")
+def test_threads_get_what_one_thread_gets(retriever):
+    numbers = list(range(400))
+    alone = [call(retriever, number) for number in numbers]
+    with ThreadPoolExecutor(8) as threads:
+        shares = [numbers[start::8] for start in range(8)]
+        together = list(threads.map(lambda share: [call(retriever, number) for number in share], shares))
+    assert [together[number % 8][number // 8] for number in numbers] == alone
+    assert len(set(map(repr, alone))) > 100
+
+
+def kept_length(length: int) -> int:
+    """A document's length as Lucene keeps it in one byte: exact below 40, then cut to four significant bits."""
+    over = length - 24
+    if over < 16:
+        return length
+    shift = over.bit_length() - 4
+    return 24 + (over >> shift << shift)
+
+
+def bm25(
+    query: Mapping[str, float], documents: Sequence[Sequence[str]], k1: float = 0.9, b: float = 0.4
+) -> list[float]:
+    """The score of each document (a sequence of terms) for the weighted terms of `query`."""
+    holding = [terms for terms in documents if terms]
+    mean = sum(len(terms) for terms in holding) / len(holding)
+    scores = []
+    for terms in documents:
+        counts = Counter(terms)
+        norm = k1 * (1 - b + b * kept_length(len(terms)) / mean)
+        score = 0.0
+        for term, weight in query.items():
+            df = sum(term in other for other in map(set, holding))
+            if counts[term]:
+                idf = math.log(1 + (len(holding) - df + 0.5) / (df + 0.5))
+                score += weight * idf * counts[term] / (counts[term] + norm)
+        scores.append(score)
+    return scores

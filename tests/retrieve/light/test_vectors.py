@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.light.build import LSA, build_light, right_singular_vectors
-from fairagent.retrieve.light.encoder import LightEncoder
+from fairagent.retrieve.light import LSA, LightEncoder, build_light, right_singular_vectors, word_table
 from fairagent.types import Document, Query
 
 from ..conftest import Made
@@ -107,3 +106,28 @@ def test_collections_of_next_to_nothing(tmp_path: Path, text: str) -> None:
     build_light(engine, tmp_path / "light")
     dense = DenseRetriever(tmp_path / "light", LightEncoder.open(engine, tmp_path / "light"), collection)
     assert set(dense.search(Query("word"), 5).ids) == ({"d1", "d2"} if text else set())
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"),
+    [
+        ("lawyer", ["lawyer"]),
+        ("Lawyer", ["lawyer"]),
+        ("embeddings", ["em", "##bed", "##ding", "##s"]),
+        ("naïve", ["naive"]),
+        ("Éclair", ["ec", "##lai", "##r"]),
+        ("адвокат", ["а", "##д", "##в", "##о", "##ка", "##т"]),
+        ("😀", []),
+        ("", []),
+    ],
+)
+def test_words_are_cut_as_bert_cuts_them(word: str, pieces: list[str]) -> None:
+    table = word_table()
+    assert table._pieces(word) == [table.places[piece] for piece in pieces]
+
+
+def test_a_word_of_several_pieces_is_their_mean() -> None:
+    table = word_table()
+    (found,) = table.vectors(["embeddings"])
+    rows = [table.places[piece] for piece in ("em", "##bed", "##ding", "##s")]
+    np.testing.assert_allclose(found, table._vectors[rows].mean(axis=0))

@@ -133,15 +133,13 @@ def fill_postgres(admin: Any) -> None:
     admin.execute(f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'")
     admin.execute(
         "CREATE TABLE articles (key text PRIMARY KEY, headline text, body text, sex text, places text[], "
-        "near vector(16), words tsvector GENERATED ALWAYS AS "
-        "(to_tsvector('english', coalesce(headline, '') || ' ' || body)) STORED)"
+        "near vector(16))"
     )
     for one in MADE:
         admin.execute(
             "INSERT INTO articles VALUES (%s, %s, %s, %s, %s, %s::vector)",
             (one.id, one.title, one.text, one.gender, one.regions, str(one.vector)),
         )
-    admin.execute("CREATE INDEX ON articles USING gin (words)")
     admin.execute("CREATE INDEX ON articles USING hnsw (near vector_cosine_ops)")
     admin.execute("GRANT SELECT ON articles TO reader")
 

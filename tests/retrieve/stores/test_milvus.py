@@ -11,7 +11,7 @@ import pytest
 
 from fairagent import BackendUnavailable, DataError
 from fairagent.guests.stores.milvus import MilvusConfig
-from fairagent.guests.stores.store import StoreVectors, by_cosine, read_groups
+from fairagent.guests.stores.store import StoreVectors, read_groups
 from fairagent.types import Query
 
 from .conftest import COLUMNS, WordEncoder
@@ -51,9 +51,9 @@ def test_what_scores_mean(metric: str, cosine: bool | None, tmp_path: Path) -> N
     assert store.rows(["7", "x", "-1", "9" * 30], ("vector",)) == [("7", {"id": 7, "vector": [3.0, 0.0]})]
     if cosine is None:
         with pytest.raises(DataError, match="compares embeddings by L2, and scores of that are no inner products"):
-            by_cosine(store)
+            _ = store.by_cosine
         return
-    assert by_cosine(store) == cosine
+    assert store.by_cosine == cosine
     assert list(store.near(np.array([2.0, 1.0], np.float32), 5)) == ["7", "8"]
 
 

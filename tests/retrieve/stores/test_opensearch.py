@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from fairagent import DataError, SettingsError, UsageError
-from fairagent.guests.stores.opensearch import Fields, OpenSearchConfig, OpenSearchIndex
-from fairagent.guests.stores.store import StoreWords
+from fairagent.guests.stores.opensearch import Fields, OpenSearchConfig, OpenSearchIndex, StoreWords
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.search.pipeline import open_agent
@@ -129,7 +128,7 @@ def test_only_what_where_lets_through_is_in_a_list(articles: str) -> None:
 def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """noida-db has Elasticsearch's alone, so it is seen what would be sent."""
     sent: list[Any] = []
-    made = OpenSearchIndex(index._client, "host", "i", Fields(vector="v"), {"sex": "female"})
+    made = OpenSearchIndex(index._client, "host", "i", Fields(vector="v"), {"sex": ["female"]})
     for space, method in (("cosinesimil", {}), ("", {"space_type": "innerproduct"}), ("", {})):
         about = {"type": "knn_vector", "space_type": space, "method": method, "dimension": 2}
         made.__dict__["_mapping"] = {"v": about}

@@ -15,15 +15,12 @@ import numpy as np
 import pytest
 
 from fairagent import BackendUnavailable, Collection, DataError, SettingsError
-from fairagent.guests.stores.postgres import PostgresColumns, PostgresConfig, PostgresTable
-from fairagent.guests.stores.store import StoreVectors, StoreWords, read_groups
+from fairagent.guests.stores.postgres import PostgresConfig, PostgresTable
+from fairagent.guests.stores.store import Columns, StoreVectors, read_groups
 from fairagent.search.pipeline import open_agent, open_site
-from fairagent.types import Query, Term
+from fairagent.types import Query
 
-from .conftest import COLUMNS as STORED
-from .conftest import ENVIRON, MADE, PASSWORD, Postgres, WordEncoder
-
-COLUMNS = {**STORED, "search": "words"}
+from .conftest import COLUMNS, ENVIRON, MADE, PASSWORD, Postgres, WordEncoder
 
 
 def part(postgres: Postgres, **changed: Any) -> PostgresConfig:
@@ -38,61 +35,12 @@ def table(postgres: Postgres) -> PostgresTable:
 
 @pytest.fixture(scope="module")
 def vectors(table: PostgresTable) -> StoreVectors:
-    return StoreVectors(table, PostgresColumns(**COLUMNS), ("sex", "places"), WordEncoder())
+    return StoreVectors(table, Columns(**COLUMNS), ("sex", "places"), WordEncoder())
 
 
-@pytest.fixture(scope="module")
-def words(table: PostgresTable) -> StoreWords:
-    return StoreWords(table, PostgresColumns(**COLUMNS))
-
-
-def test_only_what_where_lets_through_is_in_a_list(postgres: Postgres) -> None:
-    some = part(postgres, where={"sex": "female"}).connect(ENVIRON)
-    found = StoreWords(some, PostgresColumns(**COLUMNS)).search(Query("jazz"), 40)
-    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text and one.gender == "female"}
-    with pytest.raises(DataError, match="cannot read what it was asked for"):
+def test_values_of_another_type_than_the_column(postgres: Postgres) -> None:
+    with pytest.raises(DataError, match="cannot read the values"):
         part(postgres, where={"sex": 7}).connect(ENVIRON).count()
-
-
-def test_words_are_found_and_scored_by_the_server(words: StoreWords, postgres: Postgres) -> None:
-    found = words.search(Query("jazz"), 50)
-    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text}
-    rows = postgres.admin.execute("SELECT key, ts_rank(words, 'jazz'::tsquery, 1) FROM articles").fetchall()
-    expected = {key: score for key, score in rows if score > 0}
-    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(expected)
-    assert found.scores.tolist() == words.score(Query("jazz"), found.ids).tolist()
-    pairs = list(zip((-found.scores).tolist(), found.ids, strict=True))
-    assert pairs == sorted(pairs)
-    assert words.search(Query("jazz"), 3).ids == found.ids[:3]
-    # Any word of the query, stemmed, and keywords by their weights.
-    both = words.search(Query("jazzed judges"), 50)
-    assert set(both.ids) == {one.id for one in MADE if "jazz" in one.text or "judge" in one.text}
-    [plain] = words.score(Query("jazz"), ["d01"])
-    [more] = words.score(Query("jazz", terms=(Term("judge", 0.5),)), ["d01"])
-    assert more == pytest.approx(plain + 0.5 * words.score(Query("judge"), ["d01"])[0])
-    assert words.document_frequency("jazz") == len(found)
-    assert words.document_frequency("the jazz ship") == sum("jazz" in one.text and "ship" in one.text for one in MADE)
-    assert (words.document_frequency("the"), words.document_frequency("zzz")) == (0, 0)
-    for blank in ("", "the", "!?", "zzz"):
-        assert words.search(Query(blank), 5).ids == ()
-    with pytest.raises(DataError, match="are not in table articles"):
-        words.score(Query("jazz"), ["d00", "nobody"])
-
-
-@pytest.mark.parametrize("hostile", ["'; DROP TABLE articles; --", "%s %(n)s", "a & b | !c", "\0jazz", "\\"])
-def test_hostile_words_are_texts(hostile: str, words: StoreWords) -> None:
-    words.search(Query(hostile), 5)
-    words.document_frequency(hostile)
-    assert len(words.search(Query("jazz"), 5)) == 5
-    with pytest.raises(DataError, match="surrogate"):
-        words.search(Query("\ud800"), 5)
-
-
-def test_without_a_column_of_words_the_texts_are_searched(table: PostgresTable, postgres: Postgres) -> None:
-    columns = {**COLUMNS, "search": ""}
-    found = StoreWords(part(postgres, columns=columns).connect(ENVIRON), PostgresColumns(**columns))
-    indexed = StoreWords(table, PostgresColumns(**COLUMNS)).search(Query("court judge"), 20)
-    assert found.search(Query("court judge"), 20).ids == indexed.ids
 
 
 def test_nothing_can_be_written(table: PostgresTable, postgres: Postgres) -> None:
@@ -146,7 +94,7 @@ def test_inner_products_where_the_only_index_is_of_these(postgres: Postgres) -> 
         assert found.scores.tolist() == [6.0, 3.0]
         with pytest.raises(DataError, match="has no value in any row; is it that of 'gender'"):
             read_groups(store, {"gender": "nothing"}, {})
-        with pytest.raises(DataError, match="cannot read what it was asked for"):
+        with pytest.raises(DataError, match="cannot read the values"):
             store.rows(["no uuid"], ())
     finally:
         postgres.admin.execute("DROP TABLE products")
@@ -180,7 +128,7 @@ def test_a_table_that_cannot_be_searched(name: str, postgres: Postgres) -> None:
     try:
         store = part(postgres, table="bad", columns={}).connect(ENVIRON)
         with pytest.raises(DataError, match=said):
-            StoreVectors(store, PostgresColumns(), (), TwoNumbers()).search(Query("jazz"), 5)
+            StoreVectors(store, Columns(), (), TwoNumbers()).search(Query("jazz"), 5)
     finally:
         postgres.admin.execute("DROP TABLE bad")
 
@@ -200,13 +148,12 @@ def test_a_database_that_cannot_be_reached_is_named_by_its_host_alone(postgres: 
         ),
         (part(postgres, table="nowhere"), ENVIRON, "there is no table nowhere on 127.0.0.1"),
         (part(postgres, table="pg_authid", columns={"id": "rolname"}), ENVIRON, "may not read table pg_authid"),
-        (part(postgres, language="klingon", by="text"), ENVIRON, "klingon"),
     ]
     for engine, environ, said in cases:
         table = engine.connect(environ)
         ask = {"nowhere": lambda: table.check(("key",))}.get(engine.table, table.count)  # noqa: B023
         with pytest.raises((BackendUnavailable, DataError)) as raised:
-            table.frequency("x") if engine.by == "text" else ask()
+            ask()
         assert said in str(raised.value)
         shown = "".join(traceback.format_exception(raised.value)) + repr(table) + repr(raised.value.__context__)
         assert PASSWORD not in shown
@@ -290,10 +237,9 @@ def served(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> Any:
         yield server
 
 
-@pytest.mark.parametrize("engine", [{}, {"by": "text"}])
-def test_an_agent_over_the_table_is_fair(engine: Any, postgres: Postgres, served: Any, tmp_path: Path) -> None:
+def test_an_agent_over_the_table_is_fair(postgres: Postgres, served: Any, tmp_path: Path) -> None:
     (tmp_path / "collection.yaml").write_text("name: articles\n", encoding="utf-8")
-    chosen = settings(postgres, served, groups={"gender": "sex"}, **engine)
+    chosen = settings(postgres, served, groups={"gender": "sex"})
     found = open_agent(tmp_path / "collection.yaml", **chosen).search("jazz piano")
     plain = open_agent(tmp_path / "collection.yaml", **chosen, loop="none", rerank="none").search("jazz piano")
     assert len(found.hits) == 6
@@ -310,7 +256,7 @@ def test_doctor_tells_what_is_searched(postgres: Postgres, served: Any) -> None:
     checks = {check.name: check for check in engine.diagnose(site)}
     assert checks["pgvector"].detail.endswith(": 40 rows, which are only read")
     assert checks["embeddings"].detail == "compared by cosine; endpoint:tiny"
-    groups = {check.name: check for check in part(postgres, groups={"gender": "sex"}, by="text").diagnose(site)}
+    groups = {check.name: check for check in engine.model_copy(update={"groups": {"gender": "sex"}}).diagnose(site)}
     assert groups["groups in columns"].detail == "gender: 2 labels, 20% without"
     [check] = engine.model_copy(update={"table": "nowhere"}).diagnose(site)
     assert check.status == "problem"

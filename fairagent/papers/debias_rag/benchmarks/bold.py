@@ -10,20 +10,19 @@ import importlib
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 from pydantic import Field
 
-from fairagent.answer.context import Order, numbered
+from fairagent.answer.context import numbered
 from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection.records import Faults, json_records, shown
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.evaluate.fields import FileSection
 from fairagent.evaluate.fingerprint import file_hash
-from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import Checking, FileSection, JsonObject, KindResults, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.questions import (
@@ -35,21 +34,16 @@ from fairagent.evaluate.questions import (
     questions_of,
     without_context,
 )
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.llm import Model
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import LETTER, Calls, Case
-from fairagent.papers.debias_rag.benchmarks.items import whole_file
-from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardGap, RegardShares, regard_gap
+from fairagent.llm.prompts import LETTER, Calls, Case
+from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardShares, regard_gap
 from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
 from fairagent.settings import read_yaml
 from fairagent.storage.packages import load, longest_input, read_config
-from fairagent.types import Answer, Document, Topic
+from fairagent.types import Topic
 from fairagent.types.clean import query_shown
 
-ENDING = "_prompt"
-"""What BOLD's file of a domain is called behind its name: gender_prompt.json."""
 PROMPT = "continue_text"
 CLASSIFIED = "classifier"
 """Who grades a text that was written on."""
@@ -65,14 +59,6 @@ WHAT = "classifier of texts"
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-class Classifier(Protocol):
-    """Anything that says how a text speaks of people; threads may share it."""
-
-    def label(self, text: str) -> Label:
-        """The class of a text."""
-        ...
-
-
 class WordList:
     """By the words of a text: more good ones than bad ones is positive, fewer negative, as many other, none neutral.
 
@@ -85,7 +71,7 @@ class WordList:
 
     @classmethod
     def read(cls, path: Path) -> WordList:
-        """The words of a YAML file, lists under `positive` and `negative`; SettingsError, DataError for another."""
+        """The words of a YAML file, lists under `positive` and `negative`; DataError for another."""
         tree = read_yaml(path)
         lists = [tree.get(name) for name in ("positive", "negative")]
         for words in lists:
@@ -97,7 +83,6 @@ class WordList:
         return cls(positive, negative)
 
     def label(self, text: str) -> Label:
-        """See `Classifier.label`."""
         words = _WORD.findall(text.lower())
         good, bad = (sum(word in listed for word in words) for listed in (self._positive, self._negative))
         if good == bad:
@@ -108,7 +93,7 @@ class WordList:
 class TextClassifier:
     """By a transformers model for text classification, whose labels mean what `meaning` says (number -> class).
 
-    A text that is longer than the model reads loses its end. Raises what `fairagent.storage.packages.load` raises.
+    A text that is longer than the model reads loses its end.
     """
 
     def __init__(self, name: str, meaning: Mapping[int, Label], device: str = "") -> None:
@@ -118,7 +103,6 @@ class TextClassifier:
         self._lock = threading.Lock()
 
     def label(self, text: str) -> Label:
-        """See `Classifier.label`."""
         torch = importlib.import_module("torch")
         # Fast tokenizers change their truncation in place, which other threads would see.
         with self._lock:
@@ -144,12 +128,10 @@ class RegardSection(FileSection):
     """transformers: torch's; empty: a GPU where there is one."""
 
     def relative_to(self, folder: Path) -> Self:
-        """With the path from anywhere."""
         return super().relative_to(folder) if self.path else self
 
     @property
     def way(self) -> str:
-        """Who says it, for tables."""
         return f"the classifier {self.name}" if self.kind == "transformers" else "a list of words, which is no judge"
 
     @property
@@ -157,23 +139,20 @@ class RegardSection(FileSection):
         return Path(self.path) if self.path else SHIPPED
 
     def fingerprint(self) -> JsonObject:
-        """What the classes depend on."""
         if self.kind == "lexicon":
             return {"kind": self.kind, "words": file_hash(self._words)}
         return self.model_dump(exclude={"path", "device"})
 
     def check(self) -> None:
-        """Raise what `open` would, without reading the weights."""
         if self.kind == "lexicon":
             WordList.read(self._words)
         else:
             self._meaning()
 
-    def open(self) -> Classifier:
+    def open(self) -> WordList | TextClassifier:
         """The classifier.
 
-        BackendUnavailable where the model or its package is missing, or a label of it has no meaning;
-        SettingsError without a name, DataError for a list with faults.
+        BackendUnavailable where the model or its package is missing, or a label of it has no meaning.
         """
         if self.kind == "lexicon":
             return WordList.read(self._words)
@@ -201,91 +180,56 @@ class Opening(Question):
 def read_openings(path: Path) -> dict[str, Opening]:
     """Id -> opening, in the order of the file or of the folder's files by their names; DataError with every fault.
 
-    A file is one of BOLD's, {group: {name: [openings]}}, whose name is its domain (gender_prompt.json is about gender);
-    or JSON lines with `domain`, `category` (the group) and `prompts`, a list, as BOLD is also published. An id is
-    made of domain, group and a number.
+    A line (JSON) has a `domain`, a `category` (the group) and `prompts`, a list of openings, as BOLD is published
+    beside its own form, which evaluations/stereotypes/convert.py reads. An id is made of domain, group and a number.
     """
     faults = Faults()
-    files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".jsonl")) if path.is_dir() else [path]
     openings: dict[str, Opening] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for domain, group, text in (one for file in files for one in _openings(file, faults)):
-        counts[domain, group] += 1
-        id = f"{domain}-{group}-{counts[domain, group]}"
-        openings[id] = Opening(id, text, domain, group)
+    for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
+        for number, record in json_records(file, faults):
+            domain, group, texts = (record.get(name) for name in ("domain", "category", "prompts"))
+            if not (isinstance(domain, str) and domain and isinstance(group, str) and group):
+                faults.add(file, number, "expected texts under 'domain' and 'category'")
+            elif isinstance(texts, list) and texts and all(isinstance(text, str) and text.strip() for text in texts):
+                for text in texts:
+                    counts[domain, group] += 1
+                    id = f"{domain}-{group}-{counts[domain, group]}"
+                    openings[id] = Opening(id, text.strip(), domain, group)
+            else:
+                faults.add(file, number, f"'prompts': expected a list of texts, got {shown(texts)}")
     if not openings and not faults:
         faults.add(path, None, "holds no opening")
     faults.check("openings of texts")
     return openings
 
 
-def _openings(file: Path, faults: Faults) -> Iterator[tuple[str, str, str]]:
-    """Domain, group and text of each; what cannot be read is a fault."""
-    tree = whole_file(file)
-    lists: list[tuple[int | None, str, str, str, object]] = []
-    if not isinstance(tree, dict) or "prompts" in tree:
-        for number, record in json_records(file, faults):
-            domain, group = (record.get(name) for name in ("domain", "category"))
-            if isinstance(domain, str) and domain and isinstance(group, str) and group:
-                lists.append((number, "'prompts'", domain, group, record.get("prompts")))
-            else:
-                faults.add(file, number, "expected texts under 'domain' and 'category'")
-    else:
-        domain = file.stem.partition(ENDING)[0]
-        for group, names in tree.items():
-            if isinstance(names, dict):
-                lists += [(None, f"{group}.{name}", domain, group, texts) for name, texts in names.items()]
-            else:
-                faults.add(file, None, f"{group}: expected {{name: [openings]}}, got {shown(names)}")
-    for line, where, domain, group, texts in lists:
-        if isinstance(texts, list) and texts and all(isinstance(text, str) and text.strip() for text in texts):
-            yield from ((domain, group, text.strip()) for text in texts)
-        else:
-            faults.add(file, line, f"{where}: expected a list of texts, got {shown(texts)}")
-
-
-@dataclass(frozen=True, slots=True)
-class ContinuationWriter:
-    """What writes under one system; `alone`: no documents are spoken of."""
-
-    model: Model
-    prompts: Prompts
-    order: Order
-    alone: bool
-
-    def write(self, opening: str, documents: Sequence[Document]) -> Answer:
-        """What the model writes after the opening, without it; raises what `answer_to` raises."""
-        references = None if self.alone else numbered(documents, self.order)
-        messages = self.prompts.render(PROMPT, query=query_shown(opening), documents=references)
-        answer = answer_to(self.model, self.prompts[PROMPT], messages)
-        text, begun = answer.text, opening.strip()
-        if text.lower().startswith(begun.lower()):
-            text = text[len(begun) :].strip()
-        return Answer(text, usage=answer.usage, source="llm")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ContinuingTrial:
-    """Lets systems write on; threads may share it."""
+    """Lets systems write on; threads may share it. To those `alone` no documents are spoken of."""
 
     openings: Mapping[str, Opening]
     readers: Mapping[str, Reader]
-    writers: Mapping[str, ContinuationWriter]
-    classifier: Classifier
+    alone: Collection[str]
+    classifier: WordList | TextClassifier
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
-        opening = self.openings[id]
+        opening, reader = self.openings[id], self.readers[system]
         topic = Topic(id, opening.query, group=opening.kind)
-        context = self.readers[system].read(topic)
-        answer = self.writers[system].write(opening.query, context.documents)
-        label = self.classifier.label(f"{opening.query} {answer.text}")
+        context, site = reader.read(topic), reader.site
+        references = None if system in self.alone else numbered(context.documents, site.settings.context.order)
+        messages = site.prompts.render(PROMPT, query=query_shown(opening.query), documents=references)
+        answer = answer_to(site.model, site.prompts[PROMPT], messages)
+        text, begun = answer.text, opening.query.strip()
+        if text.lower().startswith(begun.lower()):
+            text = text[len(begun) :].strip()
+        label = self.classifier.label(f"{opening.query} {text}")
         return context.outcome(
             topic,
             system,
             {NEGATIVE: float(label == "negative"), REGARD: float((label == "positive") - (label == "negative"))},
             answer.usage,
-            (answer.text, CLASSIFIED),
+            (text, CLASSIFIED),
             {"domain": opening.kind, "group": opening.group, "label": label},
         )
 
@@ -311,21 +255,18 @@ class Bold(QuestionsKind):
 
     kind: Literal["bold"] = "bold"
     questions: QuestionFile
-    """BOLD's file of a domain, the folder of all, or JSON lines; `topics` chooses among the openings."""
+    """The openings (JSON lines), or a folder of such files; `topics` chooses among them."""
     regard: RegardSection = RegardSection()
     """Who says how a text speaks of people."""
 
     def read(self, path: Path) -> Mapping[str, Opening]:
-        """The openings; DataError with every fault."""
         return read_openings(path)
 
     def check(self, checking: Checking) -> None:
-        """Add what keeps the classifier from being opened."""
         super().check(checking)
         checking.problems.attempt("regard", self.regard.check)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """What every text is measured by."""
         well = "the share of texts that speak well of people less that of those that speak ill"
         return (
             MeasureInfo(NEGATIVE, "the share of texts that speak ill of people", lower_is_better=True),
@@ -334,42 +275,30 @@ class Bold(QuestionsKind):
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """What all texts together are."""
         return SHARE, GAP
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template that asks a model to write on."""
         return (PROMPT,)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The file's content, and the classifier."""
         return {**super().fingerprint(plan, subject, environ), "regard": self.regard.fingerprint()}
 
     def provenance(self) -> JsonObject:
-        """The place of the file, and who says how a text speaks."""
         return {"questions": {**super().provenance()["questions"], "regard by": self.regard.way}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[Opening]) -> Iterator[Calls]:
-        """One call for each opening, with documents as long as may be."""
         context = system.settings.context
         text = longest_context(system.settings)[: 4 * (context.tokens // context.documents)]
         document = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
         yield case.calls(PROMPT, documents=None if without_context(system) else [document] * context.documents)
 
     def trial(self, opened: Opened) -> ContinuingTrial:
-        """The trial."""
-        readers, systems = open_readers(opened), opened.plan.systems
-        writers = {
-            name: ContinuationWriter(
-                one.site.model, one.site.prompts, one.site.settings.context.order, without_context(systems[name])
-            )
-            for name, one in readers.items()
-        }
-        return ContinuingTrial(questions_of(opened.subject), readers, writers, self.regard.open())
+        alone = [name for name, system in opened.plan.systems.items() if without_context(system)]
+        return ContinuingTrial(questions_of(opened.subject), open_readers(opened), alone, self.regard.open())
 
-    # --- what came out -------------------------------------------------------------------------------------------
+    # --- results
 
-    def group_rows(self, run: Run) -> list[GroupRow]:
+    def group_rows(self, run: Results) -> list[GroupRow]:
         """Every system's groups, over the openings that every system has written on from."""
         written = Counter(one.topic for one in run.answered)
         labels: dict[tuple[str, str, str], list[Label]] = {}
@@ -380,36 +309,28 @@ class Bold(QuestionsKind):
         ordered = sorted(labels, key=lambda key: run.systems.index(key[0]))
         return [GroupRow(*key, RegardShares.of(labels[key])) for key in ordered]
 
-    def gaps(self, run: Run) -> dict[tuple[str, str], RegardGap]:
-        """System and domain -> the gap between its groups."""
-        groups: dict[tuple[str, str], dict[str, RegardShares]] = {}
-        for row in self.group_rows(run):
-            groups.setdefault((row.system, row.domain), {})[row.group] = row.shares
-        return {key: regard_gap(of) for key, of in groups.items()}
-
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """The share of negative texts and the gap, of each domain and of all."""
-        rows, gaps, values = self.group_rows(run), self.gaps(run), {}
+    def results(self, run: Results) -> KindResults:
+        """The groups of each domain; then the gaps between them, of each domain and of all, with what was expected."""
+        rows, tables, together = self.group_rows(run), [], {}
+        of_domain: dict[tuple[str, str], dict[str, RegardShares]] = {}
+        for row in rows:
+            of_domain.setdefault((row.system, row.domain), {})[row.group] = row.shares
+        gaps = {key: regard_gap(groups) for key, groups in of_domain.items()}
         for system in run.systems:
             of_system = [row for row in rows if row.system == system]
             for domain in dict.fromkeys(("", *(row.domain for row in of_system))) if of_system else ():
                 shares = [row.shares for row in of_system if domain in ("", row.domain)]
                 count = sum(one.count for one in shares)
-                values[system, domain, SHARE] = sum(one.count * one.negative for one in shares) / count
+                together[system, domain, SHARE] = sum(one.count * one.negative for one in shares) / count
                 between = [gap.regard for (name, of), gap in gaps.items() if name == system and domain in ("", of)]
-                values[system, domain, GAP] = sum(between) / len(between)
-        return values
-
-    def tables(self, run: Run) -> list[Table]:
-        """The groups of each domain; then the gaps between them, with what was expected."""
-        rows, gaps, values, tables = self.group_rows(run), self.gaps(run), self.values_together(run), []
-        shares = [Column(name, ".1f") for name in (*LABELS, REGARD)]
+                together[system, domain, GAP] = sum(between) / len(between)
+        of_labels = [Column(name, ".1f") for name in (*LABELS, REGARD)]
         for domain in dict.fromkeys(row.domain for row in rows):
             lines: list[list[object]] = [
                 [row.system, row.group, str(row.shares.count), *row.numbers] for row in rows if row.domain == domain
             ]
-            tables.append(Table.of(["system", "group", "texts", *shares], lines, f"{domain}: regard", systems=True))
-        for domain in dict.fromkeys(domain for _, domain, _ in values):
+            tables.append(Table.of(["system", "group", "texts", *of_labels], lines, f"{domain}: regard", systems=True))
+        for domain in dict.fromkeys(domain for _, domain, _ in together):
             papers = [(run.expected or {}).get(system, {}).get(domain, {}) for system in run.systems]
             shown = [name for name in self.measured_together if any(name in paper for paper in papers)]
             numbers = [Column(name, ".1f") for name in (SHARE, GAP, *(f"expected {name}" for name in shown))]
@@ -417,30 +338,15 @@ class Bold(QuestionsKind):
             for system, paper in zip(run.systems, papers, strict=True):
                 gap = gaps.get((system, domain))
                 ends = (gap.best, gap.worst) if gap else ("", "")
-                of_system = [values.get((system, domain, name)) for name in (SHARE, GAP)]
-                lines.append([system, *of_system, *map(paper.get, shown), *ends])
+                of_both = [together.get((system, domain, name)) for name in (SHARE, GAP)]
+                lines.append([system, *of_both, *map(paper.get, shown), *ends])
             columns: list[str | Column] = ["system", *numbers, Column("best", none=""), Column("worst", none="")]
             tables.append(Table.of(columns, lines, f"{domain or 'all domains'}: between groups", systems=True))
-        return tables
-
-    def remarks(self, run: Run) -> tuple[str, ...]:
-        """Who says it, and what the numbers are."""
-        return (f"by {self.regard.way}", *NOTES)
-
-    def files(self, run: Run) -> Mapping[str, Table]:
-        """A line for each system and group."""
-        lines = [
-            (row.system, row.domain, row.group, row.shares.count, *row.numbers, self.regard.way)
-            for row in self.group_rows(run)
-        ]
-        return {FILE: Table.of(("system", "domain", "group", "texts", *LABELS, REGARD, "way"), lines)}
-
-    def records(self, run: Run) -> JsonObject:
-        """The numbers, and who says it."""
-        return {"way": self.regard.way, "regard": [asdict(row) for row in self.group_rows(run)]}
-
-    def page(self, run: Run) -> PageSection | None:
-        """The tables, what lies between groups first."""
-        tables = self.tables(run)
-        first, *more = map(Note, self.remarks(run))
-        return PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None
+        way = self.regard.way
+        remarks = (f"by {way}", *NOTES)
+        first, *more = map(Note, remarks)
+        page = PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None
+        header = ("system", "domain", "group", "texts", *LABELS, REGARD, "way")
+        of_file = [(row.system, row.domain, row.group, row.shares.count, *row.numbers, way) for row in rows]
+        records = {"way": way, "regard": [asdict(row) for row in rows]}
+        return KindResults(tables, {FILE: Table.of(header, of_file)}, remarks, page, records, together)

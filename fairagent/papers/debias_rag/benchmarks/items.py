@@ -1,38 +1,32 @@
-"""StereoSet, CrowS-Pairs and the tests of SEAT and WEAT: reading them, and the numbers of a whole benchmark."""
+"""StereoSet, CrowS-Pairs and the tests of SEAT: reading them (JSON lines), and the numbers of a whole benchmark.
+
+evaluations/stereotypes/convert.py makes these files of those that the benchmarks' authors publish.
+"""
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.collection.records import Faults, Record, csv_records, lines, shown
-from fairagent.papers.debias_rag.benchmarks.measures import (
-    DECIMALS,
-    crows_pairs_score,
-    preferences,
-    stereoset_score,
-)
-from fairagent.papers.records import Entry, gather, lines_of
-from fairagent.storage.readers import Malformed, file_text, parse_json
+from fairagent.collection.records import Record, shown
+from fairagent.errors import DataError
+from fairagent.papers.debias_rag.benchmarks.measures import DECIMALS, crows_pairs_score, preferences, stereoset_score
+from fairagent.papers.records import read_records
 from fairagent.types import FloatArray
 
 BLANK = "BLANK"
 Part = Literal["intrasentence", "intersentence"]
-PARTS: tuple[Part, ...] = ("intrasentence", "intersentence")
-GOLD = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
-"""StereoSet's labels -> the fields of an example."""
 DIRECTIONS = ("stereo", "antistereo")
 STEREOTYPE, LM_SCORE, MORE = "stereotype preferred", "LM score", "more stereotyping preferred"
-LARGEST = 1 << 27
-"""Bytes of a file; StereoSet's has 5 MB."""
+OVERALL = "overall"
+"""All parts together, or all bias types."""
 
 _MARKS = str.maketrans("", "", string.punctuation)
 
@@ -55,7 +49,6 @@ class StereoSetExample:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The stereotype, the anti-stereotype, the unrelated one."""
         return self.stereotype, self.anti_stereotype, self.unrelated
 
     @property
@@ -65,7 +58,6 @@ class StereoSetExample:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that is shown of it to a model."""
         return (self.query, *self.sentences)
 
     def values(self, scores: FloatArray, decimals: int | None = None) -> dict[str, float]:
@@ -90,12 +82,10 @@ class Pair:
 
     @property
     def part(self) -> str:
-        """The direction: stereo or antistereo."""
         return DIRECTIONS[not self.stereo]
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The more stereotyping sentence, and the less."""
         return self.more, self.less
 
     @property
@@ -108,7 +98,6 @@ class Pair:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that is shown of it to a model."""
         return (self.query, *self.sentences)
 
     def values(self, scores: FloatArray, decimals: int | None = DECIMALS) -> dict[str, float]:
@@ -126,7 +115,7 @@ class TargetsAndAttributes:
     name: str
     targets: tuple[tuple[str, ...], tuple[str, ...]]
     attributes: tuple[tuple[str, ...], tuple[str, ...]]
-    categories: tuple[str, str, str, str]
+    categories: tuple[str, ...]
 
 
 def filled_word(context: str, sentence: str) -> str:
@@ -151,18 +140,15 @@ def filled_word(context: str, sentence: str) -> str:
     raise ValueError(f"the sentence does not fill the {BLANK} of its context")
 
 
-# --- the numbers of a benchmark -----------------------------------------------------------------------------------
-
-OVERALL = "overall"
-"""All parts together, or all bias types."""
+# --- the numbers of a benchmark
 
 
 @dataclass(frozen=True, slots=True)
 class ItemScores:
-    """How a model scored an item's sentences: what the numbers of all items together are made of.
+    """How a model scored an item's sentences; `kind`, `part` and `target` are those of the item.
 
-    `kind`, `part` and `target` are those of the item; `decimals` is to how many places the scores of a pair are rounded
-    before they are compared; `by_chance` as in `Scored`.
+    `decimals` is to how many places the scores of a pair are rounded before they are compared; `by_chance` as in
+    `Scored`.
     """
 
     kind: str
@@ -193,9 +179,7 @@ def stereoset_numbers(
 ) -> list[Numbers]:
     """LMS, SS and ICAT of every part and domain that there are examples of, each part's overall ones after its domains.
 
-    `scores` are (3,) an example. Each row takes its own mean over its target terms, the overall ones too, so that it is
-    no mean of the others. The original's list of a domain holds every example three times; `count` here is that of the
-    examples.
+    `scores` are (3,) an example. Each row takes its own mean over its target terms, the overall ones too.
     """
     table, rows = np.array(scores), []
     for part in (*dict.fromkeys(item.part for item in items), OVERALL):
@@ -225,105 +209,48 @@ def crows_pairs_numbers(
     return rows
 
 
-# --- reading ------------------------------------------------------------------------------------------------------
+# --- reading
 
 
 def read_stereoset(path: Path) -> dict[str, StereoSetExample]:
-    """Id -> example, in the order of the file; DataError with every fault.
+    """Id (q and the line) -> example, in the order of the file; DataError with every fault.
 
-    The file is StereoSet's dev.json, or JSON lines with `bias_type`, `target`, `context`, `stereotype`,
-    `anti_stereotype` and `unrelated`, where a context with BLANK makes an example an intrasentence one. Their ids are q
-    and the line; those of dev.json are its own. Of a folder all files of JSON lines are read, and their names stand
-    before the ids.
+    A line has `bias_type`, `target`, `context`, `stereotype`, `anti_stereotype` and `unrelated`; a context with BLANK
+    makes an example an intrasentence one. Of a folder all files are read, and their names stand before the ids.
     """
-    faults = Faults()
-    if path.is_dir():
-        parts = {file.stem: read_stereoset(file) for file in sorted(path.glob("*.jsonl"))}
-        every = {f"{stem}-{id}": one for stem, examples in parts.items() for id, one in examples.items()}
-        if not every:
-            faults.add(path, None, "is empty")
-        faults.check("StereoSet")
-        return {id: replace(one, id=id) for id, one in every.items()}
-    whole = whole_file(path)
-    dev = isinstance(whole, dict) and "data" in whole
-    entries = _dev(path, whole["data"], faults) if dev else lines_of(path, faults, _example)
-    return gather(path, "StereoSet", faults, entries)
+    if not path.is_dir():
+        return read_records(path, "StereoSet", _example)
+    parts = {file.stem: read_stereoset(file) for file in sorted(path.glob("*.jsonl"))}
+    if not parts:
+        raise DataError(f"{path} is empty: StereoSet's files (*.jsonl) are expected")
+    every = ((f"{stem}-{id}", one) for stem, examples in parts.items() for id, one in examples.items())
+    return {id: replace(one, id=id) for id, one in every}
 
 
 def read_crows_pairs(path: Path) -> dict[str, Pair]:
-    """Id (q and the number of the pair) -> pair, in the order of the file; DataError with every fault.
+    """Id (q and the line) -> pair, in the order of the file; DataError with every fault.
 
-    The file is the benchmark's CSV, or JSON lines with its columns `sent_more`, `sent_less`, `stereo_antistereo` and
-    `bias_type`.
+    A line has the columns of the benchmark's CSV: `sent_more`, `sent_less`, `stereo_antistereo` and `bias_type`.
     """
-    faults = Faults()
-    first = next((line for _, line in lines(path, Faults())), "")
-    if first.lstrip().startswith("{"):
-        return gather(path, "CrowS-Pairs", faults, lines_of(path, faults, _pair))
-    rows = enumerate(csv_records(path, faults), start=1)
-    entries = ((path, line, "", partial(_pair, f"q{number}", row)) for number, (line, row) in rows)
-    return gather(path, "CrowS-Pairs", faults, entries)
+    return read_records(path, "CrowS-Pairs", _pair)
 
 
 def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
-    """Name -> test; DataError with every fault.
+    """Name -> test, in the order of the file; DataError with every fault.
 
-    The path is a file of JSON lines, a test a line with its name as `test`; a file with one test, or a folder of such,
-    named after the files (as in the paper's repository). A test has `targ1`, `targ2`, `attr1` and `attr2`, each with
-    `category` and `examples`.
+    A line has the test's name as `test`, and `targ1`, `targ2`, `attr1` and `attr2`, each with `category` and
+    `examples`.
     """
-    faults = Faults()
-
-    def entries() -> Iterator[Entry[TargetsAndAttributes]]:
-        for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
-            whole = whole_file(file)
-            if isinstance(whole, dict) and "test" not in whole:
-                yield file, None, "", partial(_test, file.stem, whole)
-            else:
-                yield from lines_of(file, faults, lambda _, record: _test(str(record.get("test", "")), record))
-
-    return gather(path, "SEAT", faults, entries())
+    return read_records(path, "SEAT", _test)
 
 
-def whole_file(path: Path) -> Any:
-    """The file as one JSON value; None where it is none, and may be JSON lines."""
-    try:
-        return parse_json(file_text(path, LARGEST))
-    except (OSError, Malformed):
-        return None
-
-
-def _dev(path: Path, parts: object, faults: Faults) -> Iterator[Entry[StereoSetExample]]:
-    for part in PARTS:
-        examples = parts.get(part) if isinstance(parts, dict) else None
-        if not isinstance(examples, list):
-            faults.add(path, None, f"data.{part}: expected a list of examples, got {shown(examples)}")
-            continue
-        for number, record in enumerate(examples):
-            yield path, None, f"data.{part}[{number}]: ", partial(_dev_example, part, number, record)
-
-
-def _dev_example(part: Part, number: int, record: Any) -> tuple[str, StereoSetExample]:
-    if not isinstance(record, dict):
-        raise ValueError(f"expected an object, got {shown(record)}")
-    sentences = record.get("sentences")
-    by_label = {
-        GOLD[one["gold_label"]]: str(one.get("sentence") or "")
-        for one in (sentences if isinstance(sentences, list) else ())
-        if isinstance(one, dict) and one.get("gold_label") in GOLD
-    }
-    if len(by_label) != len(GOLD):
-        raise ValueError(f"'sentences': expected one each with the gold_label {', '.join(GOLD)}")
-    return _example(str(record.get("id") or f"{part}-{number + 1}"), {**record, **by_label}, part)
-
-
-def _example(id: str, record: Record, part: Part | None = None) -> tuple[str, StereoSetExample]:
-    kind, target, context = (_text(record, name) for name in ("bias_type", "target", "context"))
-    sentences = [_text(record, name) for name in GOLD.values()]
-    part = part or ("intrasentence" if BLANK in context else "intersentence")
-    if part == "intrasentence":
-        for sentence in sentences:
-            filled_word(context, sentence)
+def _example(id: str, record: Record) -> tuple[str, StereoSetExample]:
+    kind, target, context, *sentences = (
+        _text(record, name) for name in ("bias_type", "target", "context", "stereotype", "anti_stereotype", "unrelated")
+    )
+    part: Part = "intrasentence" if BLANK in context else "intersentence"
+    for sentence in sentences if part == "intrasentence" else ():
+        filled_word(context, sentence)
     return id, StereoSetExample(id, part, kind, target, context, *sentences)
 
 
@@ -337,22 +264,19 @@ def _pair(id: str, record: Record) -> tuple[str, Pair]:
     return id, Pair(id, kind, more, less, direction == DIRECTIONS[0])
 
 
-def _test(name: str, record: Record) -> tuple[str, TargetsAndAttributes]:
-    if not name:
-        raise ValueError("'test': the test has no name")
-    sets, categories = [], []
+def _test(id: str, record: Record) -> tuple[str, TargetsAndAttributes]:
+    name, sets, categories = _text(record, "test"), [], []
     for key in ("targ1", "targ2", "attr1", "attr2"):
-        group = record.get(key)
+        group: Any = record.get(key)
         examples = group.get("examples") if isinstance(group, dict) else None
         if not isinstance(examples, list) or not examples or not all(isinstance(one, str) and one for one in examples):
             raise ValueError(f"{key!r}: expected {{category, examples: [texts]}}, got {shown(group)}")
         sets.append(tuple(examples))
-        categories.append(str(group.get("category", key)))  # type: ignore[union-attr]
+        categories.append(str(group.get("category", key)))
     first, second, a, b = sets
     if len(first) != len(second):
         raise ValueError(f"targ1 and targ2 are compared one for one, and have {len(first)} and {len(second)} examples")
-    named = cast("tuple[str, str, str, str]", tuple(categories))
-    return name, TargetsAndAttributes(name, (first, second), (a, b), named)
+    return name, TargetsAndAttributes(name, (first, second), (a, b), tuple(categories))
 
 
 def _text(record: Record, name: str) -> str:

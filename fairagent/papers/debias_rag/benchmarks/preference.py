@@ -1,29 +1,41 @@
-"""StereoSet and CrowS-Pairs: which of an item's sentences does a model prefer, after what each system retrieves?"""
+"""StereoSet and CrowS-Pairs: which of an item's sentences does a model prefer, after what each system retrieves?
+
+By likelihoods, as the benchmarks define them, or by forced choice: a language model says which sentence is likelier. A
+server that tells how likely the first letter of that answer was says more: its chances are the scores, of which a
+higher one is preferred.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
-from fairagent.answer.answering import Contexts
-from fairagent.answer.context import arrange
-from fairagent.answer.removals import filter_alarms
-from fairagent.errors import DataError
-from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.answer.context import Contexts, arrange
+from fairagent.answer.filtering import filter_alarms
+from fairagent.errors import DataError, ReplyInvalid, SettingsError
+from fairagent.evaluate.kind import Checking, JsonObject, KindResults, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.llm.prompts.calls import Calls, Case
-from fairagent.llm.request import estimate_tokens
+from fairagent.llm import Model, Reply
+from fairagent.llm.exchange import valid_reply
+from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
+from fairagent.llm.prompts import Calls, Case, Prompts
+from fairagent.llm.request import estimate_tokens, one_of
 from fairagent.papers.debias_rag.benchmarks.items import (
+    BLANK,
     LM_SCORE,
     MORE,
     OVERALL,
@@ -34,22 +46,206 @@ from fairagent.papers.debias_rag.benchmarks.items import (
     Pair,
     StereoSetExample,
     crows_pairs_numbers,
+    filled_word,
     read_crows_pairs,
     read_stereoset,
     stereoset_numbers,
 )
-from fairagent.papers.debias_rag.benchmarks.scorers import (
-    BETWEEN,
-    FORCED_CHOICE,
-    PROMPT,
-    ChoiceScorer,
-    Likelihoods,
-    Scorer,
+from fairagent.papers.debias_rag.benchmarks.measures import (
+    DECIMALS,
+    mean_probability,
+    relevance_to_context,
+    shared_tokens,
+    typical_probability,
 )
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build_contexts
-from fairagent.types import Debiased, Document, Filtered, SearchResult, Topic, Usage
+from fairagent.settings import ModelSettings, Section, SelfDebiasSettings
+from fairagent.types import Debiased, Document, Filtered, FloatArray, SearchResult, Topic, Usage
+
+BETWEEN = "\n\n"
+"""What stands between a context and a sentence."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """The scores of an item's sentences in their order, and what a language model's reply took to get them.
+
+    `by_chance`: they are the chances that a language model gave the letters of a forced choice.
+    """
+
+    scores: FloatArray
+    usage: Usage = field(default_factory=Usage)
+    by_chance: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedScorer:
+    """By a model that fills in masks.
+
+    StereoSet, intrasentence: the mean probability of the tokens of the word in the BLANK, from left to right (of the
+    first BLANK, where there are two). Intersentence: the probability of the model's next-sentence head. CrowS-Pairs:
+    the log-likelihood of the tokens that both sentences share, each masked alone, without the marks at the ends.
+    """
+
+    model: MaskedLikelihood
+    decimals: int | None = DECIMALS
+
+    def score(self, item: Item, context: str = "") -> Scored:
+        model, scores = self.model, list[float]()
+        if not isinstance(item, StereoSetExample):
+            places = shared_tokens(model.ids(item.more), model.ids(item.less))
+            for sentence, shared in zip(item.sentences, places, strict=True):
+                scores.append(float(model.each(sentence, shared[1:-1], context).sum()))
+        elif item.part == "intrasentence":
+            for sentence in item.sentences:
+                word, start = filled_word(item.context, sentence), item.context.index(BLANK)
+                text = item.context.replace(BLANK, word)
+                scores.append(mean_probability(model.word(text, start, start + len(word), context)))
+        else:
+            before = f"{context} {item.context}" if context else item.context
+            scores = [model.follows(before, sentence) for sentence in item.sentences]
+        return Scored(np.array(scores))
+
+
+@dataclass(frozen=True, slots=True)
+class CausalScorer:
+    """By a model that tells the next token.
+
+    The typical probability of a whole sentence's tokens, 2^(mean log2 p); of StereoSet's next sentences
+    mean log p(sentence) / mean log p(sentence after its context). Pairs are compared without rounding (bias-bench).
+    """
+
+    model: Likelihood
+    decimals: int | None = None
+
+    def score(self, item: Item, context: str = "") -> Scored:
+        before = context + BETWEEN if context else ""
+        alone = self.model.score([(before, sentence) for sentence in item.sentences])
+        if not isinstance(item, StereoSetExample) or item.part == "intrasentence":
+            return Scored(np.array([typical_probability(of_sentence) for of_sentence in alone]))
+        after = self.model.score([(before + item.context, f" {sentence}") for sentence in item.sentences])
+        return Scored(np.array(list(map(relevance_to_context, alone, after))))
+
+
+@dataclass(frozen=True, slots=True)
+class Instructed:
+    """By `scorer`, with an instruction before every context: prompting, the simplest way to ask for less bias."""
+
+    scorer: MaskedScorer | CausalScorer
+    instruction: str
+
+    @property
+    def decimals(self) -> int | None:
+        return self.scorer.decimals
+
+    def score(self, item: Item, context: str = "") -> Scored:
+        return self.scorer.score(item, self.instruction + (BETWEEN + context if context else ""))
+
+
+PROMPT = "choose_sentence"
+LETTERS = "ABC"
+TEMPERATURE = 0.0
+FORCED_CHOICE = "forced choice, no likelihoods"
+
+
+class Order(Reply):
+    """The letters of all sentences as one text, each once, that of the likeliest first."""
+
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceScorer:
+    """Asks `model` to put the sentences of an item in order; the scores say how many stand behind each.
+
+    Where the server tells the chance of every letter to begin the answer, these are the scores. The sentences are shown
+    in an order by `seed` and the item's id, whatever the model: models like some places better.
+    """
+
+    model: Model
+    prompts: Prompts
+    seed: int = 0
+    decimals: int | None = None
+
+    def score(self, item: Item, context: str = "") -> Scored:
+        shown = order(self.seed, item)
+        letters = LETTERS[: len(shown)]
+        sentences = [
+            {"letter": letter, "sentence": item.sentences[place]} for letter, place in zip(letters, shown, strict=True)
+        ]
+        opening = item.context if isinstance(item, StereoSetExample) and item.part == "intersentence" else None
+        orders = ["".join(some) for some in permutations(letters)]
+
+        def accept(reply: Order) -> None:
+            if reply.order not in orders:
+                raise ReplyInvalid(f"order must be all of the letters {', '.join(letters)}, not {reply.order[:20]!r}")
+
+        variables = {"sentences": sentences, "opening": opening, "context": context or None}
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"order": one_of(orders)})
+        chosen, reply = valid_reply(self.model, replace(request, reply=Order, choices=letters))
+        scores = np.zeros(len(shown))
+        # A letter's chance, or how many stand behind it.
+        for letter, score in reply.chances or zip(reversed(chosen.order), range(len(shown)), strict=True):
+            scores[shown[letters.index(letter)]] = score
+        return Scored(scores, reply.usage, by_chance=bool(reply.chances))
+
+
+def order(seed: int, item: Item) -> tuple[int, ...]:
+    """The places of the item's sentences in the order in which they are shown."""
+    digest = hashlib.sha256(json.dumps([seed, item.id, *item.sentences]).encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+    return tuple(rng.permutation(len(item.sentences)).tolist())
+
+
+Scorer = MaskedScorer | CausalScorer | Instructed | ChoiceScorer
+
+
+class Likelihoods(Section):
+    """A model that tells likelihoods: on this machine by transformers, or at a server that has them (vLLM)."""
+
+    kind: Literal["masked", "causal", "server"]
+    """masked fills in masks, causal tells the next token, server is a causal one behind an OpenAI-compatible API."""
+    name: str = Field(min_length=1)
+    """Its folder, its name in the Hugging Face cache, or its name at the server."""
+    base_url: str = ""
+    """The server's address; empty: that of the environment (OPENAI_BASE_URL)."""
+    device: str = ""
+    """torch's; empty: a GPU where there is one."""
+    dtype: Literal["", "float32", "bfloat16", "float16"] = ""
+    """Empty: the one that it was saved in."""
+    batch: int = Field(8, ge=1)
+    """How many inputs it reads at a time."""
+
+    instruction: str = ""
+    """What stands before every context, e.g. a request not to be biased (the rival called prompting)."""
+    self_debias: SelfDebiasSettings | None = None
+    """causal: Self-Debias; `{}` for its usual values."""
+
+    @property
+    def way(self) -> str:
+        rival = (", Self-Debias" if self.self_debias else "") + (", with an instruction" if self.instruction else "")
+        if self.kind == "server":
+            return f"likelihoods of the model {self.name} at a server{rival}"
+        return f"likelihoods of the local {self.kind} model {self.name}{rival}"
+
+    def open(self) -> Scorer:
+        """The scorer; BackendUnavailable where the model, its package or the server's key is missing."""
+        if self.self_debias and self.kind != "causal":
+            raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
+        scorer: MaskedScorer | CausalScorer
+        if self.kind == "server":
+            from fairagent.llm.likelihood import EndpointModel
+
+            scorer = CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))
+        else:
+            model = open_local(self.kind, self.name, self.device, self.dtype, self.batch)
+            if self.self_debias:
+                model = open_local("self-debiased", model, self.self_debias)
+            scorer = MaskedScorer(model) if self.kind == "masked" else CausalScorer(model)
+        return Instructed(scorer, self.instruction) if self.instruction else scorer
+
 
 FILE = "stereotypes.csv"
 PREFERRED = "preference"
@@ -71,7 +267,6 @@ class ItemContext:
     def outcome(
         self, topic: Topic, system: str, values: dict[str, float], usage: Usage, answer: tuple[str, str], record: Any
     ) -> Outcome:
-        """The outcome of an item; its topic's group is its bias type or domain, `answer` a text and who grades it."""
         return Outcome.of(
             Topic(topic.id, topic.query),
             system,
@@ -87,17 +282,13 @@ class ItemContext:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What finds a system's documents (None where it searches nothing), and what makes a context of them.
-
-    Without a search the context is what `contexts.debiasing` makes, if there is one, else empty.
-    """
+    """What finds a system's documents (None where it searches nothing), and what makes a context of them."""
 
     site: Site
     agent: FairAgent | None
     contexts: Contexts
 
     def read(self, topic: Topic) -> ItemContext:
-        """The context of one item."""
         if self.agent:
             result = self.agent.search(topic)
             made = self.contexts.make(result, self.agent.retriever)
@@ -129,7 +320,6 @@ class ChoiceTrial:
     scorers: Mapping[str, Scorer]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         item, reader, scorer = self.items[id], self.readers[system], self.scorers[system]
         topic = Topic(id, item.query, group=item.kind)
         context = reader.read(topic)
@@ -137,7 +327,7 @@ class ChoiceTrial:
         texts = (context.documents[number - 1].text for number in order)
         scored = scorer.score(item, BETWEEN.join(text for text in texts if text))
         if not np.isfinite(scored.scores).all():
-            raise DataError(f"{scorer.way}: a sentence's score is no finite number")
+            raise DataError(f"{id}: the score of a sentence is no finite number")
         preferred = item.sentences[int(np.argmax(scored.scores))]
         scores = tuple(map(float, scored.scores))
         return context.outcome(
@@ -167,7 +357,6 @@ class PreferenceKind(QuestionsKind, ABC):
     """What all items together are measured by, in percent."""
     notes: ClassVar[tuple[str, ...]]
     """What these numbers are."""
-    searches: ClassVar[bool] = True
 
     @abstractmethod
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
@@ -175,11 +364,9 @@ class PreferenceKind(QuestionsKind, ABC):
 
     @property
     def way(self) -> str:
-        """How sentences are chosen."""
         return self.questions.likelihoods.way if self.questions.likelihoods else FORCED_CHOICE
 
     def check(self, checking: Checking) -> None:
-        """Add what keeps the model of the likelihoods from being opened, or from scoring a part of the benchmark."""
         super().check(checking)
         if model := self.questions.likelihoods:
             items = questions_of(checking.subject).values() if checking.subject else ()
@@ -187,37 +374,30 @@ class PreferenceKind(QuestionsKind, ABC):
             checking.problems.attempt("questions.likelihoods", _check, model, next(intersentence, None))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """What every item is measured by."""
         return self.of_items
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """What all items together are."""
         return self.together
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template that asks a model to choose."""
         return () if self.questions.likelihoods else (PROMPT,)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The file's content, and the model of the likelihoods."""
         model = self.questions.likelihoods
         chosen = {"likelihoods": model.model_dump(exclude={"device", "batch"})} if model else {}
         return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **chosen}}
 
     def provenance(self) -> JsonObject:
-        """The place of the file, and how sentences are chosen."""
         return {"questions": {**super().provenance()["questions"], "chosen by": self.way}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[Item]) -> Iterator[Calls]:
-        """One call for each item; its sentences are shown with all of the context."""
         if not self.questions.likelihoods:
             context = None if without_context(system) else longest_context(system.settings)
             around = case.tokens(PROMPT, sentences=[], context=context, opening="")
             yield case.counted(PROMPT, len(questions), sum(around + estimate_tokens(*item.texts) for item in questions))
 
     def trial(self, opened: Opened) -> ChoiceTrial:
-        """The trial; without `likelihoods` each system's own model chooses."""
         readers, seed = open_readers(opened), opened.plan.experiment.seed
         chosen = self.questions.likelihoods.open() if self.questions.likelihoods else None
         scorers = {
@@ -226,9 +406,9 @@ class PreferenceKind(QuestionsKind, ABC):
         }
         return ChoiceTrial(questions_of(opened.subject), readers, scorers)
 
-    # --- what came out -------------------------------------------------------------------------------------------
+    # --- results
 
-    def set_rows(self, run: Run) -> list[tuple[str, Numbers]]:
+    def set_rows(self, run: Results) -> list[tuple[str, Numbers]]:
         """Every system's numbers, over the items that every system has scored."""
         counts = Counter(outcome.topic for outcome in run.answered)
         rows: list[tuple[str, Numbers]] = []
@@ -241,67 +421,41 @@ class PreferenceKind(QuestionsKind, ABC):
             rows += [(system, numbers) for numbers in (self.numbers(scored) if scored else ())]
         return rows
 
-    def _expected(self, run: Run, system: str, row: Numbers) -> Mapping[str, float]:
-        """The numbers to compare with: those of all parts together, by bias type."""
-        if row.part != OVERALL:
-            return {}
-        expected = (run.expected or {}).get(system, {}).get("" if row.kind == OVERALL else row.kind, {})
-        return {name: value for name, value in expected.items() if name in self.together}
-
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """The numbers of all parts together, for all items and by bias type."""
-        return {
-            (system, "" if row.kind == OVERALL else row.kind, name): value
-            for system, row in self.set_rows(run)
-            if row.part == OVERALL
-            for name, value in row.values.items()
-            if value is not None
-        }
-
-    def tables(self, run: Run) -> list[Table]:
-        """A table for all items, each part and each bias type."""
+    def results(self, run: Results) -> KindResults:
+        """A table for all items, each part and each bias type; numbers of papers are of all parts together."""
+        rows, lines, together = self.set_rows(run), [], {}
         places: dict[tuple[str, str], list[tuple[str, Numbers, Mapping[str, float]]]] = {}
-        for system, row in self.set_rows(run):
+        for system, row in rows:
+            kind, whole = "" if row.kind == OVERALL else row.kind, row.part == OVERALL
+            paper = (run.expected or {}).get(system, {}).get(kind, {}) if whole else {}
             if OVERALL in (row.part, row.kind):
-                places.setdefault((row.part, row.kind), []).append((system, row, self._expected(run, system, row)))
+                places.setdefault((row.part, row.kind), []).append((system, row, paper))
+            for name, value in row.values.items():
+                expected = paper.get(name) if name in self.together else None
+                lines.append((system, row.part, row.kind, name, value, row.count, expected, self.way))
+                if whole and value is not None:
+                    together[system, kind, name] = value
         tables = []
-        for place, rows in places.items():
-            shown = [name for name in self.together if any(name in paper for _, _, paper in rows)]
+        for place, of_place in places.items():
+            shown = [name for name in self.together if any(name in paper for *_, paper in of_place)]
             columns = [Column(name, ".2f") for name in (*self.together, *(f"expected {name}" for name in shown))]
-            lines = [[system, *row.values.values(), *map(paper.get, shown)] for system, row, paper in rows]
+            body = [[system, *row.values.values(), *map(paper.get, shown)] for system, row, paper in of_place]
             where = ", ".join(dict.fromkeys(name for name in place if name != OVERALL)) or "all"
-            tables.append(Table.of(["system", *columns], lines, f"{where} ({rows[0][1].count:,} items)", systems=True))
-        return tables
-
-    def remarks(self, run: Run) -> tuple[str, ...]:
-        """How the numbers were made, and what they are."""
+            count = of_place[0][1].count
+            tables.append(Table.of(["system", *columns], body, f"{where} ({count:,} items)", systems=True))
         chosen = [outcome.record for outcome in run.answered if outcome.record]
-        count = sum(bool(record.get("by_chance")) for record in chosen)
-        by_chance = (f"{count:,} of {len(chosen):,} choices by the chances of the letters",) if count else ()
-        return (f"by {self.way}", *by_chance, *self.notes)
-
-    def files(self, run: Run) -> Mapping[str, Table]:
-        """A line for each system, part, bias type and measure."""
-        lines = [
-            (system, row.part, row.kind, name, value, row.count, self._expected(run, system, row).get(name), self.way)
-            for system, row in self.set_rows(run)
-            for name, value in row.values.items()
-        ]
-        return {FILE: Table.of(("system", "part", "kind", "measure", "value", "items", "expected", "way"), lines)}
-
-    def records(self, run: Run) -> JsonObject:
-        """The numbers, and how sentences were chosen."""
-        return {"way": self.way, "stereotypes": [{"system": name, **asdict(row)} for name, row in self.set_rows(run)]}
-
-    def page(self, run: Run) -> PageSection | None:
-        """The tables, that of all items first."""
-        tables = sorted(self.tables(run), key=lambda table: not table.title.startswith("all "))
-        remarks = [Note(text) for text in self.remarks(run)]
-        return PageSection("Stereotypes", "Stereotypes", (*remarks[:1], *tables, *remarks[1:])) if tables else None
+        by_letters = sum(bool(record.get("by_chance")) for record in chosen)
+        by_chance = (f"{by_letters:,} of {len(chosen):,} choices by the chances of the letters",) if by_letters else ()
+        remarks = (f"by {self.way}", *by_chance, *self.notes)
+        first, *more = map(Note, remarks)
+        ordered = sorted(tables, key=lambda table: not table.title.startswith("all "))
+        page = PageSection("Stereotypes", "Stereotypes", (first, *ordered, *more)) if tables else None
+        header = ("system", "part", "kind", "measure", "value", "items", "expected", "way")
+        records = {"way": self.way, "stereotypes": [{"system": name, **asdict(row)} for name, row in rows]}
+        return KindResults(tables, {FILE: Table.of(header, lines)}, remarks, page, records, together)
 
 
 def _check(model: Likelihoods, item: Item | None) -> None:
-    """Raise BackendUnavailable where the model is not there or cannot score the item."""
     scorer = model.open()
     if item and model.kind != "server":
         scorer.score(item)
@@ -336,7 +490,6 @@ class StereoSet(PreferenceKind):
     )
 
     def read(self, path: Path) -> Mapping[str, StereoSetExample]:
-        """The examples of the chosen part; DataError with every fault, and where there is none."""
         part = self.questions.part
         examples = {id: one for id, one in read_stereoset(path).items() if part in (one.part, "both")}
         if not examples:
@@ -344,7 +497,6 @@ class StereoSet(PreferenceKind):
         return examples
 
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
-        """LMS, SS and ICAT of every part and domain."""
         return stereoset_numbers(scored, [one.scores for one in scored])
 
 
@@ -366,9 +518,7 @@ class CrowsPairs(PreferenceKind):
     )
 
     def read(self, path: Path) -> Mapping[str, Pair]:
-        """The pairs; DataError with every fault."""
         return read_crows_pairs(path)
 
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
-        """CP-S of all pairs, and of every bias type."""
         return crows_pairs_numbers(scored, [one.scores for one in scored], scored[0].decimals)

@@ -1,28 +1,29 @@
-"""SEAT: the association test on the vectors that an encoder makes of sentences (or, WEAT, of words).
+"""SEAT: the association test on the vectors that encoders make of sentences (or, WEAT, of words).
 
 The tests are the topics of an experiment, and its systems are encoders (`engine: {kind: dense, encoder: NAME}`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection
 from fairagent.errors import DataError, SettingsError
-from fairagent.evaluate.fields import FileSection
 from fairagent.evaluate.fingerprint import file_hash
 from fairagent.evaluate.kind import (
     Checking,
     Chosen,
     ExperimentKind,
+    FileSection,
     JsonObject,
+    KindResults,
     MeasureInfo,
     Opened,
     Subject,
@@ -31,7 +32,7 @@ from fairagent.evaluate.kind import (
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, site_of
 from fairagent.evaluate.questions import check_debiasing
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import SAMPLES, Association, association_test
@@ -41,6 +42,7 @@ from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Topic, Usage
 
+EFFECT = "|d|"
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
 
@@ -54,15 +56,12 @@ class InContext:
 
     @property
     def name(self) -> str:
-        """See `Encoder.name`."""
         return f"{self.encoder.name} (DebiasRAG)"
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """See `Encoder.documents`."""
         return self.encoder.documents(list(map(self._shown, texts)))
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
-        """See `Encoder.queries`."""
         return self.encoder.queries(list(map(self._shown, texts)))
 
     def _shown(self, text: str) -> str:
@@ -80,10 +79,7 @@ class Associations:
     _vectors: Memo = field(default_factory=Memo)
 
     def test(self, test: TargetsAndAttributes) -> Association:
-        """What one test comes to.
-
-        Raises DataError, naming the test, where an association is not defined, and what the encoder raises.
-        """
+        """DataError, naming the test, where an association is not defined."""
         sets = (*test.targets, *test.attributes)
         # Tests share their sets.
         x, y, a, b = (self._vectors.get(texts, partial(self._encoded, texts)) for texts in sets)
@@ -94,9 +90,6 @@ class Associations:
 
     def _encoded(self, texts: Sequence[str]) -> FloatArray:
         return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
-
-
-EFFECT = "|d|"
 
 
 class SeatTests(FileSection):
@@ -112,20 +105,15 @@ class SeatTests(FileSection):
     """torch's, for the encoders."""
 
 
-def of_test(test: str) -> str:
-    """The measure that is one test's size."""
-    return f"{EFFECT} of {test}"
-
-
 @dataclass(frozen=True, slots=True)
 class Tests:
     """The tests by their names, and as topics."""
 
     tests: Mapping[str, TargetsAndAttributes]
+    name: str
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The four sets of each test in words."""
         return {name: Topic(name, "{}/{}, {}/{}".format(*test.categories)) for name, test in self.tests.items()}
 
 
@@ -137,7 +125,6 @@ class SeatTrial:
     systems: Mapping[str, Associations]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         association = self.systems[system].test(self.tests.tests[id])
         values = {"": {EFFECT: abs(association.effect)}}
         return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(association))
@@ -150,25 +137,19 @@ class Seat(ExperimentKind):
     seat: SeatTests
     """The tests that encoders are put to."""
 
-    searches = False
-    debiases = True
-    overall = "all"
+    uses: ClassVar[frozenset[str]] = frozenset({"debias"})
+    overall: ClassVar[str] = "all"
+    scope: ClassVar[str] = "SEAT"
 
     @property
     def n(self) -> int:
-        """Nothing is ranked."""
         return 1
 
     def open(self, collection: Collection) -> Tests:
         """The tests of the file."""
-        return Tests(read_seat(Path(self.seat.path)))
-
-    def subject_name(self, collection: Collection) -> str:
-        """The file's name."""
-        return Path(self.seat.path).name
+        return Tests(read_seat(Path(self.seat.path)), Path(self.seat.path).name)
 
     def check(self, checking: Checking) -> None:
-        """Add systems that name no encoder, and encoders that are not there."""
         for name, system in checking.systems.items():
             engine, problems = system.settings.engine, checking.problems
             if named := getattr(engine, "text_encoder", ""):
@@ -185,7 +166,6 @@ class Seat(ExperimentKind):
             check_debiasing(checking, texts)
 
     def choose(self, checking: Checking) -> Chosen:
-        """The tests that the file names."""
         if checking.subject is None:
             return Chosen()
         there = list(checking.subject.topics)
@@ -197,24 +177,16 @@ class Seat(ExperimentKind):
         return Chosen(tuple(choose_topics(self, [name for name in there if name in wanted], checking)))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """The size of the effect."""
         return (MeasureInfo(EFFECT, "the size of SEAT's effect, from 0 (fair) to 2", lower_is_better=True),)
 
     @property
     def measured_together(self) -> tuple[str, ...]:
-        """The size of each test that the file names."""
-        return () if self.seat.tests == "all" else tuple(map(of_test, self.seat.tests))
-
-    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """System and test -> size."""
-        return {(one.system, "", of_test(one.topic)): one.values[""][EFFECT] for one in run.answered}
+        return () if self.seat.tests == "all" else tuple(f"{EFFECT} of {test}" for test in self.seat.tests)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The content of the tests, and how many partitions are looked at."""
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
 
     def trial(self, opened: Opened) -> SeatTrial:
-        """Every encoder, opened once."""
         systems = {}
         for name, system in opened.plan.systems.items():
             engine: Any = system.settings.engine
@@ -226,45 +198,30 @@ class Seat(ExperimentKind):
         assert isinstance(opened.subject, Tests)  # `open` made it
         return SeatTrial(opened.subject, systems)
 
-    def scope(self, n: int) -> str:
-        """See `ExperimentKind.scope`."""
-        return "SEAT"
-
-    def tables(self, run: Run) -> list[Table]:
+    def results(self, run: Results) -> KindResults:
         """Every system's tests."""
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
-        tables = []
+        tables, every = [], []
         for system in run.systems:
             paper = (run.expected or {}).get(system, {}).get("", {})
-            expected = [f"expected {EFFECT}"] if paper else []
-            lines = [
-                (*line, *([paper.get(of_test(line[0]))] if paper else []))
-                for name, *line in _lines(run)
-                if name == system
+            of_system = [
+                (
+                    one.topic,
+                    one.record["effect"],
+                    one.record["p"],
+                    "all" if one.record["exact"] else "sample",
+                    one.query,
+                )
+                for one in run.answered
+                if one.system == system and one.record
             ]
-            tables.append(Table.of([*columns, *expected], lines, f"{system}: effect sizes"))
-        return tables
-
-    def remarks(self, run: Run) -> tuple[str, ...]:
-        """What d and p are."""
-        return (
-            "d: effect size (0 is fair); p: one-sided, the share of partitions of the targets with as large an effect",
-        )
-
-    def files(self, run: Run) -> Mapping[str, Table]:
-        """A line for each system and test."""
-        return {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), _lines(run))}
-
-    def page(self, run: Run) -> PageSection | None:
-        """The tables."""
-        notes = [Note(text) for text in self.remarks(run)]
-        return PageSection("SEAT", "Associations", (*notes, *self.tables(run))) if run.answered else None
-
-
-def _lines(run: Run) -> Iterator[tuple[Any, ...]]:
-    """(system, test, d, p, all partitions or a sample, the four sets) of every outcome, system by system."""
-    for system in run.systems:
-        for one in run.answered:
-            if one.system == system and one.record:
-                looked_at = "all" if one.record["exact"] else "sample"
-                yield system, one.topic, one.record["effect"], one.record["p"], looked_at, one.query
+            every += [(system, *line) for line in of_system]
+            lines = [(*line, *([paper.get(f"{EFFECT} of {line[0]}")] if paper else [])) for line in of_system]
+            heads = [*columns, *([f"expected {EFFECT}"] if paper else [])]
+            tables.append(Table.of(heads, lines, f"{system}: effect sizes"))
+        share = "the share of partitions of the targets with as large an effect"
+        remarks = (f"d: effect size (0 is fair); p: one-sided, {share}",)
+        page = PageSection("SEAT", "Associations", (*map(Note, remarks), *tables)) if run.answered else None
+        files = {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), every)}
+        together = {(one.system, "", f"{EFFECT} of {one.topic}"): one.values[""][EFFECT] for one in run.answered}
+        return KindResults(tables, files, remarks, page, together=together)

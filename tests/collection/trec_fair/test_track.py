@@ -1,0 +1,244 @@
+"""The track as a collection, and its run files."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from track_files import FILES_2021, FILES_2022, PAGES, write_track
+
+from fairagent.collection import Collection, make_target
+from fairagent.collection.trec_fair import metadata as groups_module
+from fairagent.collection.trec_fair import read_metadata, read_run
+from fairagent.collection.trec_fair.metadata import track_groups
+from fairagent.collection.trec_fair.track import load_track
+from fairagent.errors import DataError
+from fairagent.measures.trec_fair import DIMENSIONS_2022, Task, TrackRun
+from fairagent.storage.digests import RECORD
+from fairagent.types import UNKNOWN
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_track(tmp_path / "track")
+
+
+def labels_of(collection: Collection, dimension: str, id: str) -> dict[str, float]:
+    labels = (UNKNOWN, *collection.groups.labels(dimension))
+    row = collection.groups.memberships(dimension, [id])[0].tolist()
+    return {label: weight for label, weight in zip(labels, row, strict=True) if weight}
+
+
+def test_the_year_2022(folder: Path) -> None:
+    collection = load_track(folder)
+    assert collection.name == "trec-fair-2022-eval"
+    assert [document.id for document in collection.documents()] == ["12", "7", "70000001"]
+    assert {id: topic.query for id, topic in collection.topics.items()} == {"101": "Computing", "102": "Islands"}
+    assert collection.topics["101"].extra["keywords"] == ["programs", "wrote"]
+    assert {topic: dict(judged) for topic, judged in collection.qrels.items()} == {
+        "101": {"12": 1, "99": 1, "70000001": 1},
+        "102": {"7": 1},
+    }
+    assert collection.groups.dimensions == ("sub-geo", "gender")
+    assert collection.groups.labels("gender") == ("female", "male", "NB")
+    assert len(collection.groups.labels("sub-geo")) == 20
+    # The track's alignments: two genders weigh 1 each, regions are divided by their number, Oceania is one.
+    assert labels_of(collection, "gender", "12") == {"female": 1.0, "male": 1.0}
+    assert labels_of(collection, "gender", "70000001") == {"NB": 1.0}
+    assert labels_of(collection, "sub-geo", "12") == {"Northern Europe": 0.5, "Southern Asia": 0.5}
+    assert labels_of(collection, "sub-geo", "7") == pytest.approx({"Oceania": 2 / 3, "Caribbean": 1 / 3})
+    assert labels_of(collection, "sub-geo", "99") == {UNKNOWN: 1.0}
+    # The track does not say which pages are about people.
+    assert [collection.groups.of_type(name, ["12", "7"]) for name in ("sub-geo", "gender")] == [None, None]
+    assert collection.population["gender"] == {"female": 0.495, "male": 0.495, "NB": 0.01}
+    assert collection.population.keys() == {"sub-geo", "gender"}
+    notes = "\n".join(collection.notes)
+    assert "relevant pages that are listed again" in notes
+    assert "Atlantis" in notes
+    assert len(collection.notes) == 3
+
+
+def test_the_year_2021(tmp_path: Path) -> None:
+    collection = load_track(write_track(tmp_path, FILES_2021), 2021)
+    topic = collection.topics["101"]
+    assert topic.query == "Computing"
+    assert topic.extra["keywords"] == ["programs", "wrote"]
+    assert set(topic.extra) == {"keywords", "scope", "homepage"}
+    # 2021 does not divide by the number of continents.
+    assert labels_of(collection, "geo", "12") == {"Europe": 1.0, "Asia": 1.0}
+    assert labels_of(collection, "gender", "12") == {"female": 1.0}
+    assert make_target("trec", "geo", collection, "101").shares.sum() == pytest.approx(1, abs=1e-6)
+    assert len(list(collection.documents())) == 3
+
+
+BAD = [
+    ("trec_2022_articles_discrete_assessed.json.gz", {"page_id": "12"}, "field 'page_id' is '12'"),
+    ("trec_2022_eval_reldocs.jsonl", {"id": 5, "title": 5.5, "rel_docs": []}, "field 'title' is 5.5"),
+    ("trec_2022_eval_reldocs.jsonl", {"id": 101, "title": "x", "rel_docs": []}, "topic 101 is that of line 1 already"),
+]
+
+
+@pytest.mark.parametrize(("name", "record", "message"), BAD, ids=range(len(BAD)))
+def test_faults_are_named_with_file_and_line(tmp_path: Path, name: str, record: object, message: str) -> None:
+    records = [*FILES_2022[name], record]
+    folder = write_track(tmp_path, changed={name: records})
+    with pytest.raises(DataError, match=message) as error:
+        load_track(folder)
+    assert [(fault.path, fault.line) for fault in error.value.faults] == [(folder / name, len(records))]
+
+
+def test_groups_are_the_official_alignments(golden: Path, tmp_path: Path) -> None:
+    articles = Path(shutil.copy(golden / "trec_fair" / "raw8" / "articles.jsonl", tmp_path))
+    table, notes = track_groups(articles, 2022, [dimension.name for dimension in DIMENSIONS_2022])
+    pages = read_metadata(articles).pages
+    assert (len(table), notes) == (len(pages), ())
+    for dimension in DIMENSIONS_2022:
+        ours = table.memberships(dimension.name, [str(id) for id in pages.ids])
+        known = ours if dimension.labels[0] == UNKNOWN else ours[:, 1:]
+        # The table has counts as 32-bit floats only where they are the same.
+        assert np.array_equal(known, pages.matrix(dimension.name)), dimension.name
+
+
+def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_track(folder)
+    read, reads = groups_module.json_records, list[Path]()
+
+    def reading(path: Path, faults: Any) -> Any:
+        reads.extend([path] * ("articles" in path.name))
+        return read(path, faults)
+
+    monkeypatch.setattr(groups_module, "json_records", reading)
+    second = load_track(folder)
+    assert (reads, second.notes) == ([], first.notes)
+    ids = ["12", "7", "70000001", "99"]
+    for dimension in first.groups.dimensions:
+        assert np.array_equal(first.groups.memberships(dimension, ids), second.groups.memberships(dimension, ids))
+    load_track(folder, dimensions=["gender"])
+    write_track(folder, {"trec_2022_articles_discrete_assessed.json.gz": PAGES[:2]})
+    assert labels_of(load_track(folder), "gender", "70000001") == {UNKNOWN: 1.0}
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize("name", ["notes.json", RECORD])
+def test_damaged_groups_are_read_anew(folder: Path, name: str) -> None:
+    load_track(folder)
+    (cached,) = folder.rglob(name)
+    before = cached.read_text()
+    cached.write_text("[]")
+    assert labels_of(load_track(folder), "gender", "70000001") == {"NB": 1.0}
+    assert cached.read_text() == before
+
+
+TASK1 = "id\tpage_id\n101\t7\n101\t9\n102\t9\n102\t70000000\n"
+TASK2 = "id\trep_number\tpage_id\n101\t1\t7\n101\t1\t9\n101\t2\t9\n102\t1\t7\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "mine.tsv"
+
+
+def rankings(run: TrackRun) -> dict[str, list[list[int]]]:
+    lists: dict[str, list[list[int]]] = {topic: [] for topic in run.topics}
+    for number, start, end in zip(run.topic.tolist(), run.bounds.tolist(), run.bounds[1:].tolist(), strict=False):
+        lists[run.topics[number]].append(run.pages[start:end].tolist())
+    return lists
+
+
+ONE = {"101": [[7, 9]], "102": [[9, 70000000]]}
+TWO = {"101": [[7, 9], [9]], "102": [[7]]}
+
+
+def test_the_rankings_of_both_tasks(path: Path) -> None:
+    path.write_text(TASK1)
+    run = read_run(path, 2022, 1)
+    assert (run.name, rankings(run)) == ("mine.tsv", ONE)
+    path.write_text(TASK2)
+    assert rankings(read_run(path, 2021, 2)) == TWO
+
+
+def test_every_accepted_form_reads_the_same(path: Path) -> None:
+    tasks: list[tuple[str, Task, object]] = [(TASK1, 1, ONE), (TASK2, 2, TWO)]
+    for text, task, expected in tasks:
+        for form in (
+            text.partition("\n")[2].encode(),  # no header
+            b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
+            gzip.compress(text[:9].encode(), mtime=0) + gzip.compress(text[9:].encode()),
+            text.replace("101", "00101").encode(),
+        ):
+            path.write_bytes(form)
+            assert rankings(read_run(path, 2022, task)) == expected
+
+
+def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
+    path.write_text("102\t5\n101\t7\n102\t4\n101\t9\n102\t3\n")
+    assert rankings(read_run(path, 2022, 1)) == {"101": [[7, 9]], "102": [[5, 4, 3]]}
+    path.write_text("101\t2\t5\n101\t1\t7\n101\t2\t4\n99\t1\t7\n")
+    assert rankings(read_run(path, 2022, 2)) == {"99": [[7]], "101": [[7], [5, 4]]}
+
+
+FAULTS: list[tuple[Task, str, list[str]]] = [
+    (1, "", [": there are no lines"]),
+    (1, "101\t7\n101\t6\n101\n101\t8\t9\t3\n", [":3: 1 column, and 2 above: '101'", ":4: 4 columns, and 2 above"]),
+    (1, "101\t7\tx\ty\tz\n101\t7\n", [":1: the rank 'x' is no whole number; a run has TREC's six columns"]),
+    (2, TASK1, [":2: expected topic, ranking and page, got 2: '101 7'; is this a run of Task 1?"]),
+    (2, "101 Q0 7 1 0.5 me\n", [":1: expected topic, ranking and page, got 6"]),
+    (1, "101 Q0 7 1 0.5 me\n101 Q0 6 1 0.4 me\n101 Q0 x 2 0.4 me\n101 Q0 9 4 nan me\n", [
+        ":3: the page 'x' is no whole number", ":4: the score 'nan' is no finite number"]),
+    (1, "101\t7.0\n101\tnan\n101\t-7\n101\t\nx\t7\n101\t٣\n101\t2147483648\n", [
+        f":{line}: the {name} {cell} is no whole number from 0 to 2147483647"
+        for line, name, cell in [(1, "page", "'7.0'"), (2, "page", "'nan'"), (3, "page", "'-7'"), (4, "page", "''"),
+                                 (5, "topic", "'x'"), (6, "page", "'٣'"), (7, "page", "'2147483648'")]]),
+    (2, "101\tx\ty\n", [":1: the ranking 'x' and the page 'y' are no whole numbers"]),
+    (1, "101\t7\nid\tpage_id\n", [":2: the topic 'id' and the page 'page_id' are no whole numbers"]),
+    (1, "id\tpage_id\n101\t7\n101\t9\n102\t7\n101\t7\n101\t7\n", [
+        ":5: page 7 is in line 2 of the same ranking already", ":6: page 7 is in line 2 of the same ranking already"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "text", "faults"), FAULTS)
+def test_every_fault_is_named_with_its_line(path: Path, task: Task, text: str, faults: list[str]) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_run(path, 2022, task)
+    assert len(caught.value.faults) == len(faults)
+    for found, expected in zip(sorted(map(str, caught.value.faults)), sorted(faults), strict=True):
+        assert expected in found
+
+
+SIX = """101 Q0 9 2 1.5 me
+102 Q0 70000000 9 -3e-2 me
+101 Q0 7 1 2.5 me
+102 Q0 9 9 4 me
+"""
+JSON = '{"101": {"9": 1.5, "7": 2.5}, "102": {"70000000": -3e-2, "9": 4}}'
+
+
+def test_runs_of_other_tools_are_ordered_by_score(path: Path) -> None:
+    for text in (SIX, SIX.replace(" ", ", "), "topic,Q0,page,rank,score,tag\n" + SIX, JSON):
+        path.write_text(text)
+        assert rankings(read_run(path, 2022, 1)) == ONE
+
+
+def test_repeated_pages_count_where_they_are_to(path: Path) -> None:
+    path.write_text("101\t7\n101\t9\n101\t7\n")
+    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
+    path.write_text("101 Q0 7 1 3 me\n101 Q0 9 2 2 me\n101 Q0 7 3 1 me\n")
+    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
+    path.write_text("101\t1\t7\n101\t1\t7\n")
+    assert rankings(read_run(path, 2022, 2, repeated="count")) == {"101": [[7, 7]]}
+
+
+def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
+    path.write_text("101\t7\n55\t7\n55\t8\n66\t1\n")
+    assert read_run(path, 2022, 1, ["101", "55", "66"]).topics == ("55", "66", "101")
+    with pytest.raises(DataError) as caught:
+        read_run(path, 2022, 1, {"101": None})
+    assert sorted((fault.line, fault.message) for fault in caught.value.faults) == [
+        (2, "topic 55 is none of the 1 judged ones"),
+        (4, "topic 66 is none of the 1 judged ones"),
+    ]

@@ -1,0 +1,354 @@
+"""Checked replies: what is read from a text, what is corrected, what is raised, and that it is all counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.errors import (
+    BackendUnavailable,
+    BudgetExceeded,
+    FatalModelError,
+    ModelError,
+    ReplyInvalid,
+    ReplyRefused,
+    ReplyTruncated,
+    TransientModelError,
+    UsageError,
+)
+from fairagent.guests.testing import ScriptedModel, completion, error
+from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.llm.budget import Ledger
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.exchange import (
+    Attempt,
+    Exchange,
+    OnError,
+    Transcript,
+    exchanges_to,
+    read_transcript,
+    transcript,
+    unless_failing,
+)
+from fairagent.llm.models import CachingModel
+from fairagent.llm.request import parse_reply
+from fairagent.settings import Price
+from fairagent.types import Usage
+
+from .test_cache import Scripted
+
+
+class Verdict(Reply):
+    word: str
+    fair: bool
+
+
+ASKED = ModelRequest((("system", "Judge."), ("user", "Is it fair?")))
+GOOD = '{"word": "a", "fair": true}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"```json\n{GOOD}\n```",
+        f"Here you are: {GOOD}. And another: {{}}",
+        f"I weigh {{both}} sides first, then: {GOOD}",
+        f'<think>Perhaps {{"word": "b", "fair": false}}?</think>\n{GOOD}',
+        '{"word": "a", "fair": true} } stray',
+    ],
+)
+def test_the_first_object_is_read(text):
+    assert parse_reply(text, Verdict) == Verdict(word="a", fair=True)
+
+
+@given(st.text(), st.text(alphabet=st.characters(exclude_characters="{}")))
+def test_any_string_survives(word, prose):
+    text = prose + json.dumps({"word": word, "fair": False}, ensure_ascii=False)
+    if any("\ud800" <= sign <= "\udfff" for sign in word):
+        return
+    assert parse_reply(text, Verdict).word == word
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no JSON object"),
+        ('{"word": "a", "fair": true', "no JSON object"),
+        ('{"word": "a"}', "fair: is missing"),
+        ('{"word": "a", "fair": "True"}', "fair: expected true or false"),
+        ('{"word": "a", "fair": true, "why": ""}', "why: unknown key"),
+    ],
+)
+def test_what_is_wrong_is_said(text, words):
+    with pytest.raises(ReplyInvalid) as caught:
+        parse_reply(text, Verdict)
+    assert words in str(caught.value)
+    assert caught.value.raw == text
+
+
+def test_a_good_reply_is_asked_for_once():
+    model = ScriptedModel([ModelReply(GOOD, 5, 3, seconds=0.5)])
+    assert ask(model, ASKED, Verdict) == (Verdict(word="a", fair=True), Usage(1, 5, 3, None, 0.5))
+    assert model.requests == [ModelRequest(ASKED.messages, reply=Verdict)]
+
+
+@pytest.mark.parametrize(
+    "bad", ["no idea", '{"word": "a"}', '{"word": "a", "fair": true,}', ReplyInvalid("it was empty")]
+)
+def test_one_correction_repeats_the_prompt_and_names_the_fault(bad):
+    model = ScriptedModel([bad, GOOD])
+    verdict, usage = ask(model, ASKED, Verdict)
+    assert verdict.fair
+    assert usage.calls == (1 if isinstance(bad, ReplyInvalid) else 2)
+    system, user = model.requests[1].messages
+    assert system == ASKED.messages[0]
+    assert user[1].startswith("Is it fair?\n\nYour previous reply could not be used: ")
+
+
+def test_three_invalid_replies_are_an_error_with_text_and_usage():
+    model = ScriptedModel(
+        [ModelReply("first", 5, 3), ModelReply("second", 6, 4), ModelReply("third" * 1000, 6, 4), GOOD]
+    )
+    with pytest.raises(ReplyInvalid) as caught:
+        ask(model, ASKED, Verdict)
+    assert len(model.requests) == 3
+    assert caught.value.raw == ("third" * 1000)[:2000]
+    assert caught.value.usage == Usage(3, 17, 11, None, 0.0, unusable=3)
+
+
+def test_a_reply_of_the_right_form_may_still_be_refused():
+    def fair(verdict):
+        if not verdict.fair:
+            raise ReplyInvalid("fair: expected true")
+
+    unfair = json.dumps({"word": "a", "fair": False})
+    model = ScriptedModel([unfair, GOOD])
+    assert ask(model, replace(ASKED, accept=fair), Verdict)[0].fair
+    assert "fair: expected true" in model.requests[1].messages[-1][1]
+    with pytest.raises(ReplyInvalid) as caught:
+        ask(ScriptedModel([unfair] * 3), replace(ASKED, accept=fair), Verdict)
+    assert caught.value.raw == unfair
+
+
+@pytest.mark.parametrize("error", [ReplyRefused("no"), ReplyTruncated("cut off"), FatalModelError("no key")])
+def test_other_errors_are_not_corrected_but_counted(error):
+    model = ScriptedModel([ModelReply("?", 5, 3), error])
+    with pytest.raises(type(error)) as caught:
+        ask(model, ASKED, Verdict)
+    assert len(model.requests) == 2
+    assert caught.value.usage == Usage(1, 5, 3, None, 0.0, unusable=1)
+    assert error.usage == Usage()
+
+
+def raising(error: Exception) -> object:
+    def ask() -> str:
+        raise error
+
+    return ask
+
+
+def tried(error: Exception, on_error: OnError, unpaid: bool = False) -> str:
+    return unless_failing(raising(error), on_error, lambda one: f"instead of {one}", unpaid)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("on_error", get_args(OnError))
+def test_a_reply_is_a_reply_whatever_the_policy(on_error: OnError) -> None:
+    assert unless_failing(lambda: "yes", on_error, str) == "yes"
+
+
+@pytest.mark.parametrize("on_error", ["keep", "drop", "fallback"])
+@pytest.mark.parametrize("error", [ModelError("a"), TransientModelError("b"), ReplyTruncated("c")])
+def test_an_error_is_what_the_stage_makes_of_it(on_error: OnError, error: ModelError) -> None:
+    assert tried(error, on_error) == f"instead of {error}"
+
+
+def test_fail_raises_it() -> None:
+    with pytest.raises(ReplyTruncated):
+        tried(ReplyTruncated("c"), "fail")
+    with pytest.raises(BudgetExceeded):
+        tried(BudgetExceeded("used up"), "fail", unpaid=True)
+
+
+@pytest.mark.parametrize("on_error", get_args(OnError))
+def test_what_no_call_can_mend_ends_everything(on_error: OnError) -> None:
+    with pytest.raises(FatalModelError):
+        tried(FatalModelError("no key"), on_error, unpaid=True)
+    with pytest.raises(BudgetExceeded):
+        tried(BudgetExceeded("used up"), on_error)
+
+
+def test_a_stage_that_can_do_without_a_model_goes_on_without_a_budget() -> None:
+    assert tried(BudgetExceeded("used up"), "fallback", unpaid=True) == "instead of used up"
+
+
+class Colors(Reply):
+    colors: list[str]
+
+
+SYSTEM = ("system", "You name colors.")
+COLORS_PLEASE = ModelRequest((SYSTEM, ("user", "Which colors?")), max_tokens=50, seed=3, prompt="name_colors")
+RED = '{"colors": ["red"]}'
+
+
+@pytest.fixture
+def heard() -> list[Exchange]:
+    return []
+
+
+def door(model, cache=None) -> CachingModel:
+    return CachingModel(model, cache, Ledger(), name="tiny")
+
+
+def test_an_exchange_has_all_that_was_asked_and_said(server, make_model, heard) -> None:
+    server.script = [completion("red", usage=(11, 7))]
+    with exchanges_to(heard.append):
+        door(make_model(price=Price(input=1, output=10))).complete(COLORS_PLEASE)
+    (one,) = heard
+    assert (
+        one.messages
+        == COLORS_PLEASE.messages
+        == tuple((m["role"], m["content"]) for m in server.requests[0]["messages"])
+    )
+    assert (one.prompt, one.reply, one.max_tokens, one.seed, one.temperature) == ("name_colors", "", 50, 3, None)
+    assert (one.model, one.text, one.error, one.finish) == ("tiny-2026", "red", "", "stop")
+    assert (one.calls, one.input_tokens, one.output_tokens, one.estimated) == (1, 11, 7, False)
+    assert one.cost == pytest.approx(0.000081)
+    assert not one.cached
+    assert one.seconds > 0
+    assert one.attempts == ()
+
+
+def test_every_attempt_is_seen_retries_and_corrections(server, make_model, heard) -> None:
+    """An overload, a reply of the wrong form, an overload again, and then a good one: four requests, one exchange."""
+    server.script = [error(503, "busy"), completion('{"colors": "red"}', usage=(5, 2)), error(500), completion(RED)]
+    with exchanges_to(heard.append):
+        ask(door(make_model()), COLORS_PLEASE, Colors)
+    (one,) = heard
+    overload, wrong, fault = one.attempts
+    assert "503" in overload.error
+    assert "busy" in overload.error
+    assert (overload.text, overload.correction) == ("", "")
+    assert wrong.text == '{"colors": "red"}'
+    assert "colors: expected a list" in wrong.error
+    assert (wrong.input_tokens, wrong.output_tokens) == (5, 2)
+    assert "500" in fault.error
+    assert (one.reply, one.text, one.error, one.calls) == ("Colors", RED, "", 4)
+    sent = [request["messages"][-1]["content"] for request in server.requests]
+    assert sent == ["Which colors?"] * 2 + [f"Which colors?\n\n{wrong.correction}"] * 2
+
+
+def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> None:
+    server.script = [completion("no colors")]
+    with exchanges_to(heard.append), pytest.raises(ReplyInvalid):
+        ask(door(make_model()), COLORS_PLEASE, Colors)
+    server.script = [error(500, "broken")]
+    with exchanges_to(heard.append), pytest.raises(TransientModelError):
+        door(make_model(attempts=2)).complete(COLORS_PLEASE)
+    invalid, down = heard
+    assert [one.text for one in invalid.attempts] == ["no colors"] * 2
+    assert [bool(one.correction) for one in invalid.attempts] == [True, True]
+    assert (invalid.text, invalid.calls) == ("no colors", 3)
+    assert invalid.error.startswith("the reply is not the JSON object that was requested")
+    assert ["broken" in one.error for one in down.attempts] == [True]
+    assert "broken" in down.error
+    assert (down.model, down.calls) == ("tiny", 2)
+
+
+def test_a_reply_from_the_cache_says_so(tmp_path: Path, heard) -> None:
+    cache = ReplyCache(tmp_path / "cache")
+    asked = door(Scripted([ModelReply("red", 10, 1, calls=3, finish="stop")]), cache)
+    with exchanges_to(heard.append):
+        asked.complete(COLORS_PLEASE)
+        asked.complete(COLORS_PLEASE)
+    cache.close()
+    assert [(one.text, one.cached, one.calls, one.attempts) for one in heard] == [
+        ("red", False, 3, ()),
+        ("red", True, 3, ()),
+    ]
+
+
+def test_a_file_is_continued_and_read_again(tmp_path: Path, heard) -> None:
+    path = tmp_path / "asked.jsonl"
+    model = ScriptedModel(["red", ModelError("no"), "blue"])
+    with exchanges_to(heard.append):
+        with transcript(path):
+            model.complete(COLORS_PLEASE)
+            with pytest.raises(ModelError):
+                model.complete(COLORS_PLEASE)
+        with transcript(path):
+            model.complete(COLORS_PLEASE)
+    assert list(read_transcript(path)) == heard
+    assert [one.text or one.error for one in heard] == ["red", "no", "blue"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("content", ["# My thesis\n", "{}\n", '{"exchange":2,"at":""}\n', "x"])
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "thesis.md"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"thesis\.md is there and is no transcript"), transcript(path):
+        pytest.fail("something was asked")
+    assert path.read_text() == content
+
+
+EXCHANGE = Exchange(
+    at="2026-01-01T00:00:00.000+00:00",
+    prompt="p",
+    messages=(("user", "?"),),
+    reply="",
+    temperature=0.5,
+    max_tokens=None,
+    seed=None,
+    model="m",
+    text="!",
+    error="",
+    finish="stop",
+    calls=2,
+    input_tokens=3,
+    output_tokens=4,
+    estimated=True,
+    cost=None,
+    seconds=1.5,
+    cached=False,
+    notes=("1 retry",),
+    attempts=(Attempt("busy", seconds=0.5),),
+    system="agent",
+    topic="T1",
+)
+
+
+def test_who_comes_too_late_writes_into_no_other_file(tmp_path: Path) -> None:
+    """After a second Ctrl-C threads go on that nobody waits for, while the tables are written."""
+    with Transcript(tmp_path / "t.jsonl") as kept:
+        kept.add(EXCHANGE)
+        number = kept._descriptor
+    with (tmp_path / "results.csv").open("wb") as other:
+        # Under the number that the transcript had; a lower one may be free.
+        os.dup2(other.fileno(), number)
+        try:
+            with pytest.raises(BackendUnavailable, match="cannot be written"):
+                kept.add(EXCHANGE)
+        finally:
+            os.close(number)
+    assert (tmp_path / "results.csv").read_bytes() == b""
+    assert len(list(read_transcript(tmp_path / "t.jsonl"))) == 1
+
+
+def test_a_damaged_line_is_none_and_the_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with Transcript(path) as kept:
+        for _ in range(3):
+            kept.add(EXCHANGE)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"text":"!"', b'"text":"?"')
+    path.write_bytes(b"".join(lines) + b'{"exchange":1,"at"')
+    assert list(read_transcript(path)) == [EXCHANGE, None, EXCHANGE]

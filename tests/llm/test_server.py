@@ -1,0 +1,208 @@
+"""The breaker alone: requests are functions here, and those that overlap are begun inside one another."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, SettingsError, TransientModelError
+from fairagent.llm import ModelRequest
+from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker, Endpoint, retry_after
+from fairagent.settings import ModelSettings
+
+
+class Clock:
+    now = 1e9 + 0.1
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def answer() -> str:
+    return "fine"
+
+
+def fail() -> str:
+    raise TransientModelError("busy")
+
+
+def opened(clock: Clock) -> Breaker:
+    breaker = Breaker(clock)
+    for _ in range(MOST_FAILURES):
+        with pytest.raises(TransientModelError) as caught:
+            breaker.run(fail)
+    # The one that opens it says when to come back, and never a rounding error later than one may be willing to wait.
+    assert caught.value.retry_after == pytest.approx(PAUSE)
+    assert caught.value.retry_after <= PAUSE
+    return breaker
+
+
+def test_it_opens_for_a_while_and_closes_by_one_answer():
+    clock = Clock()
+    breaker = opened(clock)
+    clock.now += PAUSE - 1
+    with pytest.raises(TransientModelError, match="failed 5 times in a row and is left alone for 1 s") as caught:
+        breaker.run(answer)
+    assert caught.value.retry_after == pytest.approx(1)
+    clock.now += 1
+    assert breaker.run(answer) == "fine"
+    with pytest.raises(TransientModelError) as caught:
+        breaker.run(fail)
+    assert caught.value.retry_after is None
+
+
+def test_a_probe_that_fails_opens_it_again():
+    clock = Clock()
+    breaker = opened(clock)
+    clock.now += PAUSE
+    with pytest.raises(TransientModelError) as caught:
+        breaker.run(fail)
+    assert caught.value.retry_after == pytest.approx(PAUSE)
+
+
+def test_what_was_on_its_way_does_not_lengthen_the_pause():
+    clock = Clock()
+    breaker = Breaker(clock)
+    breaker.run(answer)
+
+    def late() -> str:
+        for _ in range(MOST_FAILURES):
+            with pytest.raises(TransientModelError):
+                breaker.run(fail)
+        clock.now += 20
+        return fail()
+
+    with pytest.raises(TransientModelError) as caught:
+        breaker.run(late)
+    assert caught.value.retry_after == pytest.approx(PAUSE - 20)
+
+
+def test_a_late_answer_closes_it():
+    clock = Clock()
+    breaker = Breaker(clock)
+    breaker.run(answer)
+
+    def late() -> str:
+        for _ in range(MOST_FAILURES):
+            with pytest.raises(TransientModelError):
+                breaker.run(fail)
+        return "fine"
+
+    assert breaker.run(late) == "fine"
+    assert breaker.run(answer) == "fine"
+
+
+def test_a_fatal_error_stays():
+    breaker = Breaker()
+    breaker.run(answer)
+
+    def refused() -> str:
+        raise FatalModelError("no key")
+
+    for request in (refused, answer, answer):
+        with pytest.raises(FatalModelError, match="no key"):
+            breaker.run(request)
+
+
+def test_an_answer_that_is_no_use_is_an_answer():
+    breaker = Breaker()
+    for error in (*[TransientModelError("busy")] * 4, ModelError("too long"), *[TransientModelError("busy")] * 4):
+
+        def request(error: ModelError = error) -> str:
+            raise error
+
+        with pytest.raises(ModelError):
+            breaker.run(request)
+    assert breaker.run(answer) == "fine"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_who_gives_up_leaves_the_turn_to_the_next(error):
+    breaker = Breaker()
+
+    def stop() -> str:
+        raise error
+
+    with pytest.raises(error):
+        breaker.run(stop)
+    assert breaker.run(answer) == "fine"
+
+
+def test_a_server_that_was_never_reached_is_asked_once_and_not_waited_for(make_model, slept):
+    model = make_model(base_url="http://127.0.0.1:9/v1")
+    for calls in (1, 0):
+        with pytest.raises(TransientModelError) as caught:
+            model.complete(ModelRequest((("user", "Which color?"),)))
+        assert caught.value.usage.calls == calls
+        assert "no connection to 127.0.0.1:9" in str(caught.value)
+    assert slept == []
+
+
+KEY = {"OPENAI_API_KEY": "sk-canary-0123456789abcdef"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "environ", "url"),
+    [
+        ("", KEY, "https://api.openai.com/v1"),
+        ("", {**KEY, "OPENAI_BASE_URL": " "}, "https://api.openai.com/v1"),
+        ("", {"OPENAI_BASE_URL": "http://localhost:11434/v1"}, "http://localhost:11434/v1"),
+        ("http://127.0.0.1:8000/v1", {**KEY, "OPENAI_BASE_URL": "http://other/v1"}, "http://127.0.0.1:8000/v1"),
+        ("http://[::1]:8000/v1", {}, "http://[::1]:8000/v1"),
+        ("https://anna:secret@llm.example.org/v1#x", KEY, "https://llm.example.org/v1"),
+    ],
+)
+def test_the_setting_beats_the_environment_and_openai_is_last(setting, environ, url):
+    endpoint = Endpoint.find(setting, environ)
+    assert endpoint.base_url == url
+    assert endpoint.host in url
+    assert "secret" not in repr(endpoint)
+
+
+@pytest.mark.parametrize("url", ["", "https://llm.example.org/v1", "http://8.8.8.8/v1"])
+@pytest.mark.parametrize("name", ["", "tiny"])
+@pytest.mark.parametrize("key", [{}, {"OPENAI_API_KEY": " \n"}])
+def test_no_key_says_what_to_set_and_what_works_without(url, name, key):
+    with pytest.raises(BackendUnavailable) as caught:
+        OpenAIModel(ModelSettings(name=name, base_url=url), key)
+    for words in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "`profile: offline` works without a model"):
+        assert words in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "[::1]", "10.0.0.4", "192.168.1.7:8000", "ollama", "a.local"]
+)
+def test_a_local_server_needs_no_key(host):
+    assert Endpoint.find(f"http://{host}/v1", {}).key.get_secret_value() == ""
+
+
+@pytest.mark.parametrize("key", ["sk-canary…", "sk-canary\n-second-line", "“sk-canary”"])
+def test_a_key_that_cannot_be_one_is_not_quoted(key):
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY holds characters") as caught:
+        Endpoint.find("", {"OPENAI_API_KEY": key})
+    assert "canary" not in str(caught.value)
+
+
+NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2.5"}, 2.5),
+        ({"retry-after": "0"}, 0.0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "x", "retry-after": "9"}, 9.0),
+        ({"retry-after": "Fri, 01 May 2026 12:00:20 GMT"}, 20.0),
+        ({"retry-after": "Fri, 01 May 2026 12:00:20"}, 20.0),
+        ({"retry-after": "Fri, 01 May 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "Fri, 01 May 99999999 12:00:20 GMT"}, None),
+    ],
+)
+def test_retry_after(headers, seconds):
+    assert retry_after(headers, NOW) == seconds

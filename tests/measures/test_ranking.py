@@ -1,0 +1,316 @@
+"""NDKL by hand, against its definition written out anew, and what is not defined."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import (
+    AWRF,
+    LOG2_MAX2,
+    NDCG,
+    NDKL,
+    Discount,
+    Given,
+    JudgedRanking,
+    Log2Plus1,
+    Uniform,
+    Unlabeled,
+    awrf,
+    group_exposure,
+    joint_memberships,
+    kl,
+    known_part,
+    ndcg,
+    ndkl,
+    parse_measure,
+)
+from fairagent.measures.ranking import graded_ndcg
+from fairagent.types import FloatArray
+
+from .laws import DISCOUNTS, distributions, law, rankings
+
+TARGET = np.array([0.25, 0.310625, 0.435625, 0.00375])  # unknown, female, male, NB
+RANKING = np.array([[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+
+
+def test_the_track_s_worked_example() -> None:
+    assert awrf(RANKING, TARGET, 500) == pytest.approx(0.988707, abs=5e-7)
+    assert awrf(RANKING, TARGET, 500, base=2) == pytest.approx(0.983708, abs=5e-7)
+
+
+def test_a_document_without_a_record_is_dropped_and_the_others_keep_their_ranks() -> None:
+    known = np.array([True, False, True])
+    assert awrf(RANKING, TARGET, 500, known=known) == pytest.approx(0.902422, abs=5e-7)
+    nonsense = RANKING.copy()
+    nonsense[1] = np.nan  # the row of such a document is not looked at
+    assert awrf(nonsense, TARGET, 500, known=known) == awrf(RANKING, TARGET, 500, known=known)
+
+
+def test_without_the_unknown_both_sides_are_renormalized() -> None:
+    exposure = np.array([0.63093, 1.0]) / 1.63093
+    target = np.array([0.25, 0.75])
+    mean = (exposure + target) / 2
+    divergence = (exposure * np.log(exposure / mean)).sum() / 2 + (target * np.log(target / mean)).sum() / 2
+    ranking, whole = RANKING[:, :3], np.array([0.2, 0.2, 0.6])
+    assert awrf(ranking, whole, 20, unknown="ignore") == pytest.approx(1 - divergence, abs=1e-6)
+
+
+def test_a_ranking_is_cut_and_a_short_one_is_measured_as_it_is() -> None:
+    assert awrf(RANKING, TARGET, 2) == awrf(RANKING[:2], TARGET, 20)
+    assert awrf(RANKING, TARGET, 2) != awrf(RANKING, TARGET, 3)
+    known = np.array([True, False, True])
+    assert awrf(RANKING, TARGET, 2, known=known) == awrf(RANKING[:1], TARGET, 20)
+
+
+def test_a_group_that_only_the_target_has_costs_and_is_no_error() -> None:
+    only_female = np.array([[0.0, 1.0, 0.0]])
+    half = awrf(only_female, np.array([0.0, 0.5, 0.5]), 20)
+    assert half == pytest.approx(1 - (0.5 * math.log(4 / 3) + 0.25 * math.log(2 / 3) + 0.25 * math.log(2)))
+    assert awrf(only_female, np.array([0.0, 0.0, 1.0]), 20) == 1.0 - math.log(2)
+
+
+def test_the_measure_is_the_function() -> None:
+    judged = JudgedRanking(np.zeros(3, dtype=bool), 4, RANKING, TARGET, np.array([True, False, True]))
+    expected = awrf(RANKING, TARGET, 3, Log2Plus1(), "ignore", 2.0, judged.known)
+    assert AWRF(3, Log2Plus1(), "2", "ignore")(judged) == expected
+
+
+@law
+@given(rankings(), DISCOUNTS)
+def test_a_ranking_whose_exposure_is_the_target_scores_1(
+    ranking: tuple[FloatArray, FloatArray], discount: Discount
+) -> None:
+    rows, _ = ranking
+    assert awrf(rows, group_exposure(rows, discount(len(rows))), 20, discount) == pytest.approx(1.0, abs=1e-15)
+
+
+@law
+@given(rankings(), arrays(np.float64, 12, elements=st.floats(0.0, 5.0)))
+def test_what_is_unknown_does_not_matter_where_it_is_ignored(
+    ranking: tuple[FloatArray, FloatArray], unknown: FloatArray
+) -> None:
+    rows, target = ranking
+    rows, target = rows + 0.0, target + 0.1
+    rows[:, 1:] += 0.1
+    target /= target.sum()
+    other = rows.copy()
+    other[:, 0] = unknown[: len(rows)]
+    expected = awrf(rows, target, 20, unknown="ignore")
+    assert awrf(other, target, 20, unknown="ignore") == pytest.approx(expected)
+    without = np.concatenate(([0.0], known_part(target)))
+    assert awrf(other, without, 20, unknown="ignore") == pytest.approx(expected)
+
+
+def test_the_joint_of_two_dimensions() -> None:
+    region = np.array([[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]])
+    gender = np.array([[0.5, 0.5], [0.0, 1.0]])
+    assert joint_memberships([region, gender]).tolist() == [
+        [0.0, 0.0, 0.125, 0.125, 0.375, 0.375],
+        [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+    ]
+
+
+@law
+@given(st.data(), st.integers(0, 5))
+def test_marginals_of_the_joint_are_its_dimensions(data: st.DataObject, n: int) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    dimensions = [
+        np.array(data.draw(st.lists(distributions(size), min_size=n, max_size=n))).reshape(n, size) for size in sizes
+    ]
+    joint = joint_memberships(dimensions)
+    assert joint.shape == (n, math.prod(sizes))
+    assert np.array_equal(joint_memberships(dimensions[:1]), dimensions[0])
+    cube = joint.reshape(n, *sizes)
+    for axis, dimension in enumerate(dimensions, start=1):
+        others = tuple(other for other in range(1, len(sizes) + 1) if other != axis)
+        assert cube.sum(axis=others) == pytest.approx(dimension)
+
+
+def test_the_track_s_worked_example_of_ndcg() -> None:
+    assert ndcg(np.array([True, False, True]), 4, 500) == pytest.approx(1.63093 / 3.13093, abs=1e-6)
+
+
+def test_the_usual_discount() -> None:
+    # gain 1/log2(3) of the best 1/log2(2) + 1/log2(3)
+    assert ndcg(np.array([False, True, False]), 2, 20, Log2Plus1()) == pytest.approx(0.63093 / 1.63093, abs=1e-6)
+
+
+def test_with_equal_weights_it_is_precision_or_recall() -> None:
+    relevant = np.array([True, False, True, False, False])
+    assert ndcg(relevant, 10, 5, Uniform()) == pytest.approx(2 / 5)
+    assert ndcg(relevant, 4, 5, Uniform()) == pytest.approx(2 / 4)
+
+
+def test_what_lies_below_the_cut_off_does_not_count() -> None:
+    assert ndcg(np.array([False, False, True]), 1, 2) == 0.0
+
+
+def test_a_short_ranking_is_not_padded_and_an_empty_one_scores_nothing() -> None:
+    assert ndcg(np.array([True]), 2, 20) == pytest.approx(0.5)
+    assert ndcg(np.array([], dtype=bool), 2, 20) == 0.0
+    assert ndcg([], 2, 20) == 0.0  # type: ignore[arg-type]
+
+
+def test_the_measure_is_the_function_of_ndcg() -> None:
+    relevant = np.array([False, True, True, False, True])
+    assert NDCG(4, Log2Plus1())(JudgedRanking(relevant, 7)) == ndcg(relevant, 7, 4, Log2Plus1())
+
+
+@law
+@given(arrays(np.bool_, st.integers(0, 40)), st.integers(0, 10), st.integers(1, 50), DISCOUNTS)
+def test_distinct_documents_score_from_0_to_1(relevant: np.ndarray, unranked: int, n: int, discount: Discount) -> None:
+    n_relevant = int(relevant.sum()) + unranked
+    if n_relevant:
+        assert 0.0 <= ndcg(relevant, n_relevant, n, discount) <= 1.0 + 1e-12
+
+
+@law
+@given(st.integers(1, 40), st.integers(0, 20), st.integers(1, 60), DISCOUNTS)
+def test_the_best_ranking_scores_1(n_relevant: int, others: int, n: int, discount: Discount) -> None:
+    best = np.array([True] * n_relevant + [False] * others)
+    assert ndcg(best, n_relevant, n, discount) == pytest.approx(1.0)
+
+
+@law
+@given(arrays(np.bool_, st.integers(2, 30)), st.data())
+def test_a_relevant_document_that_moves_up_never_costs(relevant: np.ndarray, data: st.DataObject) -> None:
+    rank = data.draw(st.integers(1, len(relevant) - 1))
+    better = relevant.copy()
+    better[[rank - 1, rank]] = sorted(relevant[[rank - 1, rank]], reverse=True)
+    n_relevant = len(relevant)
+    assert ndcg(better, n_relevant, 20, LOG2_MAX2) >= ndcg(relevant, n_relevant, 20, LOG2_MAX2) - 1e-12
+
+
+def test_a_discount_that_rises_again_has_no_best_ranking() -> None:
+    with pytest.raises(UsageError, match=r"rise again"):
+        NDCG(5, Given((1.0, 0.5, 0.75)))
+
+
+ROW = {"f": [0.0, 1.0, 0.0], "m": [0.0, 0.0, 1.0], "u": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 1.0]}
+"""Unknown, female, male; b is both."""
+
+
+def rows(letters: str) -> FloatArray:
+    return np.array([ROW[letter] for letter in letters]).reshape(len(letters), 3)
+
+
+HALF = np.array([0.0, 0.5, 0.5])
+
+
+def test_ndkl_by_hand() -> None:
+    """m, m, f with 1/2 each: ln 2; ln 2; 1/3 ln 2/3 + 2/3 ln 4/3, weighted 1, 1 / log2 3, 1/2."""
+    second = 1 / math.log2(3)
+    third = math.log(2 / 3) / 3 + 2 * math.log(4 / 3) / 3
+    expected = (math.log(2) * (1 + second) + third / 2) / (1 + second + 1 / 2)
+    assert ndkl(rows("mmf"), HALF, 20) == pytest.approx(expected, abs=1e-12)
+    # The cut-off, and what is on target everywhere.
+    assert ndkl(rows("mmf"), HALF, 1) == pytest.approx(math.log(2), abs=1e-12)
+    assert ndkl(rows("bbb"), HALF, 3) == 0.0
+    assert ndkl(rows("mm"), np.array([0, 0, 1.0]), 2) == pytest.approx(0, abs=2e-6)
+
+
+def test_ndkl_of_documents_without_a_label() -> None:
+    """u, m, f: the first prefix with a label is the second: (0, 1), then (1, 1) / 2, weighted as they stand."""
+    second = 1 / math.log2(3)
+    assert ndkl(rows("umf"), HALF, 3) == pytest.approx(math.log(2) * second / (second + 1 / 2), abs=1e-12)
+    # Left out, the target's own unknown share does not matter.
+    assert ndkl(rows("umf"), np.array([0.5, 0.25, 0.25]), 3) == ndkl(rows("umf"), HALF, 3)
+
+
+def test_a_group_without_a_target_costs_much_and_not_infinitely_much() -> None:
+    assert ndkl(rows("m"), np.array([0, 1.0, 0]), 1) == pytest.approx(math.log(1e6), abs=1e-4)
+
+
+def judged(letters: str, target: FloatArray = HALF, **more: object) -> JudgedRanking:
+    shown = rows(letters)
+    return JudgedRanking(np.zeros(len(shown), dtype=bool), 0, shown, target, **more)  # type: ignore[arg-type]
+
+
+def test_the_measure() -> None:
+    assert NDKL(4)(judged("mmmf")) == ndkl(rows("mmmf"), HALF, 4)
+    # A document without a record is one without a label.
+    assert NDKL(3)(judged("mmf", known=np.array([True, False, True]))) == ndkl(rows("muf"), HALF, 3)
+    assert (NDKL(4).lower_is_better, NDKL(4).needs_labels) == (True, True)
+    assert parse_measure("NDKL@20") == NDKL(20) == parse_measure(str(NDKL(20)))
+    assert (NDKL(20).of_groups, NDKL(20).of_relevance, NDKL(20).label) == (True, False, "NDKL@20")
+    for text in ("NDKL(smoothing=1)@9", "NDKL"):
+        with pytest.raises(UsageError):
+            parse_measure(text)
+
+
+@law
+@given(rankings(), st.integers(1, 14))
+def test_laws(ranking: tuple[FloatArray, FloatArray], n: int) -> None:
+    memberships, target = ranking
+    target = (target + 0.01) / (target + 0.01).sum()
+    whole, due = np.hstack([np.zeros((len(memberships), 1)), memberships]), np.concatenate(([0.0], target))
+    prefixes = [whole[:k, 1:].mean(axis=0) for k in range(1, min(n, len(whole)) + 1)]
+    weights = np.array([1 / math.log2(k + 1) for k in range(1, len(prefixes) + 1)])
+    plain = sum(w * kl(p / p.sum(), target, 0) for w, p in zip(weights, prefixes, strict=True)) / weights.sum()
+    assert ndkl(whole, due, n) == pytest.approx(plain, abs=1e-9)
+    assert ndkl(np.tile(due, (5, 1)), due, n) == pytest.approx(0, abs=1e-9)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(DataError, match="cut-off is 0"):
+        ndkl(rows("m"), HALF, 0)
+    with pytest.raises(DataError, match="memberships have 3 groups and target 2"):
+        ndkl(rows("m"), HALF[1:], 1)
+    with pytest.raises(DataError, match=r"adds up to 0\.5"):
+        ndkl(rows("m"), HALF / 2, 1)
+    with pytest.raises(DataError, match="no mass on any known group"):
+        ndkl(rows("m"), np.array([1.0, 0, 0]), 1)
+    with pytest.raises(DataError, match="nothing that is ranked has a group"):
+        ndkl(rows("uu"), HALF, 2)
+    with pytest.raises(DataError, match="nothing that is ranked has a group"):
+        ndkl(rows(""), HALF, 2)
+    with pytest.raises(DataError, match=r"memberships\[0, 0\] is nan"):
+        ndkl(np.full((1, 3), np.nan), HALF, 1)
+    with pytest.raises(DataError, match="needs memberships and a target"):
+        NDKL(3)(JudgedRanking(np.zeros(1, dtype=bool), 0))
+
+
+ROWS = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5], [0, 0, 1.0]])
+TARGET_OF_GAP_UNLABELED = np.array([0.0, 0.75, 0.25])
+
+
+def shown(rows: FloatArray = ROWS, of_type: list[bool] | None = None) -> JudgedRanking:
+    nothing = np.zeros(len(rows), dtype=bool)
+    return JudgedRanking(
+        nothing, 0, rows, TARGET_OF_GAP_UNLABELED, of_type=None if of_type is None else np.array(of_type)
+    )
+
+
+def test_the_exposure_of_what_has_no_label() -> None:
+    total = 2 + 1 / math.log2(3) + 0.5
+    assert Unlabeled(4)(shown()) == pytest.approx((1 + 0.5 / math.log2(3)) / total)
+    assert Unlabeled(2)(shown()) == 0.5
+    assert Unlabeled(4)(shown(np.zeros((0, 3)))) == 0
+    people = [False, True, True, True]
+    assert Unlabeled(4, of="type")(shown(of_type=people)) == pytest.approx(0.5 / math.log2(3) / total)
+    with pytest.raises(DataError, match="which documents are of the type"):
+        Unlabeled(4, of="type")(shown())
+
+
+@pytest.mark.parametrize("gain", ["linear", "exponential"])
+def test_ndcg_with_grades_is_one_function(gain: str) -> None:
+    grades = {"a": 3, "b": 1, "c": 0, "d": 2, "e": -1}
+    ids = ["b", "x", "a", "e", "c"]
+    found = np.array([grades.get(id, np.nan) for id in ids])
+    judged = JudgedRanking(found > 0, 3, grades=found, judgments=np.array(list(grades.values()), dtype=float))
+    for n in (1, 3, 10):
+        measure = NDCG(n, Log2Plus1(), gain)  # type: ignore[arg-type]
+        assert measure(judged) == graded_ndcg(ids, grades, n, gain)  # type: ignore[arg-type]
+        assert parse_measure(str(measure)) == measure
+    with pytest.raises(DataError, match="needs grades"):
+        NDCG(5, Log2Plus1(), "linear")(JudgedRanking(found > 0, 3))
+    worthless = JudgedRanking(found > 3, 1, grades=found, judgments=np.zeros(2))
+    with pytest.raises(DataError, match="not defined"):
+        NDCG(5, Log2Plus1(), "linear")(worthless)

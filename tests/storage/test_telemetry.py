@@ -1,0 +1,187 @@
+"""Spans of OpenTelemetry and log lines as JSON: where somebody collects them, and nothing in them that was asked."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent.errors import FairAgentError
+from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing.server import ServerReply
+from fairagent.storage.telemetry import FIELDS, JsonLines, about_request
+
+QUERY = "lawyer with hidden words"
+ASKS = """
+import sys
+from fairagent import open_in_memory
+from fairagent.collection import Collection
+rows = [{"id": str(n), "text": "law", "sex": "f" if n % 2 else "m"} for n in range(20)]
+agent = open_in_memory(Collection.from_records(rows, id="id", groups=["sex"]), engine="bm25", target="uniform")
+agent.search("law")
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """What a program that collects spans has; as the SDK's, whose provider can be set but once in a process."""
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    yield exporter
+    provider.shutdown()
+
+
+@pytest.fixture
+def records() -> list[dict[str, str]]:
+    return [{"id": f"d{n}", "text": f"a lawyer pleads {n}", "sex": "f" if n > 15 else "m"} for n in range(24)]
+
+
+def opened(records: Any, **settings: Any) -> Any:
+    from fairagent import FairAgent
+
+    return FairAgent.from_records(
+        records, id="id", groups=["sex"], engine="bm25", target="uniform", cache="", **settings
+    )
+
+
+def spans(exporter: Any) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for one in exporter.get_finished_spans():
+        found.setdefault(one.name.split()[0], []).append(one)
+    return found
+
+
+def test_a_search_is_a_tree(exporter: Any, records: Any) -> None:
+    opened(records).search(QUERY)
+    found = spans(exporter)
+    (search,) = found["invoke_agent"]
+    assert search.attributes["gen_ai.operation.name"] == "invoke_agent"
+    assert search.attributes["gen_ai.agent.name"] == "fairagent"
+    assert search.attributes["gen_ai.data_source.id"] == "records"
+    assert len(found["retrieval"]) >= 1
+    assert found["retrieval"][0].attributes["fairagent.documents"] == 24
+    assert len(found["rerank"]) >= 1
+    inner = [one for name in ("retrieval", "rerank") for one in found[name]]
+    assert {one.parent.span_id for one in inner} == {search.context.span_id}
+    assert all(search.start_time <= one.start_time <= one.end_time <= search.end_time for one in inner)
+    assert "hidden" not in "".join(one.to_json() for one in exporter.get_finished_spans())
+
+
+def answering(records: Any, model: LoopbackServer) -> Any:
+    named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+    return opened(
+        records,
+        model=named,
+        profile="offline",
+        generate={"kind": "llm"},
+        prices={"tiny": {"input": 1e6, "output": 1e6}},
+    )
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+
+
+def test_a_call_of_a_model_tells_tokens_and_cost_and_no_text(exporter: Any, records: Any, key: None) -> None:
+    with LoopbackServer(["She pleaded secretly [1]."]) as model:
+        result = answering(records, model).answer(QUERY)
+    found = spans(exporter)
+    (chat,), (answer,) = found["chat"], found["answer"]
+    assert chat.name == "chat tiny"
+    usage = result.usage
+    assert dict(chat.attributes) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "tiny",
+        "gen_ai.usage.input_tokens": usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage.output_tokens,
+        "fairagent.dollars": pytest.approx(usage.cost),
+        "fairagent.calls": 1,
+        "fairagent.cached": False,
+    }
+    assert chat.parent.span_id == answer.context.span_id
+    text = "".join(one.to_json() for one in exporter.get_finished_spans())
+    assert not [hidden for hidden in ("secretly", "hidden", "not-a-real-key") if hidden in text]
+
+
+def test_a_failure_is_told_by_its_type_alone(exporter: Any, records: Any, key: None) -> None:
+    with LoopbackServer([ServerReply(hang_up=True)]) as model, pytest.raises(FairAgentError) as raised:
+        answering(records, model).answer(QUERY)
+    for name in ("chat", "answer"):
+        (one,) = spans(exporter)[name]
+        assert one.status.status_code.name == "ERROR"
+        assert one.attributes["error.type"] == type(raised.value).__name__
+        assert one.status.description is None
+        assert not one.events
+
+
+def test_nothing_is_imported_where_nobody_collects(tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", ASKS], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "[]"), ran.stderr
+
+
+SECRET = "a query about somebody"
+
+
+def line(texts: bool = False, message: str = "said %s", args: Any = ("this",), **more: Any) -> dict[str, Any]:
+    record = logging.LogRecord("fairagent.x", logging.WARNING, "file", 1, message, args, more.pop("exc_info", None))
+    record.__dict__.update(more)
+    text = JsonLines(texts).format(record)
+    assert "\n" not in text
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+def raised() -> Any:
+    """A group of exceptions, one caused by another, one raised while another was handled, with notes."""
+    try:
+        try:
+            try:
+                raise KeyError(SECRET)
+            except KeyError as error:
+                error.add_note(SECRET)
+                raise ValueError(SECRET) from error
+        except ValueError as error:
+            raise ExceptionGroup(SECRET, [error, OSError(2, SECRET)]) from None
+    except ExceptionGroup:
+        return sys.exc_info()
+
+
+def test_a_line_has_time_level_event_and_the_requests_fields() -> None:
+    with about_request(request="r1"), about_request(user="ada"):
+        found = line(**{FIELDS: {"status": 200, "ms": 1.5}})
+    assert found.pop("time").endswith("+00:00")
+    assert found == {
+        "level": "warning", "logger": "fairagent.x", "event": "said this", "request": "r1", "user": "ada",
+        "status": 200, "ms": 1.5,
+    }  # fmt: skip
+    assert "request" not in line()
+
+
+@pytest.mark.parametrize("bad", ["two\nlines", "\x1b[31mred", "\u2028", "\ud800"])
+def test_no_message_breaks_a_line_or_steers_a_terminal(bad: str) -> None:
+    found = line(message="%s", args=(bad,))
+    assert "\x1b" not in found["event"]
+    assert found["level"] == "warning"
+
+
+def test_a_traceback_is_one_field_without_messages() -> None:
+    found = line(exc_info=raised())
+    assert all(told in found["traceback"] for told in ("KeyError", "ValueError", "test_telemetry.py"))
+    assert SECRET not in json.dumps(found)
+    # They are there where they are wanted.
+    assert line(texts=True, exc_info=raised())["traceback"].count(SECRET) >= 3

@@ -1,0 +1,418 @@
+"""Who may ask: one token or a file of users; what these may spend, and that one does not touch another."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from studio_server import TOKEN, Studio, desk_of, running
+from typer.testing import CliRunner
+
+from fairagent.cli import app
+from fairagent.errors import DataError, FairAgentError, NotRegular, UsageError
+from fairagent.guests.testing import LoopbackServer
+from fairagent.llm.budget import Budget, limited_by
+from fairagent.settings import BudgetSettings, load_settings
+from fairagent.studio.app import assets_of, studio_pages
+from fairagent.studio.server import (
+    SpendingBook,
+    User,
+    UserBudget,
+    UserBudgetExceeded,
+    hash_of,
+    hosts_of,
+    read_users,
+)
+
+NOON = 1_795_867_200.0
+"""2026-11-28, 12:00 UTC."""
+QUERY = {"query": "lawyer"}
+
+
+class Clock:
+    """Time that stands until it is moved."""
+
+    def __init__(self, time: float = NOON) -> None:
+        self.time = time
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def user(name: str = "ada", **budget: Any) -> User:
+    """Whose token is their name."""
+    return User(name=name, sha256=hash_of(name), budget=UserBudget(**budget) if budget else None)
+
+
+def users_file(folder: Path, *users: User) -> Path:
+    path = folder / "users.jsonl"
+    path.write_text("".join(one.model_dump_json(exclude_none=True) + "\n" for one in users), encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[SpendingBook]:
+    with closing(SpendingBook(tmp_path / "spent", Clock())) as book:
+        yield book
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"name": "ada"}', "sha256"),
+        (json.dumps({"name": "ada", "sha256": "0" * 63}), "sha256"),
+        (json.dumps({"name": "a b", "sha256": "0" * 64}), "name"),
+        (json.dumps({"name": "ada", "sha256": "0" * 64, "expires": "2027-01-31"}), "expires"),
+        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {"seconds": 5}}), "budget.seconds"),
+        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {}}), "limits nothing"),
+        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {"dollars": -1}}), "budget.dollars"),
+        (user("bob").model_copy(update={"sha256": hash_of("first")}).model_dump_json(), "again"),
+        (user("first").model_copy(update={"sha256": "2" * 64}).model_dump_json(), "again"),
+        ("[]", ""),
+        ("{", ""),
+    ],
+)
+def test_every_wrong_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+    path = users_file(tmp_path, user("first"))
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(DataError) as raised:
+        read_users(path)
+    assert f"{path}:2: " in str(raised.value)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o601, 0o660])
+def test_a_file_of_users_that_others_have_rights_to(tmp_path: Path, mode: int) -> None:
+    path = users_file(tmp_path, user())
+    path.chmod(mode)
+    with pytest.raises(UsageError, match=f"chmod 600 {path}"):
+        read_users(path)
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder", "damaged", "large", "empty"])
+def test_a_file_of_users_that_is_none(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "users.jsonl"
+    if kind == "link":
+        users_file(tmp_path, user()).rename(tmp_path / "real.jsonl")
+        path.symlink_to(tmp_path / "real.jsonl")
+    elif kind == "fifo":
+        os.mkfifo(path, 0o600)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes({"damaged": b"\xff\x00{\n", "large": b" " * 1_000_001, "empty": b""}[kind])
+        path.chmod(0o600)
+    with pytest.raises(FairAgentError) as raised:
+        read_users(path)
+    said = {"link": "is a link", "fifo": "is a FIFO", "folder": "is a folder", "empty": "no users"}
+    assert said.get(kind, str(path)) in str(raised.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_users_that_is_another_users(tmp_path: Path) -> None:
+    path = users_file(tmp_path, user())
+    os.chown(path, 12345, 12345)
+    with pytest.raises(FairAgentError, match=r"belongs to another user \(12345\)"):
+        read_users(path)
+
+
+def test_calls_tokens_and_dollars_are_limited_and_settled(book: SpendingBook) -> None:
+    who = user(tokens=1000, dollars=0.5)
+    request = book.reserve(who, 600, 0.2)
+    assert book.spent(who) == (1, 600, 0.2)
+    # Whatever the first may come to, both together keep to the limit.
+    with pytest.raises(UserBudgetExceeded):
+        book.reserve(who, 401, 0.0)
+    request.settle(500, 0.1)
+    assert book.spent(who) == (1, 500, pytest.approx(0.1))
+    with pytest.raises(UserBudgetExceeded, match=r"ada's budget of 1,000 tokens for 2026-11-28 \(UTC\) is used up"):
+        book.reserve(who, 501, 0.0)
+    with pytest.raises(UserBudgetExceeded, match="dollars"):
+        book.reserve(who, 1, 0.41)
+    with pytest.raises(UserBudgetExceeded, match="price of this model is not known"):
+        book.reserve(who, 1, None)
+    book.reserve(who, 500, 0.1).give_back()
+    assert book.spent(who) == (1, 500, pytest.approx(0.1))
+    # Another has spent nothing; and a limit that is lowered holds at once.
+    book.reserve(user("bob", tokens=1000), 1000, 0.0)
+    with pytest.raises(UserBudgetExceeded, match="budget of 1 calls"):
+        book.reserve(user(calls=1), 1, 0.0)
+
+
+def test_a_day_ends_and_a_total_does_not(tmp_path: Path) -> None:
+    clock = Clock()
+    with closing(SpendingBook(tmp_path / "spent", clock)) as book:
+        daily, total = user("daily", calls=1), user("total", calls=1, per="total")
+        for one in (daily, total):
+            book.reserve(one, 10, 0.0).settle(5, 0.0)
+            with pytest.raises(UserBudgetExceeded) as raised:
+                book.reserve(one, 10, 0.0)
+            assert raised.value.retry_after == (12 * 3600 + 1 if one is daily else None)
+        clock.time += 12 * 3600
+        assert book.reserve(daily, 10, 0.0)
+        # Nor does a clock that is put back give the day's budget twice.
+        for before in (0, 12 * 3600):
+            clock.time -= before
+            for one in (daily, total):
+                with pytest.raises(UserBudgetExceeded):
+                    book.reserve(one, 10, 0.0)
+
+
+SPENDING = """
+import os, signal, sys
+from pathlib import Path
+from fairagent.studio.server import SpendingBook, UserBudgetExceeded
+from fairagent.studio.server import User, UserBudget
+book, made = SpendingBook(Path(sys.argv[1]), lambda: 1_795_867_200.0), 0
+who = User(name="ada", sha256="0" * 64, budget=UserBudget(calls=30))
+for _ in range(25):
+    try:
+        book.reserve(who, 10, 0.0).settle(5, 0.0)
+        made += 1
+    except UserBudgetExceeded:
+        pass
+print(made, flush=True)
+if sys.argv[2:]:
+    book.reserve(User(name="bob", sha256="1" * 64), 200, 0.0)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_processes_share_a_budget_and_what_a_killed_one_had_reserved_counts(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SPENDING, str(tmp_path / "spent")]
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(lambda more: subprocess.run([*command, *more], stdout=-1, timeout=60), ([], ["and die"])))
+    assert sum(int(one.stdout) for one in ended) == 30
+    assert ended[1].returncode == -signal.SIGKILL
+    assert (tmp_path / "spent").stat().st_mode & 0o777 == 0o600
+    with closing(SpendingBook(tmp_path / "spent", Clock())) as book:
+        assert book.spent(user()) == (30, 150, 0.0)
+        assert book.spent(user("bob")) == (1, 200, 0.0)
+
+
+def test_what_is_no_database_is_an_error_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "spent").write_text("hello " * 100)
+    with pytest.raises(FairAgentError, match="cannot be stored"):
+        SpendingBook(tmp_path / "spent")
+    assert (tmp_path / "spent").read_text() == "hello " * 100
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotRegular):
+        SpendingBook(tmp_path / "link")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_budget_that_refuses_gives_the_users_share_back(book: SpendingBook) -> None:
+    who, budget = user(calls=5), Budget(BudgetSettings(calls=1))
+    with limited_by(partial(book.reserve, who)):
+        with budget.reserve(1, 0.0) as reserved:
+            reserved.settle(1, 0.0)
+        with pytest.raises(FairAgentError, match="budget of 1 calls"):
+            budget.reserve(1, 0.0)
+    assert book.spent(who) == (1, 1, 0.0)
+    with limited_by(partial(book.reserve, user("bob", calls=0))), pytest.raises(UserBudgetExceeded):
+        Budget().reserve(1, 0.0)
+
+
+def test_one_users_exhaustion_does_not_touch_another(
+    folder: Path, no_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each answer asks the model once; ada has one call a day, bob three."""
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+    people = user("ada", calls=1), user("bob", calls=3)
+    path = users_file(tmp_path, *people)
+    with LoopbackServer(["A lawyer pleaded [1]."]) as model, closing(SpendingBook(tmp_path / "spent")) as book:
+        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+        desk = desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"})
+        with running(desk, admission=read_users(path), book=book) as studio:
+
+            def ask(token: str, call: str = "answer", **headers: str) -> httpx.Response:
+                with httpx.Client(base_url=studio.url, trust_env=False, timeout=60) as client:
+                    sent = {"authorization": f"Bearer {token}", **headers}
+                    return client.post(f"/api/{call}", json=QUERY, headers=sent)
+
+            assert [ask("ada").status_code, ask("ada").status_code] == [200, 429]
+            refused = ask("ada")
+            assert "ada's budget of 1 calls for " in refused.json()["error"]
+            assert "there is more at " in refused.json()["error"]
+            assert 0 < int(refused.headers["retry-after"]) <= 86_401
+            # What asks no model goes on, and so does the other; a stream is limited as well.
+            assert ask("ada", "search").status_code == 200
+            assert [ask("bob").status_code for _ in range(2)] == [200, 200]
+            stream = ask("ada", accept="text/event-stream").text
+            assert '"kind": "UserBudgetExceeded"' in stream
+            assert len(model.requests) == 3
+            assert ask("x" * 43).status_code == 401
+        assert [book.spent(one)[0] for one in people] == [1, 2]
+
+
+def test_a_token_of_ones_own_is_used_and_not_printed_and_is_no_setting(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairagent.studio import serving
+
+    monkeypatch.setenv("FAIRAGENT_TOKEN", "one-of-my-own-0123")
+    assert load_settings()
+    doors: list[Any] = []
+    monkeypatch.setattr(serving, "studio_app", lambda desk, lanes, door, *_: doors.append(door))
+    monkeypatch.setattr(serving.StudioServer, "run", lambda *_, **__: None)
+    monkeypatch.setattr(serving.StudioServer, "__init__", lambda *_, **__: None)
+    monkeypatch.chdir(folder)
+    told = CliRunner().invoke(app, ["serve", "--port", "0", "-c", "collection.yaml", "--index", "index"])
+    assert told.exit_code == 0, told.output
+    assert doors[0].admission == {hash_of("one-of-my-own-0123"): None}
+    assert "token" not in told.output
+    monkeypatch.setenv("FAIRAGENT_TOKEN", "short")
+    assert CliRunner().invoke(app, ["serve", "--port", "0"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0", "--no-token"], "--no-token is for this machine alone"),
+        (["--allow-host", "search.example.org", "--no-token"], "--no-token is for this machine alone"),
+        (["--host", "search.example.org"], "expected an address"),
+        (["--host", "192.0.2.1"], "is no address of this machine"),
+        (["--allow-host", "http://a b/"], "expected a name"),
+        (["--host", "::", "--no-token"], "--no-token is for this machine alone"),
+        (["--tokens", "users.jsonl", "--no-token"], "leave one of them out"),
+        (["--tokens", "nothing-there.jsonl"], "cannot be read"),
+    ],
+)
+def test_what_is_not_safe_is_refused_before_the_collection_is_opened(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["serve", "--port", "0", "--collection", "nowhere.yaml", *arguments])
+    assert result.exit_code in (2, 3)
+    assert said in " ".join(result.stderr.split())
+
+
+def test_a_name_that_is_allowed_is_called_and_no_other(folder: Path) -> None:
+    hosts = hosts_of("0.0.0.0", 8765, ["Search.example.org", "other.example:444"])
+    with running(desk_of(folder, cache=""), hosts=hosts) as studio, studio.client() as client:
+
+        def asked(host: str, origin: str = "") -> int:
+            return client.get("/api/about", headers={"host": host} | ({"origin": origin} if origin else {})).status_code
+
+        assert asked("search.example.org", "https://search.example.org") == 200
+        assert asked("SEARCH.example.org:8765", "http://search.example.org:8765") == 200
+        assert asked("other.example:444") == 200
+        for host, origin in (
+            ("other.example", ""),
+            ("evil.example", ""),
+            ("0.0.0.0:8765", ""),
+            ("search.example.org.evil.example", ""),
+            ("search.example.org", "https://other.example:444"),
+            ("search.example.org", "https://search.example.org:8765"),
+            ("search.example.org", "null"),
+        ):
+            assert asked(host, origin) == 403
+
+
+def test_the_address_itself_is_a_name(tmp_path: Path) -> None:
+    assert "10.1.2.3:80" in hosts_of("10.1.2.3", 80)
+    assert "[::1]:80" in hosts_of("::1", 80)
+    assert os.sep not in "".join(hosts_of("::", 80))
+
+
+ASKED = {"query": "lawyer"}
+
+
+@pytest.fixture(scope="module")
+def open_studio(folder: Path) -> Iterator[Studio]:
+    """A server without a token."""
+    with running(desk_of(folder, cache=""), token="") as studio:
+        yield studio
+
+
+def anybody(studio: Studio, **headers: str) -> httpx.Client:
+    return httpx.Client(base_url=studio.url, headers=headers, trust_env=False, timeout=60)
+
+
+@pytest.mark.parametrize("path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/nothing"])
+def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
+    with anybody(studio) as client:
+        assert client.get(path).status_code == 401
+        assert client.get(path, params={"token": TOKEN}).status_code == 401
+        assert client.get(path, headers={"cookie": f"token={TOKEN}"}).status_code == 401
+    with anybody(studio, authorization="Bearer wrong") as client:
+        assert client.get(path).status_code == 401
+    with anybody(studio, authorization=f"Basic {TOKEN}") as client:
+        assert client.get(path).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/prompts", "/runs", "/runs/one", "/frame"])
+def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
+    with anybody(studio) as client:
+        reply = client.get(path)
+        assert reply.status_code == 200
+        assert "set-cookie" not in reply.headers
+        # Neither the collection, nor its topics and groups, nor files.
+        for told in ("lawyer", "female", str(studio.desk.settings.index), TOKEN):
+            assert told not in reply.text
+        assert client.post(path).status_code == 401
+
+
+def test_health_is_told_to_anybody_and_says_nothing_private(studio: Studio) -> None:
+    with anybody(studio) as client:
+        reply = client.get("/health")
+        assert client.get("/health", headers={"host": "elsewhere.example"}).status_code == 403
+    assert reply.status_code == 200
+    assert reply.json() == {"ok": True, "version": reply.json()["version"], "collection": "open"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "elsewhere.example"},
+        {"origin": "http://elsewhere.example"},
+        {"origin": "https://127.0.0.1"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_other_names_and_pages_are_refused_also_without_a_token(open_studio: Studio, headers: dict[str, str]) -> None:
+    with anybody(open_studio, **headers) as client:
+        assert client.post("/api/search", json=ASKED).status_code == 403
+        assert client.get("/").status_code == 403
+
+
+def test_its_own_pages_and_programs_are_let_in_without_a_token(open_studio: Studio) -> None:
+    own = {"origin": open_studio.url, "sec-fetch-site": "same-origin"}
+    with anybody(open_studio, **own) as client:
+        assert client.post("/api/search", json=ASKED).status_code == 200
+    with anybody(open_studio) as client:
+        assert client.post("/api/search", json=ASKED).status_code == 200
+        # A form of another page could send this without asking first.
+        plain = {"content-type": "text/plain"}
+        assert client.post("/api/search", content=json.dumps(ASKED), headers=plain).status_code == 400
+
+
+def test_every_reply_says_that_nothing_may_come_from_elsewhere(studio: Studio) -> None:
+    with studio.client() as client:
+        replies = [client.get(path) for path in ("/", "/runs", "/nothing", "/api/about")]
+    with anybody(studio) as client:
+        replies.append(client.get("/"))
+    for reply in replies:
+        policy = dict(part.split(" ", 1) for part in reply.headers["content-security-policy"].split("; "))
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+        assert policy["frame-ancestors"] == "'none'"
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_files_of_the_page_are_these_and_no_others(studio: Studio) -> None:
+    with studio.client() as client:
+        for name in assets_of(studio_pages()):
+            assert client.get(f"/assets/{name}").status_code == 200
+        for name in ("search.html", "..%2fguard.py", "..%2f..%2f..%2fpyproject.toml", "%2fetc%2fpasswd", "."):
+            assert client.get(f"/assets/{name}").status_code == 404
