@@ -162,7 +162,7 @@ def test_python_runs(folder: Path, no_variables: None, monkeypatch: pytest.Monke
         for block in unmarked("python"):
             if block.page == page:
                 code = "\n" * block.line + block.text.replace(SERVED, server.url)
-                exec(compile(code, str(ROOT / page), "exec"), names)
+                exec(compile(code, str(ROOT / page), "exec", dont_inherit=True), names)
 
     with LoopbackServer(reply) as server:
         for name, value in {

@@ -342,7 +342,8 @@ def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDet
         known = [name for name in loaded.model_fields if name != "kind"]
         hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
         hint = hint or (nearest(key, known) if known else "it has none")
-        message = gone(key) or f"unknown key of {SLOTS[slot].what} {kind!r}; {hint}"
+        # A key that another kind has is not gone, though another part may have lost one of this name.
+        message = ("" if others else gone(key)) or f"unknown key of {SLOTS[slot].what} {kind!r}; {hint}"
         type_ = UNKNOWN_KEY
     elif fault["type"] == UNKNOWN_KEY:
         type_ = UNKNOWN_KEY

@@ -1,9 +1,8 @@
-"""The seam to parts: what a part returns is checked where it is called, and what it raises is told, whoever wrote it.
+"""The seam to parts of other packages: what one returns is checked where it is called, and what it raises is reported.
 
-A number that is not finite, a list in no order or with a document that nobody asked about would travel on and become a
-wrong ranking, unseen. Parts that fairagent brings pass the same checks. What a part of another package raises becomes a
-`PartError`, which names the package and quotes the cause in one printable line; the cause itself is chained only where
-the logs of fairagent are at DEBUG, since Python prints it as it is. Parts get arrays that they cannot write into.
+A number that is not finite, or a document that nobody requested, would become a wrong ranking, unseen. What a part
+raises becomes a `PartError`, which names the package and quotes the cause in one printable line; the cause is chained
+only where fairagent's logs are at DEBUG, since Python prints it as it is. Parts that fairagent brings are trusted.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from importlib.metadata import EntryPoint
 from numbers import Real
 from types import TracebackType
@@ -94,9 +94,9 @@ class PartCall:
 
     def one_of(self, given: Any, kind: type[T]) -> T:
         """`given` as it is; PartError where it is no `kind`."""
-        if not isinstance(given, kind):
+        if self._theirs and not isinstance(given, kind):
             raise self.fault(f"{_kind(given)}, expected {kind.__name__}")
-        return given
+        return given  # type: ignore[no-any-return]
 
     def ranking(self, given: Any, most: int, among: Sequence[str] | None = None) -> Ranking:
         """A `Ranking` of `most` documents at most, or of just so many of those `among` which it chooses.
@@ -104,6 +104,9 @@ class PartCall:
         Its own distinct ids, with finite scores (n,) that do not rise. Raises PartError.
         """
         ids, scores = self.one_of(given, Ranking).ids, given.scores
+        if not self._theirs:
+            rises = len(ids) > 1 and bool((scores[1:] > scores[:-1]).any())
+            return Ranking(ids, self._level(scores, ids)) if rises else given
         if not isinstance(ids, tuple) or not all(issubclass(one, str) for one in set(map(type, ids))):
             raise self.fault("ids that are no tuple of texts")
         known = set(ids)
@@ -120,11 +123,12 @@ class PartCall:
             raise self.fault(f"{number}, expected {wanted:,} of {len(among):,} candidates")
         if len(ids) > most:
             raise self.fault(f"{len(ids):,} documents, where {most:,} were asked for")
-        plain = type(given) is Ranking and checked is scores and not self._theirs
-        return given if plain else Ranking(ids, checked)
+        return Ranking(ids, checked)
 
     def numbers(self, given: Any, n: int, ids: Sequence[str] = ()) -> FloatArray:
         """An array of `n` finite numbers, as floats; those of a foreign part are copied, for it may change its own."""
+        if not self._theirs:
+            return np.asarray(given, np.float64)
         if not (isinstance(given, np.ndarray) and given.dtype.kind in "fiu"):
             raise self.fault(f"{_kind(given)} in the place of an array of {n:,} numbers")
         if given.shape != (n,):
@@ -133,18 +137,18 @@ class PartCall:
             place = int(np.flatnonzero(~np.isfinite(given))[0])
             of = f" of document {_quoted(ids[place])}" if len(ids) else f" at place {place + 1}"
             raise self.fault(f"a score that is no finite number: {given[place]}{of}")
-        if type(given) is not np.ndarray or given.dtype != np.float64 or self._theirs:
-            return np.array(given, np.float64, subok=False)
-        return given
+        return np.array(given, np.float64, subok=False)
 
     def number(self, given: Any) -> float:
         """A finite number."""
-        if isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given):
+        if self._theirs and (isinstance(given, bool) or not isinstance(given, Real) or not math.isfinite(given)):
             raise self.fault(f"{given if isinstance(given, float) else _kind(given)}, expected a finite number")
         return float(given)
 
     def documents(self, given: Any, ids: Sequence[str]) -> list[Document]:
         """The documents of these ids, in their order."""
+        if not self._theirs:
+            return list(given)
         documents = list(given) if isinstance(given, list | tuple) else []
         if len(documents) != len(ids) or not all(isinstance(one, Document) for one in documents):
             raise self.fault(f"{_kind(given)} in the place of {len(ids):,} documents")
@@ -164,7 +168,7 @@ class PartCall:
         topic = f" (topic {in_line(self._topic)[:80]})" if self._topic else ""
         return f"for {in_line(self._query)[:80]!r}{topic}"
 
-    @property
+    @cached_property
     def _theirs(self) -> list[str]:
         """The module that a part of another package is from; none where the part is fairagent's."""
         part = self._part if self._part is not None else self._made

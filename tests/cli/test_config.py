@@ -77,7 +77,7 @@ def test_a_chain_and_an_engine_in_an_engine_are_printed_and_read_again(call: Cal
     found = sources(call, *chosen)
     assert (found["engine.engine.k1"], "engine.engine.b" in found) == ("--set", False)
     printed = call("config", *chosen).stdout
-    assert "by: text, encoder: " in printed
+    assert "parts: [{kind: mmr, by: text, " in printed
     file = tmp_path / "again.yaml"
     file.write_text(printed, encoding="utf-8")
     again = load_settings(file, environ={})

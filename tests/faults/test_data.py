@@ -287,7 +287,7 @@ def test_81_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
 def test_80_and_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None:
     """Of 3 women 2 and of 3 men none are removed on each of 10 topics: no single topic says anything, all do."""
     lost = (Removal(Group("gender", "female"), 3.0, 2.0), Removal(Group("gender", "male"), 3.0, 0.0))
-    values = {"": {"nDCG@20": 0.5}}
+    values = {"": {"nDCG(discount=log2-max2)@20": 0.5}}
     outcomes = [replace(outcome(f"T{n}", "agent", values), removals=lost) for n in range(10)]
     [line] = alarms_of(run_of(outcomes))
     assert line.startswith("agent: the filter removed 67% of the documents of female (gender), 20 of 30")
