@@ -90,7 +90,7 @@ def main() -> None:
         users.write_text("".join(json.dumps(line) + "\n" for line in lines))
         settings = {
             **{"model.name": "tiny", "model.base_url": f"http://127.0.0.1:{model.server_port}/v1", "generate": "llm"},
-            **{"refine": "feedback", "filter": "none", "model.timeout": chosen.timeout, "model.attempts": 1},
+            **{"refine": "feedback", "profile": "offline", "model.timeout": chosen.timeout, "model.attempts": 1},
         }
         options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
         command = (*FAIRAGENT, "serve", "--tokens", str(users), "--port", "0", *place, *options)
