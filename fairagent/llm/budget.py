@@ -126,6 +126,8 @@ there is no room; else what it returns has `settle(tokens, dollars)`, and `give_
 """
 
 _limit: ContextVar[Limit | None] = ContextVar("limit", default=None)
+requester: ContextVar[str] = ContextVar("requester", default="")
+"""The user whom the work is done for; "" where users have no names."""
 
 
 @contextmanager

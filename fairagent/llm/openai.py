@@ -338,7 +338,7 @@ class OpenAIModel(ServerModel):
 
     def share(self, other: Any) -> None:
         """Use what the `other` model of the same server and name knows of its server."""
-        self.breaker, self.capabilities = other.breaker, other.capabilities
+        self._breakers, self.capabilities = other._breakers, other.capabilities
 
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         """Everything that may change the reply, but for what the server refuses, as plain values without a secret."""

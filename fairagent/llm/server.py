@@ -26,7 +26,7 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
 )
-from fairagent.llm.budget import Budget
+from fairagent.llm.budget import Budget, requester
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
 from fairagent.storage.threads import sleep as pause
@@ -430,7 +430,7 @@ class ServerModel:
         self.settings = settings
         self.endpoint = Endpoint.find(settings.base_url, environ)
         check_named(settings)
-        self.breaker = Breaker(clock)
+        self._breakers: dict[str, Breaker] = {}
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
@@ -445,9 +445,14 @@ class ServerModel:
         """The model's name at its server."""
         return self.settings.name
 
+    @property
+    def breaker(self) -> Breaker:
+        """That of whoever the request is for: what fails for one user says little about another's."""
+        return self._breakers.setdefault(requester.get(), Breaker(self._clock))
+
     def share(self, other: Any) -> None:
         """Use what the `other` model of the same sort, server and name knows of its server."""
-        self.breaker = other.breaker
+        self._breakers = other._breakers
 
     def close(self) -> None:
         """Close the connections."""

@@ -8,7 +8,7 @@ import math
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 import anyio
@@ -22,6 +22,7 @@ from fairagent.errors import (
     NotRegular,
     UsageError,
 )
+from fairagent.llm.budget import requester
 from fairagent.report.record import PlainRecord
 from fairagent.storage.threads import Cancellation, cancelled_by, check_cancelled
 from fairagent.types.clean import logger, printable
@@ -41,9 +42,6 @@ ENDS = "the server ends; the request is not answered"
 AS_IT_IS = {"id", "template"}
 
 log = logger(__name__)
-
-asking: ContextVar[str] = ContextVar("asking", default="")
-"""The user whose request this is; "" where users have no names."""
 
 Listener = Callable[[str, PlainRecord], None]
 """Receives events while they happen: ("step", the step), ("text", a piece of the answer), ("cited", its citations)."""
@@ -124,7 +122,7 @@ class Lanes:
         ended. Raises what `expect_room` does.
         """
         self.expect_room()
-        name, job, held = asking.get(), object(), list[anyio.CapacityLimiter]()
+        name, job, held = requester.get(), object(), list[anyio.CapacityLimiter]()
         limiters = [self._users.setdefault(name, anyio.CapacityLimiter(self._share))] if name else []
 
         def ended() -> None:

@@ -31,12 +31,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FairAgentError, Fault, UsageError
-from fairagent.llm.budget import limited_by
+from fairagent.llm.budget import limited_by, requester
 from fairagent.settings.faults import fault_lines
 from fairagent.storage.files import open_private, open_to_write
 from fairagent.storage.readers import parse_json
 from fairagent.studio.desk import RequestModel
-from fairagent.studio.lanes import asking
 from fairagent.types.clean import logger
 
 POLICY = (
@@ -344,7 +343,7 @@ class RequestGuard:
             refusal = None if key in door.admission else refused(401, NO_TOKEN)
             if user := door.admission.get(key):
                 scope["user"] = user.name
-                asking.set(user.name)
+                requester.set(user.name)
                 limit = partial(door.book.reserve, user) if door.book else None
         with limited_by(limit):
             await (refusal or self._app)(scope, receive, guarded)
