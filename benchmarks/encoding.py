@@ -96,7 +96,7 @@ def by_torch(tokens: int, dtype: Any, threads: int = 1) -> Callable[[Sequence[st
 def by_onnxruntime(tokens: int, threads: int = 1) -> Callable[[Sequence[str]], Embeddings]:
     encoder = MiniLM()
     encoder._tokenizer.enable_truncation(tokens)
-    return lambda texts: encoder._vectors(texts, threads)
+    return encoder.documents if threads > 1 else lambda texts: np.vstack([encoder.documents([text]) for text in texts])
 
 
 def in_batches(tokens: int, threads: int, size: int) -> Callable[[Sequence[str]], None]:

@@ -14,6 +14,7 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from dense import Mixtures
@@ -25,7 +26,6 @@ from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import VECTORS
 from fairagent.retrieve.light import build_light
-from fairagent.storage.threads import one_blas_thread
 
 Table = NDArray[np.int32]
 
@@ -45,13 +45,24 @@ def made_up(documents: int) -> NDArray[np.float16]:
     return np.vstack(blocks).astype(np.float16)
 
 
-def timed(vectors: NDArray[np.float16], k: int, exact: int) -> tuple[float, Table]:
+class Stored:
+    """What a graph is made from: documents' vectors, of a model that has none."""
+
+    manifest = SimpleNamespace(fingerprint="made up", model="mixtures")
+
+    def __init__(self, vectors: NDArray[np.float16]) -> None:
+        self.stored = vectors
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+
+def timed(vectors: NDArray[np.float16], k: int, exact: int, folder: Path) -> tuple[float, Table]:
     """CPU seconds, and the neighbors; exact for up to `exact` documents."""
     graph.EXACT = exact
-    with one_blas_thread():
-        start = time.process_time()
-        found = graph._neighbors(vectors, k, lambda done: None)
-        return time.process_time() - start, found
+    start = time.process_time()
+    graph.build_graph(Stored(vectors), folder / "graph", k)
+    return time.process_time() - start, np.load(folder / "graph" / graph.TABLE)
 
 
 def main() -> None:
@@ -66,8 +77,8 @@ def main() -> None:
         every = light(asked.collection, Path(folder)) if asked.collection else None
         for documents in asked.documents:
             vectors = made_up(documents) if every is None else every[:documents]
-            seconds, cells = timed(vectors, asked.neighbors, 0)
-            plain, exact = timed(vectors, asked.neighbors, len(vectors))
+            seconds, cells = timed(vectors, asked.neighbors, 0, Path(folder))
+            plain, exact = timed(vectors, asked.neighbors, len(vectors), Path(folder))
             shares = [len(np.intersect1d(*rows)) / len(rows[1]) for rows in zip(cells, exact, strict=True)]
             recall = float(np.mean(shares))
             print(f"{len(vectors):10,}{seconds:10.2f}{plain:10.2f}{plain / seconds:8.1f}{recall:11.3f}", flush=True)

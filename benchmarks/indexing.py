@@ -135,7 +135,7 @@ def main() -> None:
             return
         workers = asked.workers[-1]
         for engine in ENGINES.values():
-            cost(ours(collection, folder / engine / index.name, workers, engine))
+            cost(ours(collection, folder / engine / index.name, engine))
         change(collection.parent)
         for name, engine in ENGINES.items():
             ways = (f"build, {name}", f"update of 1 %, {name}")

@@ -77,6 +77,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--requests", type=int, default=100, help="of Ann, of each sort")
     parser.add_argument("--timeout", type=float, default=10, help="seconds that the model has for a reply")
+    parser.add_argument("--wait", type=float, default=30, help="seconds for Mallory's last requests to end")
     chosen = parser.parse_args()
     model = Server(("127.0.0.1", 0), ModelServer)
     threading.Thread(target=model.serve_forever, daemon=True).start()
@@ -102,16 +103,16 @@ def main() -> None:
         for fault in ("", "silent", "slow", "dying"):
             ModelServer.fault = fault
             with served(command) as (url, _):
-                numbers, statuses, longest = asyncio.run(beside(url, texts, chosen.requests, bool(fault)))
+                numbers, statuses, longest = asyncio.run(
+                    beside(url, texts, chosen.requests, chosen.wait if fault else 0)
+                )
             alone = alone or numbers
             row = (*numbers[:2], numbers[0] / alone[0], *numbers[2:], numbers[2] / alone[2])
             line = "{:8}{:12.0f}{:8.0f}{:7.2f}{:13.0f}{:8.0f}{:7.2f}".format(fault or "alone", *row)
             print(f"{line}  {dict(statuses)}, {longest:.1f} s" if fault else line, flush=True)
 
 
-async def beside(
-    url: str, texts: Iterator[str], requests: int, disturbed: bool
-) -> tuple[list[float], Counter[int], float]:
+async def beside(url: str, texts: Iterator[str], requests: int, wait: float) -> tuple[list[float], Counter[int], float]:
     """Ann's p50 and p99 in ms for searches and answers; what Mallory's requests got, and the seconds of the longest."""
     statuses: Counter[int] = Counter()
     seconds = [0.0]
@@ -126,7 +127,7 @@ async def beside(
 
     async with httpx.AsyncClient(base_url=url, timeout=120) as session:
         await session.post("api/search", json={"query": next(texts)}, headers=bearer("ann"))
-        stalling = [asyncio.create_task(mallory(session)) for _ in range(8 * disturbed)]
+        stalling = [asyncio.create_task(mallory(session)) for _ in range(8 if wait else 0)]
         await asyncio.sleep(1)
         numbers: list[float] = []
         for door in ("api/search", "api/answer"):
@@ -138,8 +139,7 @@ async def beside(
                 if not reply.is_success or (door == "api/answer" and TEXT not in reply.text):
                     raise SystemExit(f"{door}: {reply.status_code} {reply.text[:300]}")
             numbers += np.quantile(times, [0.5, 0.99]).tolist()
-        if disturbed:
-            await asyncio.sleep(30)  # what was begun ends by its deadline
+        await asyncio.sleep(wait)
         for task in stalling:
             task.cancel()
         await asyncio.gather(*stalling, return_exceptions=True)

@@ -25,6 +25,7 @@ RUNS = {
     "benchmarks/loop.py": ["--people 60 --bm25"],
     "benchmarks/made_up_track.py": ["track --documents 100 --topics 2"],
     "benchmarks/model_door.py": ["2"],
+    "benchmarks/neighbor.py": ["--documents 100 --requests 2 --timeout 1 --wait 1"],
     "benchmarks/sampling.py": ["--seconds 0 --sizes 1"],
     "benchmarks/scale.py": ["--documents 100 --bm25"],
     "benchmarks/serving.py": ["--documents 300 --requests 8 --clients 1"],

@@ -137,7 +137,7 @@ SEARCHES = {
     "refine_query_grounded": ("loop=fair-qr", "refine=grounded", "iterations=1"),
     "group_keywords": (DOING % "keywords", "depth=4"),
     "group_passages": (DOING % "passages", "depth=4"),
-    "judge_relevance": ("loop={kind: widen, actions: judge, judge: {by: model, documents: 2, groups: 1}}",),
+    "judge_relevance": ("loop={kind: widen, actions: judge, judge: {documents: 2, groups: 1}}",),
     "fairness_filter": (DOING % "filter", "filter=fair"),
 }
 """Template -> the settings of a search that asks with it."""
