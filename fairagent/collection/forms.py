@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path
@@ -121,7 +122,8 @@ def count_records(path: Path, fields: RecordsFile) -> int:
 
 def is_dataset(path: Path) -> bool:
     """Whether it is the folder of a dataset that Hugging Face's `save_to_disk` wrote."""
-    return (path / DATASET).is_file()
+    # Not by Path: a name that is too long for the system is a file that cannot be read, which is said later.
+    return os.path.isfile(path / DATASET)
 
 
 def splits_of(path: Path) -> list[str]:

@@ -294,7 +294,11 @@ def overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tu
             shared, theirs = getattr(before, key), getattr(now, key)
             pairs = [(key, shared, theirs)]
             if isinstance(value, Mapping) and isinstance(shared, Section) and type(shared) is type(theirs):
-                pairs = [(f"{key}.{one}", getattr(shared, one), getattr(theirs, one)) for one in value]
+                pairs = [
+                    (f"{key}.{one}", getattr(shared, one), getattr(theirs, one))
+                    for one in value
+                    if hasattr(shared, one)
+                ]
             lines += [f"{place}: {new}, not {old}" for place, old, new in pairs if old != new]
         by_system[name] = tuple(lines)
     return {name: lines for name, lines in by_system.items() if lines}

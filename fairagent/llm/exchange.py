@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyTruncated, UsageError
 from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, Reply, read_reply
@@ -55,6 +55,8 @@ class Exchange:
     a reply from the cache (`cached`) what it took when it was paid for, but for the seconds. `system` and `topic` are
     those of an experiment.
     """
+
+    __pydantic_config__ = ConfigDict(allow_inf_nan=False)
 
     at: str
     prompt: str

@@ -295,12 +295,6 @@ def parse_yaml(text: str) -> Any:
     return _guarded(text, lambda: yaml.load(text, _Loader))
 
 
-def compose_yaml(text: str) -> yaml.Node | None:
-    """The same as nodes, which know their lines."""
-    node: yaml.Node | None = _guarded(text, lambda: yaml.compose(text, _Loader))
-    return node
-
-
 def _guarded(text: str, read: Callable[[], T]) -> T:
     if len(text) > LARGEST_YAML:
         raise Malformed(f"larger than {LARGEST_YAML:,} characters")

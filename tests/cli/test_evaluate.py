@@ -357,3 +357,9 @@ def test_shared_settings_that_a_profile_overrides_are_shown(call: Call, lacking:
     assert said[:2] == ["filtered: filter: fair, not none; context.documents: 3, not 9", ""]
     record = json.loads(call("evaluate", str(lacking), "--check-only", "--json").stdout)
     assert record["overridden"] == {"filtered": ["filter: fair, not none", "context.documents: 3, not 9"]}
+    # A system that names another kind has none of the keys that are shared.
+    text = text.replace(shared, "target: estimated, rerank: {fairness: 2}") + "  z: {rerank: fused}\n"
+    lacking.write_text(text, encoding="utf-8")
+    record = json.loads(call("evaluate", str(lacking), "--check-only", "--json").stdout)
+    assert "BM25" in record["overridden"]
+    assert "z" not in record["overridden"]

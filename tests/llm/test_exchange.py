@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 from dataclasses import replace
@@ -348,7 +349,8 @@ def test_a_damaged_line_is_none_and_the_others_stay(tmp_path: Path) -> None:
     with Transcript(path) as kept:
         for _ in range(3):
             kept.add(EXCHANGE)
+        kept.add(replace(EXCHANGE, cost=math.inf))
     lines = path.read_bytes().splitlines(keepends=True)
     lines[1] = lines[1].replace(b'"text":"!"', b'"text":"?"')
     path.write_bytes(b"".join(lines) + b'{"exchange":1,"at"')
-    assert list(read_transcript(path)) == [EXCHANGE, None, EXCHANGE]
+    assert list(read_transcript(path)) == [EXCHANGE, None, EXCHANGE, None]
