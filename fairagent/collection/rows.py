@@ -90,10 +90,8 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
             return
         except FairAgentError:
             raise
-        except Malformed as error:
-            raise DataError(f"{what} {number}: {error}") from None
         except Exception as error:
-            raise DataError(f"{what} {number} cannot be read: {error_text(error)}") from None
+            raise unreadable(f"{what} {number}", error) from None
         if number > max(bounds.rows, length or 0):
             raise DataError(f"more than {bounds.rows:,} {what}s (bound `rows`), and no end of them is in sight")
         if length is None and (passed := bounds.clock() - started) > bounds.seconds:
@@ -107,6 +105,13 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
 def error_text(error: Exception) -> str:
     """An error of somebody else's code in a message of ours."""
     return f"it raises {shown(error, 120)}"
+
+
+def unreadable(what: str, error: Exception) -> DataError:
+    """The error of a stranger's object, `what`, that raised `error` when it was read."""
+    if isinstance(error, Malformed):
+        return DataError(f"{what}: {error}")
+    return DataError(f"{what} cannot be read: {error_text(error)}")
 
 
 def plain_record(row: Mapping[Any, Any]) -> dict[str, Any]:
@@ -226,10 +231,8 @@ def rows_of(source: Any, bounds: Bounds) -> Iterator[tuple[int, Record]]:
             record = plain_record(row)
         except FairAgentError:
             raise
-        except Malformed as error:
-            raise DataError(f"row {number}: {error}") from None
         except Exception as error:
-            raise DataError(f"row {number} cannot be read: {error_text(error)}") from None
+            raise unreadable(f"row {number}", error) from None
         yield number, record
 
 

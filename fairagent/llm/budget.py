@@ -131,13 +131,17 @@ requester: ContextVar[str] = ContextVar("requester", default="")
 
 
 @contextmanager
-def limited_by(limit: Limit | None) -> Iterator[None]:
-    """Every request to a model in the block, also in threads that share its context, is reserved in `limit` as well."""
-    token = _limit.set(limit)
+def limited_by(limit: Limit | None, user: str = "") -> Iterator[None]:
+    """Every request to a model in the block, also in threads that share its context, is reserved in `limit` as well.
+
+    The requests are for `user`, their `requester`.
+    """
+    of_limit, of_user = _limit.set(limit), requester.set(user)
     try:
         yield
     finally:
-        _limit.reset(token)
+        _limit.reset(of_limit)
+        requester.reset(of_user)
 
 
 class Ledger:

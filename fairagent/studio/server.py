@@ -31,7 +31,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FairAgentError, Fault, UsageError
-from fairagent.llm.budget import limited_by, requester
+from fairagent.llm.budget import limited_by
 from fairagent.settings.faults import fault_lines
 from fairagent.storage.files import open_private, open_to_write
 from fairagent.storage.readers import parse_json
@@ -335,17 +335,16 @@ class RequestGuard:
             await send(message)
 
         _receive.set(receive)
-        door, limit = self._door, None
+        door, limit, name = self._door, None, ""
         refusal = self._refusal(scope)
         if refusal is None and door.admission is not None and self._needs_token(scope):
             scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
             key = hash_of(token) if scheme == "Bearer" else ""
             refusal = None if key in door.admission else refused(401, NO_TOKEN)
             if user := door.admission.get(key):
-                scope["user"] = user.name
-                requester.set(user.name)
+                scope["user"] = name = user.name
                 limit = partial(door.book.reserve, user) if door.book else None
-        with limited_by(limit):
+        with limited_by(limit, name):
             await (refusal or self._app)(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextvars import copy_context
 from datetime import UTC, datetime
 
 import pytest
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, SettingsError, TransientModelError
 from fairagent.llm import ModelRequest
-from fairagent.llm.budget import requester
+from fairagent.llm.budget import limited_by
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker, Endpoint, retry_after
 from fairagent.settings import ModelSettings
@@ -214,11 +213,10 @@ def test_one_users_failures_are_no_one_elses() -> None:
     model = OpenAIModel(ModelSettings(name="tiny", base_url="http://127.0.0.1:9/v1"))
     other = OpenAIModel(ModelSettings(name="tiny", base_url="http://127.0.0.1:9/v1"))
     other.share(model)
-    context = copy_context()
-    context.run(requester.set, "mallory")
-    for _ in range(MOST_FAILURES):
-        with pytest.raises(TransientModelError):
-            context.run(lambda: model.breaker.run(fail))
-    with pytest.raises(TransientModelError, match="left alone"):
-        context.run(lambda: other.breaker.run(answer))
+    with limited_by(None, "mallory"):
+        for _ in range(MOST_FAILURES):
+            with pytest.raises(TransientModelError):
+                model.breaker.run(fail)
+        with pytest.raises(TransientModelError, match="left alone"):
+            other.breaker.run(answer)
     assert other.breaker.run(answer) == "fine"

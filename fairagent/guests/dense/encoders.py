@@ -20,6 +20,18 @@ PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
 """How the names of the published Contrievers begin."""
 
 
+def open_transformer(kind: Any, name: str, device: str, what: str, instead: str) -> Any:
+    """A model of sentence-transformers of this `kind`: a folder's, or one in the Hugging Face cache.
+
+    Nothing is downloaded: BackendUnavailable says that `what` is missing, and what to do `instead`.
+    """
+    try:
+        with without_progress():
+            return kind(name, device=device, local_files_only=True)
+    except OSError as error:
+        raise BackendUnavailable(f"no {what} {name!r} on this machine; name a model's folder, {instead}") from error
+
+
 class SentenceEncoder:
     """A sentence-transformers model: a folder, or a name in the Hugging Face cache.
 
@@ -29,16 +41,9 @@ class SentenceEncoder:
 
     def __init__(self, name: str, device: str = "cpu") -> None:
         self.name = name
-        library = installed("sentence-transformers", "vector search")
-        place = pick_device(device)
-        try:
-            with without_progress():
-                self.model: Any = library.SentenceTransformer(name, device=place, local_files_only=True)
-        except OSError as error:
-            raise BackendUnavailable(
-                f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
-                f"or use {BUNDLED}"
-            ) from error
+        library, place = installed("sentence-transformers", "vector search"), pick_device(device)
+        instead = f"download it beforehand, or use {BUNDLED}"
+        self.model = open_transformer(library.SentenceTransformer, name, place, "embedding model", instead)
         self._lock = threading.Lock()
 
     def documents(self, texts: Sequence[str]) -> Embeddings:

@@ -18,6 +18,7 @@ from pydantic import Field
 from scipy.sparse import csc_array, csr_array, vstack
 
 from fairagent.errors import BackendUnavailable
+from fairagent.guests.dense.encoders import open_transformer
 from fairagent.retrieve.base import Retriever, check_length, engine_time, ignore, lend_texts
 from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, prepare_index
 from fairagent.retrieve.catalog import IdTable, mapped
@@ -30,7 +31,7 @@ from fairagent.settings import Part
 from fairagent.settings.parts import Progress
 from fairagent.storage.arrays import write_array
 from fairagent.storage.files import file_name
-from fairagent.storage.packages import installed, without_progress
+from fairagent.storage.packages import installed
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking
 
@@ -52,14 +53,8 @@ class SpladeEncoder:
     def __init__(self, name: str, device: str = "cpu") -> None:
         self.name, self._lock = name, threading.Lock()
         library = installed("sentence-transformers", "SPLADE")
-        try:
-            with without_progress():
-                self._model: Any = library.SparseEncoder(name, device=device, local_files_only=True)
-        except OSError as error:
-            raise BackendUnavailable(
-                f"no SPLADE model {name!r} on this machine; name a model's folder, or download one beforehand, "
-                f"such as {SUGGESTED}"
-            ) from error
+        instead = f"or download one beforehand, such as {SUGGESTED}"
+        self._model = open_transformer(library.SparseEncoder, name, device, "SPLADE model", instead)
         # Of a model without a masked-language head the library would make a sparse encoder of random weights.
         if not any(type(module).__name__ == "SpladePooling" for module in self._model.modules()):
             raise BackendUnavailable(
