@@ -11,6 +11,7 @@ import yaml
 from fairagent.cli import options
 from fairagent.cli.options import console, option
 from fairagent.settings import Settings, load_settings
+from fairagent.storage.files import write_whole
 
 
 def demo(
@@ -29,11 +30,11 @@ def demo(
     from fairagent.cli.index import ensure_indexes
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.findings import better_systems, changes_by
     from fairagent.evaluate.judging import FUSED, LEGEND, SYSTEMS
     from fairagent.report.story import answer_body, sources_table, story
     from fairagent.report.text import verdict_text
     from fairagent.search.pipeline import build, open_site
-    from fairagent.storage.files import write_whole
 
     file = write_demo(folder, people=people)
     site = open_site(file, folder / "index", Settings())
@@ -55,10 +56,17 @@ def demo(
     }
     write_whole(folder / "experiment.yaml", yaml.safe_dump(experiment, sort_keys=False))
     run, _ = carried_out(check_experiment(folder / "experiment.yaml"), folder / "run", new=True)
+    out = console()
+    if not as_json:
+        # The agent is the last system.
+        out.print(f"Means over the topics, {run.systems[-1]} instead of {run.baseline}", style="bold")
+        out.print(verdict_text(changes_by(run, run.systems[-1])))
+        for sentence in better_systems(run, run.systems[-1], site.collection):
+            out.print(sentence)
+        out.print()
     print_results(run, as_json)
     if as_json:
         return
-    out = console()
     out.print(LEGEND, style="dim")
     topics = list(site.collection.topics.values())
     # Steps that do not help are discarded; the story of one that did says more.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fairagent.collection import Collection
 from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, smallest_p, tested
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import MeanExposure, Results
@@ -17,7 +18,7 @@ from fairagent.measures.expected_exposure import fitted_line
 from fairagent.measures.parse import is_measure, labels_of, leading_measure, short_labels
 from fairagent.measures.unawareness import mean_under_error
 from fairagent.types import exposure_rows
-from fairagent.types.change import ExposureChange, Verdict, as_verdict, exposure_change, seen_change
+from fairagent.types.change import SHOWN_CHANGE, ExposureChange, Verdict, as_verdict, exposure_change, seen_change
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted
 
@@ -144,32 +145,36 @@ def _findings(run: Results) -> Iterator[Finding]:
             for system in run.systems
             if measure and system != run.baseline and system not in run.oracle_systems and (system, measure) in compared
         ]
-        if measure is None or not others or (run.baseline, measure) not in compared:
-            continue
-        best = max(others, key=lambda row: run.gain(row.measure, row.mean))
-        pairs = [
-            (rows[best.system, other], rows[run.baseline, other])
-            for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
-            for other in run.measures
-            if other != measure and {(best.system, other), (run.baseline, other)} <= rows.keys()
-        ]
-        exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
-        both = {run.baseline, best.system} <= exposures.keys()
-        of_groups = [
-            row
-            for row in (best, *(row for row, _ in pairs))
-            if dimension and row.dimension == dimension and row.measure not in run.neutral and "*" not in row.measure
-        ]
-        fairness = next((row for row in of_groups if is_measure(row.measure, "AWRF")), next(iter(of_groups), None))
-        yield Finding(
-            dimension,
-            best,
-            compared[run.baseline, measure],
-            tested_difference(run, best),
-            tested_difference(run, fairness) if fairness else None,
-            tuple(pairs),
-            (exposures[run.baseline], exposures[best.system]) if both else None,
-        )
+        if measure is not None and others and (run.baseline, measure) in compared:
+            yield finding_of(run, dimension, max(others, key=lambda row: run.gain(row.measure, row.mean)))
+
+
+def finding_of(run: Results, dimension: str, best: Comparison) -> Finding:
+    """What is found of one system in a dimension, whose main measure `best` is."""
+    compared = comparisons_of(run, dimension)
+    pairs = [
+        (rows[best.system, other], rows[run.baseline, other])
+        for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
+        for other in run.measures
+        if other != best.measure and {(best.system, other), (run.baseline, other)} <= rows.keys()
+    ]
+    exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
+    both = {run.baseline, best.system} <= exposures.keys()
+    of_groups = [
+        row
+        for row in (best, *(row for row, _ in pairs))
+        if dimension and row.dimension == dimension and row.measure not in run.neutral and "*" not in row.measure
+    ]
+    fairness = next((row for row in of_groups if is_measure(row.measure, "AWRF")), next(iter(of_groups), None))
+    return Finding(
+        dimension,
+        best,
+        compared[run.baseline, best.measure],
+        tested_difference(run, best),
+        tested_difference(run, fairness) if fairness else None,
+        tuple(pairs),
+        (exposures[run.baseline], exposures[best.system]) if both else None,
+    )
 
 
 def change_of(run: Results, finding: Finding) -> ExposureChange | None:
@@ -186,6 +191,67 @@ def change_of(run: Results, finding: Finding) -> ExposureChange | None:
     elif test:
         about |= {"verdict": test.fairness, "test": str(test)}
     return exposure_change(finding.dimension, before, after, **about)
+
+
+def changes_by(run: Results, system: str) -> list[ExposureChange]:
+    """What one system changes for the groups of each dimension in which it was measured, as `change_of`."""
+    changes = []
+    for dimension in run.dimensions:
+        row = comparisons_of(run, dimension).get((system, main_measure(run, dimension) or ""))
+        if row and (change := change_of(run, finding_of(run, dimension, row))):
+            changes.append(change)
+    return changes
+
+
+UNLABELED_LESS = 0.02
+"""By how much less attention a system gives documents without a label, for that to say anything of it."""
+
+
+def better_systems(run: Results, system: str, collection: Collection) -> Iterator[str]:
+    """Which systems are best by a measure by which `system` is not, and why: a sentence for each.
+
+    What one is better at it may buy with relevance, or by passing over documents without a label: how many of these are
+    relevant, or of a type that can have one, says what that is worth.
+    """
+    short = short_labels(run.measures)
+    means = {(one.dimension, one.measure, one.system): one.mean for one in run.comparisons}
+    best: dict[str, list[str]] = {}
+    for dimension, measure in dict.fromkeys((one.dimension, one.measure) for one in run.comparisons):
+        of_system = {name: means[dimension, measure, name] for name in run.systems}
+        first = max(of_system, key=lambda name: run.gain(measure, of_system[name]))
+        if measure not in run.neutral and run.gain(measure, of_system[first] - of_system[system]) > SHOWN_CHANGE:
+            best.setdefault(first, []).append(f"{short[measure]}{f' of {dimension}' if dimension else ''}")
+    relevance = main_measure(run, RELEVANCE)
+    unlabeled = {name: [mean.unknown for mean in run.mean_exposures(name)] for name in run.dimensions}
+    for other in (name for name in run.systems if name in best):
+        why, place = [], run.systems.index(other)
+        if (
+            relevance
+            and (lost := means[RELEVANCE, relevance, system] - means[RELEVANCE, relevance, other]) > SHOWN_CHANGE
+        ):
+            why.append(f"at {lost:.3f} less {short[relevance]} than the {system}")
+        shares = {name: given[run.systems.index(system)] for name, given in unlabeled.items() if given}
+        name = max(shares, key=lambda one: shares[one] - unlabeled[one][place], default="")
+        if name and shares[name] - unlabeled[name][place] > UNLABELED_LESS:
+            unable, relevant = _without_label(collection, name)
+            of_type = f"{unable:.0%} of them are of a type that has none, and " if unable else ""
+            why.append(
+                f"documents without a {name} get {unlabeled[name][place]:.0%} of the attention, the {system}'s "
+                f"{shares[name]:.0%}; {of_type}{relevant:.0%} of the relevant documents are among them"
+            )
+        yield f"{other} is best in {', '.join(best[other])}{': ' if why else ''}{'; '.join(why)}."
+
+
+def _without_label(collection: Collection, dimension: str) -> tuple[float, float]:
+    """Of all documents without a label the share that can have none; of the relevant ones the share without."""
+    groups = collection.groups
+    relevant = [id for grades in collection.qrels.values() for id, grade in grades.items() if grade > 0]
+    ids = list(dict.fromkeys([*(one.id for one in collection.documents()), *relevant]))
+    labeled = groups.memberships(dimension, ids)[:, 1:].sum(axis=1) > 0
+    bare = dict.fromkeys(id for id, known in zip(ids, labeled.tolist(), strict=True) if not known)
+    types = groups.of_type(dimension, list(bare))
+    unable = 0.0 if types is None or not bare else 1 - float(np.mean(np.asarray(types, dtype=np.float64)))
+    return unable, sum(id in bare for id in relevant) / max(len(relevant), 1)
 
 
 def under_label_error(run: Results, dimension: str) -> dict[str, tuple[float, float, float]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.evaluate.judging import FUSED, SYSTEMS
+from fairagent.types.change import SHOWN_CHANGE
 
 from .conftest import Call
 
@@ -31,6 +32,15 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
     # Without vectors there is no row of vector search.
     assert again["systems"] == [name for name in SYSTEMS if name != FUSED]
     assert {(one["system"], one["other"]) for one in again["equal"]} >= {("FAIR-QR", "BM25")}
+    # The agent's own row first, and who is better at what, as the numbers have it.
+    head = " ".join(text.partition("\ndemo\n")[0].split())
+    assert head.startswith("Means over the topics, agent instead of BM25 gender ")
+    best = {name for names in re.findall(r" is best in ([^:.]+)[:.]", head) for name in names.split(", ")}
+    for name, measure, dimension in (("nDCG", "nDCG", ""), ("AWRF of gender", "AWRF", "gender")):
+        rows = [one for one in again["comparisons"] if one["dimension"] == dimension]
+        means = {one["system"]: one["mean"] for one in rows if re.fullmatch(rf"{measure}[^*]*", one["measure"])}
+        assert (max(means.values()) - means["agent"] > SHOWN_CHANGE) == (name in best)
+    assert "AWRF of region" in best
     for dimension in ("gender", "region"):
         rows = [one for one in again["exposures"] if one["dimension"] == dimension and one["target"] is not None]
         assert 0 < sum(one["exposure"] for one in rows) / len(again["systems"]) <= 1 + 1e-9
