@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, going_on, option, status
 from fairagent.errors import DataError, UsageError
+from fairagent.storage.files import write_whole
 from fairagent.storage.packages import expect_installed
 from fairagent.types.common import counted, listed
 
@@ -43,6 +43,7 @@ def label(
     ask: Annotated[bool, option("--ask", "Ask for the labels that would help most; answers go to --examples.")] = False,
     count: Annotated[int, option("--count", "How many --ask asks for.", "N", min=1)] = 20,
     force: Annotated[bool, option("--force", "Replace labels that were made before.")] = False,
+    write: Annotated[bool, option("--write", "Put the lines that use the labels into the collection's file.")] = False,
     of: options.SiteOptions,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
@@ -65,8 +66,8 @@ def label(
         unlabeled_ids,
         write_labels,
     )
+    from fairagent.labeling.section import dumped, section_of, with_section
     from fairagent.search.pipeline import open_site
-    from fairagent.settings import read_yaml
 
     chosen = of.chosen()
     expect_installed("scikit-learn", "fairagent label", "labels")
@@ -89,6 +90,10 @@ def label(
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
         known = examples_of(collection, name, known_documents_of(site), examples)
         ids = unlabeled_ids(collection, name, known.given)
+        typed = name in names and collection.groups.of_type(name, ids[:1]) is not None
+        section = section_of(site, path, errors, name, typed)
+        if write:  # what cannot be written is told before anything is made
+            with_section(site, section)
         evidence: Evidence
         if words is None:
             evidence = Embedded(site)
@@ -103,15 +108,13 @@ def label(
         rankings = engine_lists(site, LISTED) if collection.topics else {}
         awrf = awrf_of_lists(collection, made, rankings, LISTED)
     report(made, awrf)
-    typed = name in names and collection.groups.of_type(name, ids[:1]) is not None
-    # Paths in the collection's file are relative to its `root`.
-    origin = collection.origin
-    root = origin.file.parent / (read_yaml(origin.file).get("root") or "") if origin else Path()
-    labels_path, errors_path = (os.path.relpath(one, root) for one in (path, errors))
-    column = f"predicted: true, errors: {errors_path}{', applies_to: all' if typed else ''}"
     echo(f"\n{path}, {errors}")
-    echo(f"To use them, put this into `groups` of the collection's file, in the place of the column of {name!r}:\n")
-    echo(f"- {{path: {labels_path}, dimensions: {{{name}: {{{column}}}}}}}")
+    if write:
+        write_whole(*with_section(site, section))
+        echo(f"{collection.origin and collection.origin.file} names them now")
+    else:
+        echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
+        echo(dumped({"groups": section}))
 
 
 def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:

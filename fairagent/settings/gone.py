@@ -49,7 +49,6 @@ GONE: dict[str, str] = {
     "unjudged": "documents that nobody has judged are of no use",
     "hidden": "the model of dlf is linear",
     "label --by model": "use --by classifier or --by words",
-    "label --write": "put the printed lines into the collection's file",
     "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }

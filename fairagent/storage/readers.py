@@ -295,6 +295,11 @@ def parse_yaml(text: str) -> Any:
     return _guarded(text, lambda: yaml.load(text, _Loader))
 
 
+def compose_yaml(text: str) -> Any:
+    """The same as a node (`yaml.Node`), which knows its lines; None of an empty text."""
+    return _guarded(text, lambda: yaml.compose(text, _Loader))
+
+
 def _guarded(text: str, read: Callable[[], T]) -> T:
     if len(text) > LARGEST_YAML:
         raise Malformed(f"larger than {LARGEST_YAML:,} characters")

@@ -52,10 +52,13 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     assert again.exit_code == 2
     assert "--force" in again.stderr
 
-    block = result.stdout[result.stdout.index("- {path: ") :]
-    era = "- {path: groups.tsv, dimensions: {era: {}}}"
-    text = re.sub(r"(?ms)^groups:.*?(?=^target:)", f"groups:\n{era}\n{block}", file.read_text(encoding="utf-8"))
-    file.write_text(text, encoding="utf-8")
+    file.write_text(f"# Of mine.\n{file.read_text(encoding='utf-8')}# The end.\n", encoding="utf-8")
+    written = call(*arguments, "--force", "--write", *where)
+    assert written.exit_code == 0, written.stderr
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("# Of mine.\nname: small\n")
+    assert text.endswith("target: trec-estimated\npopulation:\n  gender: {female: 0.5, male: 0.5}\n# The end.\n")
+    assert "#     gender: {column: gender, labels: [female, male]}\n" in text
     assert load_collection(file).groups.predicted == ("gender",)
     assert set(load_collection(file).groups.dimensions) == {"era", "gender"}
     systems = "dimensions: [gender]\nsystems: {plain: {profile: engine}}\n"
