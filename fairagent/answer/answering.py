@@ -67,10 +67,9 @@ class Answerer:
     ) -> AnswerResult:
         """An answer to the query of `search`, whose exposures `meter` measures; `retriever` has the texts.
 
-        The meter's target is that of the ranking, the context and the citations; `on_cited` hears what these give the
-        groups whenever the text that is being written cites one more document.
-        Where the search has no document there is no answer, and no model is asked; where none survives the filter the
-        generator gets none; the notes say so. Raises what `Contexts.make`, generator and attributor raise.
+        `on_cited` hears what the citations give the groups whenever one more document is cited. Where the search has no
+        document no model is asked; where none survives the filter the generator gets none; the notes say so. Raises
+        what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
         with progress("choosing what to answer from"):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.base import Discount, StepDiscount, as_rankings, as_shares, as_shown, as_vector
+from fairagent.measures.base import Discount, as_rankings, as_shares, as_shown, as_vector
 from fairagent.types import FloatArray
 from fairagent.types.common import Compat
 
@@ -99,7 +99,7 @@ def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
     """
     mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
     counts = np.array([[mask.sum(), (~mask).sum()]])
-    of_useful, of_others = class_exposure(counts, StepDiscount(shown))[0]
+    of_useful, of_others = class_exposure(counts, Discount("step", (shown,)))[0]
     target: FloatArray = np.where(mask, of_useful, of_others)
     return target
 

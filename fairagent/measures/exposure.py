@@ -31,7 +31,6 @@ def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
     Share g is sum_k w_k a_kg divided by its sum over g. Raises DataError for shapes that do not fit and for negative,
     nan or infinite numbers. Source: TREC Fair Ranking 2022, Task 1.
 
-    >>> import numpy as np
     >>> from fairagent.measures import LOG2_MAX2
     >>> unknown_female_male = np.array([[0, 0, 1], [1, 0, 0], [0, 0.5, 0.5]])
     >>> group_exposure(unknown_female_male, LOG2_MAX2(3)).round(4).tolist()
@@ -56,7 +55,6 @@ def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
 def known_part(shares: FloatArray) -> FloatArray:
     """The shares without column 0 (`UNKNOWN`), divided by their sum, (g - 1,); no known mass gives zeros.
 
-    >>> import numpy as np
     >>> known_part(np.array([0.6, 0.1, 0.3])).round(6).tolist()
     [0.25, 0.75]
     """
@@ -75,7 +73,6 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     target - share, rounded to the 12th decimal; ties go to the larger target, then to the first dimension and group.
     Where nothing in a dimension is labeled, its groups lack their whole target.
 
-    >>> import numpy as np
     >>> gender, region = np.array([0.6, 0.4]), np.array([0.7, 0.1, 0.2])
     >>> most_underexposed([gender, region], [np.array([0.5, 0.5]), np.array([0.4, 0.3, 0.3])])
     (1, 1)
@@ -98,7 +95,6 @@ def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatA
     Without a background, t = r. Raises DataError for an `alignment` without mass, shapes that do not fit, and negative,
     nan or infinite numbers. Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension).
 
-    >>> import numpy as np
     >>> relevant = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # unknown first
     >>> blend(relevant.sum(axis=0), np.array([0.495, 0.495, 0.01])).round(6).tolist()
     [0.25, 0.310625, 0.435625, 0.00375]
@@ -121,7 +117,6 @@ def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatA
 def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> FloatArray:
     """Scores (n,) on [0, 1]; all `flat` where they differ by no more than `within`, so that they say nothing.
 
-    >>> import numpy as np
     >>> min_max(np.array([5.0, 3.0, 1.0])).tolist(), min_max(np.array([2.0, 2.0])).tolist()
     ([1.0, 0.5, 0.0], [1.0, 1.0])
     """
@@ -142,7 +137,6 @@ Divergence = Callable[[FloatArray, FloatArray, float], float]
 def kl(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
     """Kullback-Leibler divergence KL(p || q) in nats, in [0, inf]; infinite without smoothing where q misses a group.
 
-    >>> import numpy as np
     >>> round(kl(np.array([0.25, 0.75]), np.array([0.5, 0.5]), smoothing=0), 6)
     0.130812
     """
@@ -158,7 +152,6 @@ def kl(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
 def kl_reverse(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
     """KL(q || p): infinite, without smoothing, as soon as a group of the target gets no exposure.
 
-    >>> import numpy as np
     >>> kl_reverse(np.array([1.0, 0.0]), np.array([0.5, 0.5]), smoothing=0)
     inf
     """
@@ -168,7 +161,6 @@ def kl_reverse(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
 def jensen_shannon(p: FloatArray, q: FloatArray, smoothing: float = 0.0, *, base: float = math.e) -> float:
     """Jensen-Shannon divergence KL(p || m) / 2 + KL(q || m) / 2 with m = (p + q) / 2, in [0, ln 2 / ln base].
 
-    >>> import numpy as np
     >>> jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]), base=2)
     1.0
     """
@@ -193,7 +185,6 @@ def jensen_shannon_terms(p: FloatArray, q: FloatArray) -> FloatArray:
 def total_variation(p: FloatArray, q: FloatArray, smoothing: float = 0.0) -> float:
     """Half the summed absolute differences, in [0, 1]: the exposure that would have to change hands.
 
-    >>> import numpy as np
     >>> total_variation(np.array([0.25, 0.75]), np.array([0.5, 0.5]))
     0.25
     """

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.base import (
     LOG2_MAX2,
+    LOG2_PLUS1,
     Discount,
     JudgedRanking,
-    Log2Plus1,
     Measure,
     as_distribution,
     as_memberships,
@@ -50,7 +50,6 @@ def awrf(
     Raises DataError where one side has no mass, for shapes that do not fit, negative, nan or infinite numbers, a target
     that does not add up to 1, and n < 1.
 
-    >>> import numpy as np
     >>> ranking = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # unknown, female, male, NB
     >>> round(awrf(ranking, np.array([0.25, 0.310625, 0.435625, 0.00375]), n=500), 6)
     0.988707
@@ -86,7 +85,6 @@ def joint_memberships(rows: Sequence[FloatArray]) -> FloatArray:
     Row by row the outer product, the last dimension running fastest; column 0 is UNKNOWN in every dimension. Raises
     DataError where there is no dimension, shapes do not fit, or a number is negative, nan or infinite.
 
-    >>> import numpy as np
     >>> joint_memberships([np.array([[0.5, 0.5]]), np.array([[0.2, 0, 0.8]])]).tolist()
     [[0.1, 0.0, 0.4, 0.1, 0.0, 0.4]]
     """
@@ -171,7 +169,6 @@ def ndcg(relevant: NDArray[np.bool_], n_relevant: int, n: int, discount: Discoun
     relevant ranks are divided by those of ranks 1..min(n, n_relevant). An empty ranking scores 0.
     Raises DataError where n or n_relevant is below 1. Source: TREC Fair Ranking 2022.
 
-    >>> import numpy as np
     >>> round(ndcg(np.array([True, False, True]), n_relevant=4, n=500), 6)
     0.520909
     """
@@ -199,7 +196,7 @@ def graded_ndcg(ranking: Sequence[str], grades: Mapping[str, int], n: int, gain:
     if max(grades.values(), default=0) <= 0:
         return None
     of_ranking = np.array([grades.get(id, 0) for id in ranking], dtype=np.float64)
-    return _graded(of_ranking, np.array([*grades.values()], dtype=np.float64), n, gain, Log2Plus1())
+    return _graded(of_ranking, np.array([*grades.values()], dtype=np.float64), n, gain, LOG2_PLUS1)
 
 
 def _graded(grades: FloatArray, judgments: FloatArray, n: int, gain: Gain, discount: Discount) -> float:
@@ -215,7 +212,7 @@ class NDCG(Measure):
 
     `nDCG@20` is that of TREC Fair Ranking, trec_eval's is `nDCG(discount=log2-plus1, gain=linear)@20`.
 
-    >>> print(NDCG(20), NDCG(20, Log2Plus1(), "linear"))
+    >>> print(NDCG(20), NDCG(20, LOG2_PLUS1, "linear"))
     nDCG(discount=log2-max2)@20 nDCG(discount=log2-plus1, gain=linear)@20
     """
 
@@ -254,7 +251,6 @@ def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
 
     Shares of (1, 0) and (1/2, 1/2) where half each is due: (ln 2 + 0 / log2 3) / (1 + 1 / log2 3).
 
-    >>> import numpy as np
     >>> rows, due = np.array([[0, 1.0, 0], [0, 0, 1.0]]), np.array([0, 0.5, 0.5])
     >>> round(ndkl(rows, due, n=2), 6)
     0.425001
@@ -268,7 +264,7 @@ def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
     if not due.sum() > 0:
         raise DataError("the target has no mass on any known group; leave the topic out or use another target")
     mass, due = np.cumsum(rows, axis=0), due / due.sum()
-    weights = Log2Plus1()(len(mass))
+    weights = LOG2_PLUS1(len(mass))
     some = mass.sum(axis=1) > 0
     if not some.any():
         raise DataError("NDKL is not defined: nothing that is ranked has a group that counts; leave the topic out")
@@ -315,7 +311,6 @@ class Unlabeled(Measure):
     With `of` = "type" only those count that are of the dimension's type: a person of unknown gender, and not a page
     about a river. It describes a ranking: neither more nor less of it is better. Nothing shown gives 0.
 
-    >>> import numpy as np
     >>> rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])  # no label, a label, no label
     >>> nobody = np.zeros(3, dtype=bool)
     >>> shown = JudgedRanking(nobody, 0, rows, np.array([0, 1.0]), of_type=np.array([True, True, False]))

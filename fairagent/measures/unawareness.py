@@ -52,7 +52,6 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
     their true groups, 0 .. g - 1. Columns add up to 1. Raises DataError for rows that do not add up to 1, and where a
     group has no document. Source: Bella et al., ICDM 2010.
 
-    >>> import numpy as np
     >>> confusion_matrix(np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]), [0, 0, 1]).round(6).tolist()
     [[0.8, 0.4], [0.2, 0.6]]
     """
@@ -75,7 +74,6 @@ def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevale
     validation set. A singular matrix is not solved: `adjusted` is False then. Raises DataError for shapes that do not
     fit, and where `mean` or a column does not add up to 1. Sources: Forman, DMKD 2008; Bella et al., ICDM 2010.
 
-    >>> import numpy as np
     >>> corrected = prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.4], [0.2, 0.6]]))
     >>> corrected.shares.round(6).tolist(), corrected.adjusted
     ([0.25, 0.75], True)
@@ -129,7 +127,6 @@ def exposure_bounds(exposure: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     `exposure` (1 + g,) adds up to 1, with column 0 `UNKNOWN`.
 
-    >>> import numpy as np
     >>> [ends.round(6).tolist() for ends in exposure_bounds(np.array([0.3, 0.1, 0.6]))]
     [[0.1, 0.6], [0.4, 0.9]]
     """
@@ -152,7 +149,6 @@ def awrf_bounds(
     Raises DataError for shares that are no distribution, a known part that is more than the target, and shapes that
     differ.
 
-    >>> import numpy as np
     >>> low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5]))
     >>> round(low, 6), high
     (0.784238, 1.0)
@@ -174,10 +170,7 @@ def awrf_bounds(
 
 
 def _farthest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of the exposures and targets in which all that is unknown or missing is of one group, the two farthest apart.
-
-    The divergence is a sum over groups, so that a group's gain changes its own term alone.
-    """
+    """Of the exposures and targets in which all that is unknown or missing is of one group, the two farthest apart."""
     terms = jensen_shannon_terms(known, due)
     change = jensen_shannon_terms(known + unknown, due)[:, None] + jensen_shannon_terms(known, due + missing)
     change -= np.add.outer(terms, terms)
@@ -233,7 +226,6 @@ SHARED_SPREAD = 0.75
 def odds_spread(examples: FloatArray, of_topic: float = TOPIC_SPREAD) -> FloatArray:
     """The deviation (g,) of the error in the log of each group's odds, by the labeled `examples` (g,) of each.
 
-    >>> import numpy as np
     >>> odds_spread(np.array([4.0, 100.0]), of_topic=0.0).tolist()
     [0.5, 0.1]
     """
@@ -245,7 +237,6 @@ def odds_spread(examples: FloatArray, of_topic: float = TOPIC_SPREAD) -> FloatAr
 def shared_part(examples: FloatArray) -> float:
     """The share of the variance of a topic's error that all topics have in common, where one labeler made all labels.
 
-    >>> import numpy as np
     >>> shared_part(np.array([1e9, 1e9]))
     0.25
     """
@@ -261,7 +252,6 @@ def mean_under_error(values: FloatArray) -> Interval:
 
     Two topics off by .1 each: .1 / sqrt(2) where they err by themselves, .1 where together.
 
-    >>> import numpy as np
     >>> alone, together = ([[0.8, 0.7, 0.9, part]] * 2 for part in (0.0, 1.0))
     >>> [round(end, 6) for end in (mean_under_error(np.array(alone)).low, mean_under_error(np.array(together)).low)]
     [0.729289, 0.7]
@@ -281,7 +271,6 @@ def drawn_labels(
 ) -> NDArray[np.intp]:
     """The groups (draws, n), 0 .. g - 1, that documents with these `chances` (n, g) may have.
 
-    >>> import numpy as np
     >>> drawn_labels(np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2), np.random.default_rng(0), 2).tolist()
     [[0, 1], [0, 1]]
     """
@@ -317,7 +306,6 @@ def awrf_under_error(
     takes the target alone. As many draws lie below the interval as above it, but where they crowd at 1: it then ends as
     the shortest one does. Raises DataError for shapes that differ, and where nothing gets attention.
 
-    >>> import numpy as np
     >>> sure, half = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
     >>> awrf_under_error(sure, np.ones(2), np.zeros(2), half, 0.0, np.ones(2), np.random.default_rng(0))
     Interval(value=1.0, low=1.0, high=1.0)
@@ -364,7 +352,6 @@ def calibration_error(chances: FloatArray, groups: Sequence[int], bins: int = BI
     `chances` (n, g) are of documents whose true `groups` (n,) are 0 .. g - 1, sorted into `bins` of equal width by the
     chance of their likeliest label (Naeini et al., AAAI 2015). Raises DataError for no documents.
 
-    >>> import numpy as np
     >>> round(calibration_error(np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]), [0, 1, 1]), 6)
     0.4
     """

@@ -37,9 +37,8 @@ def index_folder(collection: Collection, settings: Settings, given: Path | str =
 class LiveSite:
     """The site of a collection's settings file and of its index; opened again when the index's manifest changes.
 
-    `open` makes a site of the collection that it is given, and `build` the agent of a site. Threads may share it;
-    `clock` gives seconds. The models, and with them the budget, are the same all the time. `openings` is how often it
-    was opened.
+    `open` makes a site of a collection, `build` the agent of a site. Threads may share it. The models, and with them
+    the budget, are the same all the time. `openings` is how often it was opened.
     """
 
     def __init__(
@@ -64,10 +63,7 @@ class LiveSite:
         self.now()
 
     def now(self) -> Site:
-        """The site as it is now, by a look that is at most half a second old.
-
-        Raises what opening it does: what was removed from an index is not served because the new one cannot be opened.
-        """
+        """The site as it is now, by a look that is at most half a second old; raises what opening it does."""
         return self.use(lambda site: site)
 
     def _now(self) -> Site:

@@ -71,8 +71,7 @@ class SearchOptions(Section):
 
     @model_validator(mode="after")
     def _one_dial(self) -> Self:
-        if sum(one is not None for one in (self.fairness, self.keep, self.gap)) > 1:
-            raise ValueError("fairness, keep and gap are three ways to choose one list; give one of them")
+        check_one_dial(Dial(self.keep, self.gap, self.fairness))
         return self
 
     @property
@@ -120,6 +119,12 @@ class OptionValues(TypedDict, total=False):
     unknown: Unknown | None
     shares: Mapping[str, Mapping[str, float]] | None
     where: Mapping[str, Value | Sequence[Value]] | None
+
+
+def check_one_dial(dial: Dial) -> None:
+    """Raise ValueError where more than one is set."""
+    if sum(one is not None for one in dial) > 1:
+        raise ValueError("fairness, keep and gap are three ways to choose one list; give one of them")
 
 
 def expect_dial(rerank: Part, name: str = "fairness") -> None:

@@ -14,10 +14,9 @@ from fairagent.measures import (
     DIVERGENCES,
     LOG2_MAX2,
     NDCG,
+    UNIFORM,
     JudgedRanking,
-    Log2Max2,
     Product,
-    Uniform,
     blend,
     group_exposure,
     known_part,
@@ -162,7 +161,7 @@ def normalized_utility(case: Row) -> Row:
 @reads("fairqr_mmr_dlf.json", "exposure")
 def exposure_of_groups(case: Row) -> Row:
     rows = np.array(case["membership_in_rank_order"])
-    shares = group_exposure(rows, {"log": Log2Max2(), "uniform": Uniform()}[case["discount"]](len(rows)))
+    shares = group_exposure(rows, {"log": LOG2_MAX2, "uniform": UNIFORM}[case["discount"]](len(rows)))
     target, labels = np.array(case["target_known"]), tuple(case["groups"][1:])
     known = known_part(shares)
     found: Row = {

@@ -15,7 +15,7 @@ from scripted import by_letter, collection
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import SettingsError, UsageError
-from fairagent.measures import Geometric, StepDiscount, Uniform
+from fairagent.measures import UNIFORM, Discount
 from fairagent.search.rerank.base import Pool, dialed, pool_of, with_dial
 from fairagent.search.rerank.exposure import ExposureConfig, ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
@@ -144,12 +144,12 @@ def test_the_unlabeled_get_a_share_of_ones_own() -> None:
 def test_one_list_is_chosen_in_one_way() -> None:
     assert ExposureConfig(keep=0.9).dial == Dial(keep=0.9)
     assert ExposureConfig().dial.price == FAIRNESS == 1
-    with pytest.raises(SettingsError, match="set one of them"):
+    with pytest.raises(SettingsError, match="give one of them"):
         ExposureConfig(keep=0.9, gap=0.1)
 
 
 def test_of_a_chain_the_last_one_has_the_dial() -> None:
-    plain, made = OriginalReranker(None), ExposureReranker(unlabeled=0.2, discount=Uniform())  # type: ignore[arg-type]
+    plain, made = OriginalReranker(None), ExposureReranker(unlabeled=0.2, discount=UNIFORM)  # type: ignore[arg-type]
     other = replace(made, dial=Dial(keep=0.5))
     assert with_dial(made, other.dial) == other
     assert with_dial(ChainReranker((plain, made)), other.dial) == ChainReranker((plain, other))
@@ -169,5 +169,9 @@ def test_a_pool_has_one_frontier_whatever_the_dial() -> None:
 
 def test_ranks_without_weight_go_to_the_better_placed() -> None:
     # From rank 3 on nothing is at stake, not even a label; and kinds run out before the ranks do.
-    assert order(ExposureReranker(discount=StepDiscount(2)).rerank(pool([M, F, U, M, F], 5))) == [0, 1, 2, 3, 4]
-    assert order(ExposureReranker(discount=Geometric(1e-200)).rerank(pool([M, F, U, M, F], 5)))[2:] == [2, 3, 4]
+    assert order(ExposureReranker(discount=Discount("step", (2,))).rerank(pool([M, F, U, M, F], 5))) == [0, 1, 2, 3, 4]
+    assert order(ExposureReranker(discount=Discount("geometric", (1e-200,))).rerank(pool([M, F, U, M, F], 5)))[2:] == [
+        2,
+        3,
+        4,
+    ]

@@ -93,13 +93,12 @@ class Feedback(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeedbackRefiner:
-    """Group-aware relevance feedback.
+    """Group-aware relevance feedback: the words that set the group's documents apart from the whole list.
 
-    Among the first documents of the group in the deep list of the user's query, P(w|G) is their relevance model
-    and P(w|L) that of the whole list. A word scores P(w|G) ln(P(w|G) / P(w|L)), its part of the divergence of the
-    group's documents from the rest. The best `terms` words together weigh `weight` times the user's query.
-    `documents` is how many of the group's documents are read; a word counts if at least `support` of them hold it
-    (one document's names are no group's vocabulary) and at most `max_share` of all documents do.
+    P(w|G) is the relevance model of the first `documents` of the group, P(w|L) that of the list; a word scores its part
+    of the divergence, P(w|G) ln(P(w|G) / P(w|L)). The best `terms` words together weigh `weight` times the user's
+    query. A word counts if at least `support` of the group's documents hold it (one document's names are no group's
+    vocabulary) and at most `max_share` of all do.
     """
 
     source: TermSource
@@ -157,9 +156,7 @@ class FeedbackConfig(Part):
     """Their weight together, the user's query being 1."""
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
         prepare_words(site, progress)
 
     def build(self, site: Site) -> FeedbackRefiner:
-        """The refiner."""
         return FeedbackRefiner(words_of(site), self.documents, self.terms, self.weight)

@@ -14,6 +14,7 @@ from fairagent.measures.objective import GapColumns, GapTarget, gap_rows
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import Pool, UnlabeledColumns, relevance_of
 from fairagent.search.rerank.frontier import Frontier, Walk
+from fairagent.settings.options import check_one_dial
 from fairagent.settings.parts import Part
 from fairagent.types import Dial, FloatArray, Ranking
 
@@ -25,10 +26,9 @@ DEFAULT = Dial()
 
 @dataclass(frozen=True, slots=True)
 class ExposureReranker:
-    """The list of the frontier that the `dial` says.
+    """The list of the frontier that the `dial` says; R and G are those of `fairagent.measures.objective`.
 
-    R and G, relevance and gap, are those of `fairagent.measures.objective`, the gap in the `divergence` of that name.
-    A document without a label helps no group: in each dimension that it has none in, its relevance is lowered by
+    A document without a label helps no group: for each dimension in which it has none, its relevance falls by
     `unlabeled`. The exposure of all documents without a label stays within `margin` of its share, and no known group
     falls that has less than its own.
     """
@@ -47,11 +47,9 @@ class ExposureReranker:
         return lists.ranking(lists.choose(self.dial))
 
     def with_dial(self, dial: Dial) -> ExposureReranker:
-        """The same at another point of the frontier."""
         return replace(self, dial=dial)
 
     def relevance(self, pool: Pool) -> FloatArray:
-        """What counts as the relevance of each candidate, (n,)."""
         return relevance_of(pool, self.unlabeled)
 
     def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
@@ -95,10 +93,7 @@ def _targets(pool: Pool, weights: FloatArray) -> list[UnlabeledColumns]:
 
 
 def _bounds(target: FloatArray, due: UnlabeledColumns, margin: float) -> tuple[FloatArray, FloatArray]:
-    """The least and the most of all exposure that the columns of a dimension get, (g + u + 1,) each.
-
-    The unlabeled stay near their share, and no known group falls that has less than its own.
-    """
+    """The least and the most of all exposure that the columns of a dimension get, (g + u + 1,) each."""
     none, labeled = due.shares, 1 - float(due.shares.sum())
     # Of the documents that can have a label, the share without one stays, however many these are.
     margin = margin if len(none) == 1 else margin / 2 * (1 - none[0])
@@ -125,8 +120,7 @@ class ExposureConfig(Part):
 
     @model_validator(mode="after")
     def _one_dial(self) -> Self:
-        if sum(one is not None for one in (self.fairness, self.keep, self.gap)) > 1:
-            raise ValueError("fairness, keep and gap are three ways to choose one list; set one of them")
+        check_one_dial(self.dial)
         return self
 
     @property
@@ -135,6 +129,5 @@ class ExposureConfig(Part):
         return Dial(keep=self.keep, gap=self.gap, fairness=self.fairness)
 
     def build(self, site: Site) -> ExposureReranker:
-        """The re-ranker."""
         settings = site.settings
         return ExposureReranker(self.dial, self.unlabeled, parse_discount(settings.discount), settings.divergence)
