@@ -1,8 +1,7 @@
 """Group exposure and what it lacks of the target; scores on one scale; divergences between distributions of groups.
 
 A membership row says how a document's weight is spread over the groups; column 0 is `UNKNOWN`. Divergences take shares
-p (what is shown) and q (the target), (g,), that add up to 1 within 1e-6. `smoothing` is added to every share first,
-p'_g = (p_g + s) / (1 + g s); then an all-zero p counts as uniform. Results are in nats unless a base is given.
+p (what is shown) and q (the target), (g,), that add up to 1 within 1e-6. Results are in nats unless a base is given.
 """
 
 import math
@@ -12,7 +11,6 @@ import numpy as np
 
 from fairagent.errors import DataError
 from fairagent.measures.base import (
-    TOLERANCE,
     as_distribution,
     as_memberships,
     as_vector,
@@ -129,36 +127,10 @@ def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> Float
 
 
 SMOOTHING = 1e-6
-"""Added to every share before a divergence is taken (FAIR-QR leaves its smoothing unsaid)."""
-Divergence = Callable[[FloatArray, FloatArray, float], float]
-"""divergence(exposure, target, smoothing) -> number of 0 or more; 0 where both are equal."""
+"""Added to every share before the divergence of a gap is taken (FAIR-QR leaves its smoothing unsaid)."""
 
 
-def kl(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
-    """Kullback-Leibler divergence KL(p || q) in nats, in [0, inf]; infinite without smoothing where q misses a group.
-
-    >>> round(kl(np.array([0.25, 0.75]), np.array([0.5, 0.5]), smoothing=0), 6)
-    0.130812
-    """
-    pair = _smoothed(p, q, smoothing)
-    if smoothing == 0.0:
-        pair = pair[:, pair[0] > 0.0]
-        if not pair[1].all():
-            return math.inf
-    log_p, log_q = np.log(pair)
-    return max(0.0, float(pair[0].dot(log_p - log_q)))
-
-
-def kl_reverse(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
-    """KL(q || p): infinite, without smoothing, as soon as a group of the target gets no exposure.
-
-    >>> kl_reverse(np.array([1.0, 0.0]), np.array([0.5, 0.5]), smoothing=0)
-    inf
-    """
-    return kl(q, p, smoothing)
-
-
-def jensen_shannon(p: FloatArray, q: FloatArray, smoothing: float = 0.0, *, base: float = math.e) -> float:
+def jensen_shannon(p: FloatArray, q: FloatArray, base: float = math.e) -> float:
     """Jensen-Shannon divergence KL(p || m) / 2 + KL(q || m) / 2 with m = (p + q) / 2, in [0, ln 2 / ln base].
 
     >>> jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]), base=2)
@@ -166,8 +138,10 @@ def jensen_shannon(p: FloatArray, q: FloatArray, smoothing: float = 0.0, *, base
     """
     if not 1.0 < base < math.inf:
         raise DataError(f"the logarithm's base is {base}, expected more than 1")
-    nats = float(jensen_shannon_terms(*_smoothed(p, q, smoothing)).sum())
-    return min(max(0.0, nats), math.log(2.0)) / math.log(base)
+    p, q = as_distribution(p, "p"), as_distribution(q, "q")
+    if p.shape != q.shape:
+        raise DataError(f"p and q have shapes {p.shape} and {q.shape}, expected the same groups in both")
+    return min(max(0.0, float(jensen_shannon_terms(p, q).sum())), math.log(2.0)) / math.log(base)
 
 
 def jensen_shannon_terms(p: FloatArray, q: FloatArray) -> FloatArray:
@@ -182,45 +156,12 @@ def jensen_shannon_terms(p: FloatArray, q: FloatArray) -> FloatArray:
     return terms
 
 
-def total_variation(p: FloatArray, q: FloatArray, smoothing: float = 0.0) -> float:
-    """Half the summed absolute differences, in [0, 1]: the exposure that would have to change hands.
-
-    >>> total_variation(np.array([0.25, 0.75]), np.array([0.5, 0.5]))
-    0.25
-    """
-    p, q = _smoothed(p, q, smoothing)
-    return min(1.0, 0.5 * float(np.abs(p - q).sum()))
-
-
-DIVERGENCES: dict[str, Divergence] = {"kl": kl, "kl-reverse": kl_reverse, "js": jensen_shannon, "tv": total_variation}
-"""The divergences by the names that settings use, all called as (exposure, target, smoothing)."""
-
-
 TERMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "kl": lambda p, q: p * np.log(p / q),
     "kl-reverse": lambda p, q: q * np.log(q / p),
     "js": lambda p, q: 0.5 * (p * np.log(p) + q * np.log(q)) - 0.5 * (p + q) * np.log(0.5 * (p + q)),
     "tv": lambda p, q: 0.5 * np.abs(p - q),
 }
-"""The same as terms that add up to the divergence, of shares p and q that are smoothed, so above 0, of any shape."""
+"""The terms that add up to the divergence of each name that settings use, of smoothed shares p (shown) and q (due)."""
 LARGEST = {"kl": -math.log(SMOOTHING), "kl-reverse": -math.log(SMOOTHING), "js": math.log(2.0), "tv": 1.0}
 """What a list counts as that shows no labeled document: as far from any target as can be."""
-
-
-def _smoothed(p: FloatArray, q: FloatArray, smoothing: float) -> FloatArray:
-    """Both, smoothed and normalized, as the rows of a (2, g) array."""
-    p, q = as_vector(p, "p"), as_vector(q, "q")
-    if p.shape != q.shape:
-        raise DataError(f"p and q have shapes {p.shape} and {q.shape}, expected the same groups in both")
-    if not 0.0 <= smoothing < math.inf:
-        raise DataError(f"smoothing is {smoothing}, expected a finite number of 0 or more")
-    pair = np.array((p, q))
-    if not pair.min() >= 0.0:
-        check_nonnegative(p, "p")
-        check_nonnegative(q, "q")
-    totals = pair.sum(axis=1, keepdims=True)
-    for name, shares, total in zip("pq", (p, q), totals.ravel().tolist(), strict=True):
-        if abs(total - 1.0) > TOLERANCE and not (total == 0.0 and smoothing > 0.0):
-            as_distribution(shares, name)  # says what is wrong and where
-    smoothed: FloatArray = (pair + smoothing) / (totals + smoothing * p.size)
-    return smoothed

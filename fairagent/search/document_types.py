@@ -125,7 +125,9 @@ class TypeSource:
         declared = frozenset(name for name in names if groups.of_type(name, []) is not None)
 
         def counted() -> dict[str, float]:
-            ids = graph.ids.texts() if graph else list(dict.fromkeys(_ids_of(groups)))
+            parts = (part for part in getattr(groups, "parts", (groups,)) if hasattr(part, "batches"))
+            known = (id for part in parts for _, ids in part.batches() for id in ids)
+            ids = graph.ids.texts() if graph else list(dict.fromkeys(known))
             return {name: float(np.mean(np.asarray(groups.of_type(name, ids)))) if ids else 1.0 for name in declared}
 
         chances: dict[str, float] = memo.get(("declared types", id(groups)), counted)
@@ -203,9 +205,3 @@ def labeled_share(groups: Groups, dimension: str) -> float | None:
         return 1 - float(groups.shares(dimension)[0])
     except UsageError:
         return None
-
-
-def _ids_of(groups: Groups) -> Iterator[str]:
-    for part in getattr(groups, "parts", (groups,)):
-        for _, ids in part.batches() if hasattr(part, "batches") else ():
-            yield from ids

@@ -72,8 +72,12 @@ class LiveSite:
                 self._looked = self._clock()
                 if self._site is None or self._moved():
                     self._site = self._opened(self._site)
-                else:
-                    self._site = self._noted(self._site)
+                elif not (collection := self._site.collection).behind and collection.origin:
+                    # A note where the files have changed since it was opened.
+                    with suppress(OSError):
+                        if collection.origin.documents_changed():
+                            noted = replace(collection, behind=behind(collection, self._site.index))
+                            self._site = replace(self._site, collection=noted)
             return self._site
 
     def use(self, work: Callable[[Site], T]) -> T:
@@ -146,12 +150,3 @@ class LiveSite:
         # First: what comes in between is noticed.
         self._state = state_of(self._folder / MANIFEST)
         return as_indexed(loaded, self._folder, self._settings.analyzer)
-
-    def _noted(self, site: Site) -> Site:
-        """The site with a note where the files have changed since it was opened."""
-        collection = site.collection
-        if collection.behind or not collection.origin or not collection.origin.documents_changed():
-            return site
-        with suppress(OSError):
-            site = replace(site, collection=replace(collection, behind=behind(collection, site.index)))
-        return site

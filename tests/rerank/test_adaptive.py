@@ -24,8 +24,7 @@ from fairagent.search.rerank.relevance import ChainConfig
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
-ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
-"""Unknown, female, male; b is both, x has a row without anything."""
+from .greedy_pools import ROW
 
 POLICIES: tuple[GroupPolicy, ...] = ("none", "budget", "exposure")
 PLACES: tuple[Where, ...] = ("both", "frontier")

@@ -27,7 +27,7 @@ from fairagent.papers.rivals.training import ProtectedGroup
 from fairagent.search.rerank.base import Pool
 from fairagent.types import Query, Ranking
 
-from .prefixes import is_fair
+from .greedy_pools import is_fair
 
 
 @given(st.integers(1, 25), st.floats(0.01, 0.99), st.floats(0.001, 0.5))

@@ -61,9 +61,7 @@ class TrackRun:
         """
         flat = [ranking for of_topic in rankings.values() for ranking in of_topic]
         lengths = [len(ranking) for ranking in flat]
-        pages = np.array([page for ranking in flat for page in ranking])
-        if pages.size and (pages.dtype.kind not in "iu" or not 0 <= pages.min() <= pages.max() <= LARGEST_ID):
-            raise DataError(f"run {name!r}: page ids are whole numbers from 0 to {LARGEST_ID}")
+        pages = _ids(f"run {name!r}", [page for ranking in flat for page in ranking])
         for topic, of_topic in rankings.items() if repeated == "error" else ():
             for ranking in of_topic:
                 if len(set(ranking)) < len(ranking):
@@ -71,7 +69,7 @@ class TrackRun:
                     raise DataError(f"run {name!r}, topic {topic}: page {page} is listed twice in a ranking")
         topic_of = np.repeat(np.arange(len(rankings)), [len(of_topic) for of_topic in rankings.values()])
         bounds = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-        return cls(name, tuple(rankings), topic_of, bounds, pages.astype(np.int64))
+        return cls(name, tuple(rankings), topic_of, bounds, pages)
 
     @property
     def lengths(self) -> IntArray:
@@ -103,7 +101,7 @@ class Judgments:
         if not qrels:
             raise DataError("the qrels have no topics")
         self.pages, self.topics = pages, tuple(qrels)
-        listed = [_ids(topic, pages) for topic, pages in qrels.items()]
+        listed = [_ids(f"qrels, topic {topic}", pages) for topic, pages in qrels.items()]
         topics = np.repeat(np.arange(len(listed)), [ids.size for ids in listed])
         ids = np.concatenate(listed)
         self._beyond = int(ids.max(initial=0)) + 1  # stands for all ids that are relevant to no topic
@@ -154,10 +152,10 @@ class ShownPages:
     relevant: NDArray[np.bool_]
 
 
-def _ids(topic: str, pages: Collection[int]) -> IntArray:
+def _ids(where: str, pages: Collection[int]) -> IntArray:
     ids = np.asarray(pages if isinstance(pages, np.ndarray) else list(pages))
     if ids.size and (ids.dtype.kind not in "iu" or not 0 <= ids.min() <= ids.max() <= LARGEST_ID):
-        raise DataError(f"qrels, topic {topic}: page ids are whole numbers from 0 to {LARGEST_ID}")
+        raise DataError(f"{where}: page ids are whole numbers from 0 to {LARGEST_ID}")
     return ids.astype(np.int64)
 
 

@@ -5,9 +5,9 @@ without examples serves best. Its prompting strategies are not public; ours are 
 with `prompts: few-shot`, with some. Each becomes a query of its own; the user's query orders what it finds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from fairagent.answer.filtering import Page, ask_verdicts, batches, page_of
 from fairagent.llm import Model, Reply, ask
@@ -57,34 +57,10 @@ class GroupPassages(Reply):
     passages: list[NumberedPassage]
 
 
-class ProposedText(NamedTuple):
-    """The text of a query that a reply comes to (""), how many of its parts are used, and what is refused."""
-
-    text: str
-    usable: int
-    refused: tuple[str, ...] = ()
-
-
-def _of_keywords(one: NumberedKeywords, query: Query, words: frozenset[str], keys: frozenset[str]) -> ProposedText:
-    sifted = sift(one.keywords, query.text, (), keys)
-    refused = (*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated))
-    text = f"{query.text} {' '.join(sifted.usable)}" if sifted.usable else ""
-    return ProposedText(text, len(sifted.usable), refused)
-
-
-def _of_passage(one: NumberedPassage, query: Query, words: frozenset[str], keys: frozenset[str]) -> ProposedText:
-    text = " ".join(visible(one.passage).split())[:1000]
-    # What only repeats the query, the name of the group or what was asked says nothing of a group.
-    if words_of(text) <= words | STOP_WORDS:
-        return ProposedText("", 0, (f"{text}: an echo of the prompt",) if text else ())
-    return ProposedText(text, 1)
-
-
 class Form(NamedTuple):
     """How something is asked for: the `template`, and its `reply`, in whose list `items` each group has an `item`.
 
-    One call is about the `most` groups that lack most. `read` takes an item, the query, and the words of the prompt and
-    of the keys in it.
+    One call is about the `most` groups that lack most.
     """
 
     template: str
@@ -92,12 +68,11 @@ class Form(NamedTuple):
     items: str
     item: type[Reply]
     most: int
-    read: Callable[[Any, Query, frozenset[str], frozenset[str]], ProposedText]
 
 
 FORMS: Mapping[Says, Form] = {
-    "keywords": Form("group_keywords", GroupKeywords, "groups", NumberedKeywords, 12, _of_keywords),
-    "passages": Form("group_passages", GroupPassages, "passages", NumberedPassage, 5, _of_passage),
+    "keywords": Form("group_keywords", GroupKeywords, "groups", NumberedKeywords, 12),
+    "passages": Form("group_passages", GroupPassages, "passages", NumberedPassage, 5),
 }
 
 
@@ -143,14 +118,25 @@ class Sources:
         queries: list[Query | None] = [None] * len(lacks)
         notes, refused, proposals = list[str](), list[str](), Proposals()
         for one in getattr(reply, form.items):
-            proposed = form.read(one, query, words, keys)
+            text, usable, bad = "", 0, list[str]()
+            if self.says == "keywords":
+                sifted = sift(one.keywords, query.text, (), keys)
+                usable = len(sifted.usable)
+                bad = [*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated)]
+                text = f"{query.text} {' '.join(sifted.usable)}" if usable else ""
+            elif passage := " ".join(visible(one.passage).split())[:1000]:
+                # What only repeats the query, the name of the group or what was asked says nothing of a group.
+                if words_of(passage) <= words | STOP_WORDS:
+                    bad = [f"{passage}: an echo of the prompt"]
+                else:
+                    text, usable = passage, 1
             # One with a number of no group, or of one that has its own already, is ignored.
             known = 1 <= one.number <= len(groups) and queries[one.number - 1] is None
-            proposals += Proposals(proposed.usable + len(proposed.refused), proposed.usable if known else 0)
-            refused += proposed.refused
-            if known and proposed.text:
-                queries[one.number - 1] = Query(proposed.text, query.id)
-                notes.append(f"{groups[one.number - 1]}: {proposed.text}")
+            proposals += Proposals(usable + len(bad), usable if known else 0)
+            refused += bad
+            if known and text:
+                queries[one.number - 1] = Query(text, query.id)
+                notes.append(f"{groups[one.number - 1]}: {text}")
         return GroupQueries(tuple(queries), tuple(notes), tuple(refused), proposals)
 
 

@@ -293,18 +293,13 @@ class GroundedRefiner(AskingRefiner):
     feedback: FeedbackRefiner = field(kw_only=True)
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
-        read = self.feedback.read(state)
-        words = [{"word": visible(one.text), "of_group": one.in_group, "of_all": one.in_list} for one in read.words]
-        counts = {"of_group": len(read.documents), "of_list": len(state.ranking)}
-        titles = self._titles(read.documents)
-        return self.prompts.render(self.template, **template_variables(state), words=words, titles=titles, **counts)
-
-    def _titles(self, ids: tuple[str, ...]) -> list[str]:
-        texts = self.feedback.source
-        if not isinstance(texts, TextSource):
-            return []
-        titles = (" ".join(visible(texts.document(id).title).split()) for id in ids[:10])
-        return [title[:120] for title in titles if title]
+        read, ids = self.feedback.read(state)
+        words = [{"word": visible(one.text), "of_group": one.in_group, "of_all": one.in_list} for one in read]
+        counts, titles = {"of_group": len(ids), "of_list": len(state.ranking)}, list[str]()
+        if isinstance(texts := self.feedback.source, TextSource):
+            titles = [" ".join(visible(texts.document(id).title).split())[:120] for id in ids[:10]]
+        shown = {"words": words, "titles": list(filter(None, titles)), **counts}
+        return self.prompts.render(self.template, **template_variables(state), **shown)
 
 
 class GroundedConfig(AskingConfig):

@@ -84,13 +84,6 @@ class GroupWord(NamedTuple):
     in_list: int
 
 
-class Feedback(NamedTuple):
-    """The words of a group, best first, and the ids of its documents that were read for them."""
-
-    words: tuple[GroupWord, ...]
-    documents: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class FeedbackRefiner:
     """Group-aware relevance feedback: the words that set the group's documents apart from the whole list.
@@ -110,20 +103,20 @@ class FeedbackRefiner:
 
     def refine(self, state: RefineState) -> Refinement:
         """Keywords for `state.group`; none, and why, where the list holds no document of it."""
-        read = self.read(state)
-        if not read.documents:
+        words, documents = self.read(state)
+        if not documents:
             return Refinement((), "feedback", f"no document of {state.group} among the {len(state.ranking)} retrieved")
         size = len(self.source.analyze(state.query.text)) * self.weight
-        note = "" if read.words else f"no new word sets the documents of {state.group} apart"
-        return Refinement(share_out([(word.text, word.score) for word in read.words], size), "feedback", note)
+        note = "" if words else f"no new word sets the documents of {state.group} apart"
+        return Refinement(share_out([(word.text, word.score) for word in words], size), "feedback", note)
 
-    def read(self, state: RefineState) -> Feedback:
-        """What the first documents of `state.group` say."""
+    def read(self, state: RefineState) -> tuple[tuple[GroupWord, ...], tuple[str, ...]]:
+        """The words of `state.group`, best first, and the ids of its documents that were read for them."""
         labels = state.exposure.labels
         share = state.memberships[state.group.dimension][:, 1 + labels.index(state.group.label)]
         of_group = np.flatnonzero(share > 0)[: self.documents]
         if not len(of_group):
-            return Feedback((), ())
+            return (), ()
         postings, scores = self.source.postings(state.ranking.ids), state.ranking.scores
         weights = np.zeros(len(share))
         weights[of_group] = scores[of_group] * share[of_group]
@@ -140,7 +133,7 @@ class FeedbackRefiner:
             GroupWord(word, float(divergence[place]), int(holders[place]), int(in_list[place]))
             for word, place in top_words(self.source, postings, divergence, self.terms, self.max_share, state.tried)
         )
-        return Feedback(words, tuple(state.ranking.ids[row] for row in of_group))
+        return words, tuple(state.ranking.ids[row] for row in of_group)
 
 
 class FeedbackConfig(Part):

@@ -58,7 +58,14 @@ class ExposureReranker:
         if (known := pool.frontiers.get(key)) and not others:
             return known
         weights = self.discount(min(pool.n, len(pool.ranking)))
-        targets = _targets(pool, weights)
+        targets = list(pool.unlabeled)
+        if not targets:
+            # Where the pool does not say what documents without a label should get, they are ignored, but stay.
+            of_first = [weights / weights.sum() @ rows[: len(weights)] for rows in pool.memberships]
+            targets = [
+                UnlabeledColumns(rows[:, :1], before[:1], before, counts=False)
+                for rows, before in zip(pool.memberships, of_first, strict=True)
+            ]
         pairs = [(of[:, 1:], due.rows) for of, due in zip(pool.memberships, targets, strict=True)]
         rows = gap_rows(*pairs) if pairs else np.zeros((len(pool.ranking), 0))
         counts = pool.importance or (1.0,) * len(pool.targets)
@@ -78,18 +85,6 @@ class ExposureReranker:
         lists = walk.frontier(pool.ranking.ids, engine if len(engine) == len(weights) else None, more)
         pool.frontiers[key] = lists
         return lists
-
-
-def _targets(pool: Pool, weights: FloatArray) -> list[UnlabeledColumns]:
-    """Documents without a label of each dimension; where the pool does not say, they are ignored, but stay."""
-    if pool.unlabeled:
-        return list(pool.unlabeled)
-    shares = weights / weights.sum()
-    of_first = [shares @ rows[: len(weights)] for rows in pool.memberships]
-    return [
-        UnlabeledColumns(rows[:, :1], before[:1], before, counts=False)
-        for rows, before in zip(pool.memberships, of_first, strict=True)
-    ]
 
 
 def _bounds(target: FloatArray, due: UnlabeledColumns, margin: float) -> tuple[FloatArray, FloatArray]:
