@@ -27,9 +27,8 @@ class JudgedRanking:
 
     `relevant` (n,) says which are relevant, `n_relevant` how many relevant documents the topic has. `memberships` (n,
     g) and `target` (g,) have column 0 `UNKNOWN`; `known` (n,) is False for documents without a group record, `of_type`
-    (n,) says which are of the dimension's type. `grades` (n,) are the judgments, nan for an unjudged document,
-    `judgments` (j,) the grades of all judged documents of the topic. None: not needed, of `known` that all have a
-    record.
+    (n,) True for those of the dimension's type. `grades` (n,) are the judgments, nan for an unjudged document,
+    `judgments` (j,) all grades of the topic. None: not needed, of `known` that all have a record.
     """
 
     relevant: NDArray[np.bool_]
@@ -109,10 +108,6 @@ class Product(Measure):
     """left * right of one judged ranking, such as nDCG * AWRF; the factors are no products.
 
     A run's score is the mean of the topics' products, not the product of the means.
-
-    >>> from fairagent.measures import AWRF, NDCG
-    >>> print(Product(NDCG(20), AWRF(20)))
-    nDCG(discount=log2-max2)@20*AWRF(discount=log2-max2, log=e, unknown=group)@20
     """
 
     left: Measure
@@ -123,8 +118,7 @@ class Product(Measure):
             raise UsageError("a product has two factors, and neither can be a product itself")
 
     @property
-    def n(self) -> int | None:  # type: ignore[override]
-        """The larger of both cut-offs."""
+    def n(self) -> int | None:  # type: ignore[override] # noqa: D102
         return None if self.left.n is None or self.right.n is None else max(self.left.n, self.right.n)
 
     @property
@@ -155,8 +149,7 @@ class Product(Measure):
         return f"{self.left}*{self.right}"
 
     @property
-    def label(self) -> str:
-        """The labels of both."""
+    def label(self) -> str:  # noqa: D102
         return f"{self.left.label}*{self.right.label}"
 
 
@@ -320,7 +313,7 @@ UNIFORM = Discount("uniform")
 
 
 def given_by(attention: Sequence[float]) -> Discount:
-    """The discount of the attention (k,) that was measured at each rank; the first is not 0. Three digits.
+    """The discount of the attention (k,) measured at each rank, over that of the first, which is not 0; three digits.
 
     >>> str(given_by([0.4, 0.2, 0.1]))
     'given(1.0, 0.5, 0.25)'

@@ -26,8 +26,8 @@ def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
     """The share of exposure that each group gets, shape (g,); they add up to 1, or are 0 where there is no mass.
 
     `memberships` (n, g) has a row a document in rank order, `weights` (n,) the weight of each rank; both are 0 or more.
-    Share g is sum_k w_k a_kg divided by its sum over g. Raises DataError for shapes that do not fit and for negative,
-    nan or infinite numbers. Source: TREC Fair Ranking 2022, Task 1.
+    Share g is sum_k w_k a_kg divided by its sum over g. Raises DataError for arguments out of form. Source: TREC Fair
+    Ranking 2022, Task 1.
 
     >>> from fairagent.measures import LOG2_MAX2
     >>> unknown_female_male = np.array([[0, 0, 1], [1, 0, 0], [0, 0.5, 0.5]])
@@ -65,11 +65,11 @@ def known_part(shares: FloatArray) -> FloatArray:
 
 
 def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray]) -> tuple[int, int] | None:
-    """The places (dimension, group) of the known group that lacks most exposure, of all dimensions; None where none.
+    """The places (dimension, group) of the known group that lacks most exposure, of all dimensions; None if none.
 
-    `shares` and `targets` hold an array (g,) a dimension, as `known_part` gives them. It is the group with the largest
-    target - share, rounded to the 12th decimal; ties go to the larger target, then to the first dimension and group.
-    Where nothing in a dimension is labeled, its groups lack their whole target.
+    `shares` and `targets` hold an array (g,) a dimension. It is the group with the largest target - share, rounded to
+    the 12th decimal; ties go to the larger target, then to the first dimension and group. Where nothing in a dimension
+    is labeled, its groups lack their whole target.
 
     >>> gender, region = np.array([0.6, 0.4]), np.array([0.7, 0.1, 0.2])
     >>> most_underexposed([gender, region], [np.array([0.5, 0.5]), np.array([0.4, 0.3, 0.3])])
@@ -89,9 +89,9 @@ def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatA
     """The target shares (g,) of a topic, its relevant documents' averaged with the world's; they add up to 1.
 
     `alignment` (g,) is the sum of the relevant documents' membership rows, column 0 `UNKNOWN`, `background` (g - 1,)
-    the world's shares of the known groups. With K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0.
-    Without a background, t = r. Raises DataError for an `alignment` without mass, shapes that do not fit, and negative,
-    nan or infinite numbers. Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension).
+    the world's shares of the known groups. With K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0;
+    without a background, t = r. Raises DataError for an `alignment` without mass, and for arguments out of form.
+    Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension).
 
     >>> relevant = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # unknown first
     >>> blend(relevant.sum(axis=0), np.array([0.495, 0.495, 0.01])).round(6).tolist()

@@ -44,11 +44,8 @@ def awrf(
     In [1 - ln 2, 1] = [0.3069, 1] with the natural logarithm, in [0, 1] with `base` 2; 1 is exactly the target.
     `memberships` (m, g) has a row a document in rank order, `target` (g,) adds up to 1, both with column 0 `UNKNOWN`.
     Documents whose `known` (m,) is False are dropped, the others keep their ranks. `unknown` = "group" counts UNKNOWN
-    as a group like any other; "ignore" leaves documents without a label out of both sides. Source: TREC Fair Ranking
-    2022 guidelines and code, Task 1 (2021 ignored the unknown).
-
-    Raises DataError where one side has no mass, for shapes that do not fit, negative, nan or infinite numbers, a target
-    that does not add up to 1, and n < 1.
+    as a group like any other; "ignore" leaves documents without a label out of both sides. Raises DataError where one
+    side has no mass, and for arguments out of form. Source: TREC Fair Ranking 2022, Task 1 (2021 ignored the unknown).
 
     >>> ranking = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # unknown, female, male, NB
     >>> round(awrf(ranking, np.array([0.25, 0.310625, 0.435625, 0.00375]), n=500), 6)
@@ -83,7 +80,7 @@ def joint_memberships(rows: Sequence[FloatArray]) -> FloatArray:
     """The memberships in all combinations of dimensions: (n, g_1), (n, g_2) ... -> (n, g_1 * g_2 * ...).
 
     Row by row the outer product, the last dimension running fastest; column 0 is UNKNOWN in every dimension. Raises
-    DataError where there is no dimension, shapes do not fit, or a number is negative, nan or infinite.
+    DataError where there is no dimension, and for arguments out of form.
 
     >>> joint_memberships([np.array([[0.5, 0.5]]), np.array([[0.2, 0, 0.8]])]).tolist()
     [[0.1, 0.0, 0.4, 0.1, 0.0, 0.4]]
@@ -108,9 +105,6 @@ class AWRF(Measure):
     """AWRF at cut-off `n` (>= 1); `log` names the logarithm of the divergence, "e" or "2".
 
     `AWRF@20` is that of TREC Fair Ranking 2022; `AWRF(unknown=ignore)@20` leaves documents without a label out.
-
-    >>> print(AWRF(20))
-    AWRF(discount=log2-max2, log=e, unknown=group)@20
     """
 
     name: ClassVar[str] = "AWRF"
@@ -131,10 +125,7 @@ class AWRF(Measure):
         return self.unknown == "ignore"
 
     def __call__(self, judged: JudgedRanking) -> float:
-        """`awrf` of the judged ranking, in [1 - ln 2, 1] (log e) or [0, 1] (log 2).
-
-        A ranking that shows nothing to any group that counts has the lowest value, as in the track.
-        """
+        """`awrf` of the judged ranking; one that shows no group that counts has the lowest value, as in the track."""
         memberships, target = judged.groups_for(self)
         shown = memberships[: self.n]
         if judged.known is not None:
@@ -166,8 +157,8 @@ def ndcg(relevant: NDArray[np.bool_], n_relevant: int, n: int, discount: Discoun
     """Normalized discounted cumulative gain of the first `n` ranks with binary relevance, in [0, 1].
 
     `relevant` (m,) of bool is in rank order; `n_relevant` is how many relevant documents the topic has. The weights of
-    relevant ranks are divided by those of ranks 1..min(n, n_relevant). An empty ranking scores 0.
-    Raises DataError where n or n_relevant is below 1. Source: TREC Fair Ranking 2022.
+    relevant ranks are divided by those of ranks 1..min(n, n_relevant). An empty ranking scores 0. Raises DataError
+    where n or n_relevant is below 1. Source: TREC Fair Ranking 2022.
 
     >>> round(ndcg(np.array([True, False, True]), n_relevant=4, n=500), 6)
     0.520909
@@ -211,9 +202,6 @@ class NDCG(Measure):
     """nDCG at cut-off `n` (>= 1), in its variants by `gain` and `discount`.
 
     `nDCG@20` is that of TREC Fair Ranking, trec_eval's is `nDCG(discount=log2-plus1, gain=linear)@20`.
-
-    >>> print(NDCG(20), NDCG(20, LOG2_PLUS1, "linear"))
-    nDCG(discount=log2-max2)@20 nDCG(discount=log2-plus1, gain=linear)@20
     """
 
     name: ClassVar[str] = "nDCG"
@@ -241,13 +229,11 @@ class NDCG(Measure):
 def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
     """NDKL: the mean of KL(shares of ranks 1..i, target) over the prefixes i <= n, weighted by 1 / log2(i + 1).
 
-    In nats; 0 is the target in every prefix. `memberships` (m, 1 + g) holds a row a document in rank order, `target`
-    (1 + g,) the shares that add up to 1 (within 1e-6), both with column 0 `UNKNOWN`, which is left out of both sides;
-    so are prefixes before the first label of the mean. A target of 0 counts as 1e-6, so that a document of such a
-    group costs much, and not infinitely much.
-
-    Raises DataError where no prefix has a label or the target no mass, for shapes that do not fit, negative, nan or
-    infinite numbers, and n < 1.
+    In nats; 0 is the target in every prefix. `memberships` (m, 1 + g) has a row a document in rank order, `target` (1 +
+    g,) adds up to 1; column 0 `UNKNOWN` is left out of both sides, and prefixes before the first label out of the mean.
+    A target of 0 counts as 1e-6, so that a document of such a group costs much, and not infinitely much. Raises
+    DataError where no prefix has a label or the target no mass, and for arguments out of form. Source: Geyik et al.,
+    KDD 2019.
 
     Shares of (1, 0) and (1/2, 1/2) where half each is due: (ln 2 + 0 / log2 3) / (1 + 1 / log2 3).
 
@@ -276,11 +262,7 @@ def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
 
 @dataclass(frozen=True)
 class NDKL(Measure):
-    """`ndkl` at cut-off `n` (>= 1) as a measure, in nats; lower is fairer.
-
-    >>> print(NDKL(20))
-    NDKL@20
-    """
+    """`ndkl` at cut-off `n` (>= 1) as a measure, in nats; lower is fairer."""
 
     name: ClassVar[str] = "NDKL"
     of_groups: ClassVar[bool] = True

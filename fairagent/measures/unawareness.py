@@ -49,8 +49,8 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
     """The mean probabilities of validation documents by their true group, (g, g): column j is of group j.
 
     `posteriors` (n, g) are a classifier's probabilities for documents that it has not been trained on, `groups` (n,)
-    their true groups, 0 .. g - 1. Columns add up to 1. Raises DataError for rows that do not add up to 1, and where a
-    group has no document. Source: Bella et al., ICDM 2010.
+    their true groups, 0 .. g - 1. Raises DataError for rows that do not add up to 1, and where a group has no document.
+    Source: Bella et al., ICDM 2010.
 
     >>> confusion_matrix(np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]), [0, 0, 1]).round(6).tolist()
     [[0.8, 0.4], [0.2, 0.6]]
@@ -69,10 +69,10 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
 def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevalence:
     """The groups' shares in documents whose (weighted) mean probabilities are `mean` (g,), which add up to 1.
 
-    Without `confusion` they are `mean` itself (PCC). With it (g, g) they are the distribution p that minimizes
+    Without `confusion` they are `mean` itself (PCC). With it (g, g) they are the distribution p with the least
     ||confusion p - mean||^2 (PACC), exact where documents of a group get the same probabilities here as in the
-    validation set. A singular matrix is not solved: `adjusted` is False then. Raises DataError for shapes that do not
-    fit, and where `mean` or a column does not add up to 1. Sources: Forman, DMKD 2008; Bella et al., ICDM 2010.
+    validation set. A singular matrix is not solved: `adjusted` is False then. Raises DataError for arguments out of
+    form. Sources: Forman, DMKD 2008; Bella et al., ICDM 2010.
 
     >>> corrected = prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.4], [0.2, 0.6]]))
     >>> corrected.shares.round(6).tolist(), corrected.adjusted
@@ -139,15 +139,13 @@ def awrf_bounds(
 ) -> tuple[float, float]:
     """The least and the largest AWRF over the known groups that the unlabeled documents' exposure allows.
 
-    `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups. It is taken as given, unless
-    `target_known` (g,) says which part of it is known whatever the missing labels are. With u and m the unknown share
-    of exposure and target, these are known + u s and target_known + m s' for some distributions s and s'. AWRF is
-    concave in (s, s'), so that it is least where all unknowns of each are of one group. It is largest where each side
-    fills up the groups that have least for the other. Both ends are exact for exposure that can be shared out freely,
-    and for documents shown that are others than those that the target was counted from. `base` is the logarithm's.
-
-    Raises DataError for shares that are no distribution, a known part that is more than the target, and shapes that
-    differ.
+    `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups; `target_known` (g,) is the
+    part of it that is known whatever the missing labels are (None: all). With u and m the unknown share of exposure and
+    target, these are known + u s and target_known + m s' for some distributions s and s'. AWRF is concave in (s, s'),
+    so it is least where all unknowns of each are of one group, and largest where each side fills up the groups that
+    have least for the other. Both ends are exact for exposure that can be shared out freely, and for documents shown
+    that are others than those that the target was counted from. `base` is the logarithm's. Raises DataError for
+    arguments out of form.
 
     >>> low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5]))
     >>> round(low, 6), high
@@ -247,8 +245,8 @@ def shared_part(examples: FloatArray) -> float:
 def mean_under_error(values: FloatArray) -> Interval:
     """The mean of values (t, 4) of topics, each with the ends of its interval and its `shared_part`, and its ends.
 
-    The topics' errors are independent of each other but for the shared part: on either side the squares of what they
-    have alone add up, and so do the amounts themselves of what they share.
+    The topics' errors are independent but for the shared part: on either side the squares of what they have alone add
+    up, and so do the amounts themselves of what they share.
 
     Two topics off by .1 each: .1 / sqrt(2) where they err by themselves, .1 where together.
 
@@ -302,9 +300,9 @@ def awrf_under_error(
 
     `chances` (n, g) are of all documents that count; one whose label is given has a row with a single 1. `attention`
     (n,) is what each gets in the ranking, `relevant` (n,) what it counts for in the target: `share` times the shares of
-    the relevant documents, plus 1 - `share` times the fixed `target` (g,). A draw in which nothing relevant is drawn
-    takes the target alone. As many draws lie below the interval as above it, but where they crowd at 1: it then ends as
-    the shortest one does. Raises DataError for shapes that differ, and where nothing gets attention.
+    the relevant documents, plus 1 - `share` times the fixed `target` (g,), which is taken alone where nothing relevant
+    is drawn. As many draws lie below the interval as above it, but where they crowd at 1: it then ends as the shortest
+    one does. Raises DataError for shapes that differ, and where nothing gets attention.
 
     >>> sure, half = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
     >>> awrf_under_error(sure, np.ones(2), np.zeros(2), half, 0.0, np.ones(2), np.random.default_rng(0))
