@@ -8,21 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from fairagent.cli.options import AsJson, SettingsOptions, echo, option, overrides, settings_file, spread
-from fairagent.settings import (
-    ENV_PREFIX,
-    Part,
-    Section,
-    Settings,
-    default_profile,
-    from_environment,
-    lay,
-    load_settings,
-    read_yaml,
-)
+from fairagent.settings import Part, Section, Settings, from_environment, lay, load_settings, read_yaml
 from fairagent.settings.described import flow
 from fairagent.settings.parts import SLOTS, described
 from fairagent.settings.section import meanings
-from fairagent.settings.tree import profiles, read_profile
+from fairagent.settings.tree import ENV_PREFIX, default_profile, profiles, read_profile
 
 Place = tuple[str, ...]
 Layer = tuple[str, Mapping[str, Any]]

@@ -24,8 +24,9 @@ import typer
 
 from fairagent.errors import UsageError
 from fairagent.report import text as consoles
-from fairagent.settings import SearchOptions, Settings, load_settings, merge, nested, parse_yaml
-from fairagent.settings.parts import SLOTS, described
+from fairagent.settings import SearchOptions, Settings, load_settings, merge, parse_yaml
+from fairagent.settings.parts import described
+from fairagent.settings.tree import long_form
 from fairagent.storage.telemetry import log_as_json
 from fairagent.storage.threads import listening
 from fairagent.types.clean import in_line, in_one_line, printable
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from fairagent.collection import Collection
     from fairagent.llm.prompts import Calls
     from fairagent.retrieve.site import Site
-    from fairagent.settings.models import Price
+    from fairagent.settings import Price
     from fairagent.types import Query
 
 T = TypeVar("T")
@@ -215,9 +216,7 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"--set {assignment}: expected KEY=VALUE, e.g. --set rerank.kind=fused")
-        value = nested(key.strip().split("."), parse_yaml(text, f"--set {key}"), f"--set {key}")
-        # A part in its short form, so that more can be set: engine=rm3, engine.terms=20.
-        layers += [{name: described(name, part) if name in SLOTS else part} for name, part in value.items()]
+        layers.append(long_form(key.strip().split("."), text, f"--set {key}"))
     given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
     return merge(*layers, {name: value for name, value in given.items() if value is not None})
 
