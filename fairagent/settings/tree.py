@@ -194,13 +194,14 @@ def _target(value: Any) -> Any:
     targets: dict[str, Part] = {}
     faults: list[InitErrorDetails] = []
     for dimension, one in value.items():
-        shares = isinstance(one, Mapping) and "kind" not in one
-        if not isinstance(one, str | Mapping | Part) or (
-            shares and any(isinstance(share, str | Mapping) for share in one.values())
-        ):
+        if not isinstance(one, str | Mapping | Part):
             raise ValueError(FORMS)
+        if isinstance(one, Mapping) and "kind" not in one:
+            if any(isinstance(share, str | Mapping) for share in one.values()):
+                raise ValueError(FORMS)
+            one = {"kind": "given", "shares": one}
         try:
-            targets[str(dimension)] = read_part("target", {"kind": "given", "shares": one} if shares else one)
+            targets[str(dimension)] = read_part("target", one)
         except ValidationError as error:
             for fault in error.errors():
                 message = PydanticCustomError(fault["type"], worded(fault))
