@@ -33,7 +33,7 @@ from fairagent.errors import (
 )
 from fairagent.llm.budget import Budget, requester
 from fairagent.settings import ModelSettings, Price
-from fairagent.settings.models import cost_of
+from fairagent.settings.tree import cost_of
 from fairagent.storage.threads import sleep as pause
 from fairagent.storage.threads import waiting
 from fairagent.types import Usage
@@ -548,7 +548,7 @@ class ServerModel:
                 # A stream may go on while something comes; what comes as a whole is one wait.
                 with within(left if "stream" in payload else min(left, self.settings.timeout)):
                     response: Any = self._send(self._client, path, payload)
-                    if not isinstance(response, Exception):
+                    if not isinstance(response, BaseException):
                         value, usage = read(response)
                         used = usage.input_tokens, usage.output_tokens
                         return value, usage
