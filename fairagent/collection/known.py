@@ -13,9 +13,8 @@ from functools import cache
 import numpy as np
 
 from fairagent.collection.collection import Collection, Documents, DocumentsInMemory
-from fairagent.collection.forms import files_of
-from fairagent.collection.groups import Groups, tables_of
-from fairagent.collection.records import shown
+from fairagent.collection.records import files_of, shown
+from fairagent.collection.table import Groups, tables_of
 from fairagent.errors import DataError, FairAgentError
 from fairagent.types.clean import logger
 
