@@ -111,7 +111,7 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
     what, faults, documents = f"collection {settings.name!r} ({path})", Faults(), settings.documents
     if settings.track:
         # Imported here: only the track needs its formats.
-        from fairagent.collection.trec_fair.track import load_track
+        from fairagent.collection.trec_fair import load_track
 
         of = settings.track
         about = of.year, of.split, of.dimensions, of.query, root / of.keywords if of.keywords else None

@@ -36,7 +36,7 @@ from fairagent import (
 from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator
-from fairagent.collection.trec_fair.track import read_run
+from fairagent.collection.trec_fair import read_run
 from fairagent.errors import FairAgentError, IndexMismatch, UsageError
 from fairagent.evaluate.outcome import from_value, to_line
 from fairagent.evaluate.results import alarms_of, results_text
