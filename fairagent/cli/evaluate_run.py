@@ -59,8 +59,7 @@ def evaluate_run(
         ),
     ] = None,
     n: Annotated[
-        int | None,
-        option("--n", "Cut rankings to N documents. (default: 20; the track's are not cut)", "N", min=1),
+        int | None, option("--n", "Cut rankings to N documents. (default: 20; the track's are not cut)", "N", min=1)
     ] = None,
     measure: Annotated[
         list[str] | None, option("--measure", "A measure by its name, e.g. nDCG@10; may be repeated.", "NAME")
