@@ -100,8 +100,7 @@ def evaluate_run(
             "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
         )
     _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
-    from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
-    from fairagent.collection.trec_fair.track import find_track_files
+    from fairagent.collection.trec_fair import find_track_files, read_metadata, read_relevant_pages, read_run
     from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json

@@ -12,8 +12,8 @@ from typing import Any
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.collection import DocumentsInMemory
-from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
+from fairagent.collection.table import JoinedGroups
 from fairagent.collection.targets import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.kind import (
