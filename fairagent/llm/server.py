@@ -416,7 +416,7 @@ class ServerModel:
         sleep: Callable[[float], None] = pause,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # Here and not above: openai takes a third of a second to load, and most runs need no model.
+        # Here and not above: it loads httpx, which who asks no model need not wait for.
         from fairagent.llm import transport
 
         self.settings = settings

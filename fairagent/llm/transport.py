@@ -18,17 +18,19 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 import httpx
-from openai import OpenAI, OpenAIError, Stream
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
 from fairagent.llm.server import Endpoint, NotConnected, broken_off, deadline
 from fairagent.settings import ModelSettings
 from fairagent.storage.threads import abandonable, ended_by
+
+if TYPE_CHECKING:
+    from openai import OpenAI, OpenAIError
 
 LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=5.0)
 LONGEST_WAIT = 86_400.0
@@ -253,6 +255,9 @@ def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
     The errors of the `Transport` are the causes of those that it raises. `settings.log_prompts` holds for the whole
     process until the next call.
     """
+    # Here and not above: openai takes a third of a second to load, and most runs need no model.
+    from openai import OpenAI
+
     _secrecy.endpoints |= {endpoint}
     _secrecy.prompts = settings.log_prompts
     for name in LOGGERS:
@@ -270,8 +275,11 @@ def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
 
 def send(client: OpenAI, path: str, payload: Mapping[str, Any]) -> httpx.Response | OpenAIError:
     """The response to a request, that of a stream still to be read; what the client raised is returned."""
-    streamed: bool = "stream" in payload
+    import openai
+
+    given: dict[str, Any] = {"body": payload, "stream": "stream" in payload, "stream_cls": openai.Stream[Any]}
     try:
-        return client.post(path, cast_to=httpx.Response, body=payload, stream=streamed, stream_cls=Stream[Any])  # type: ignore[return-value]
-    except OpenAIError as error:
+        response: httpx.Response = client.post(path, cast_to=httpx.Response, **given)
+        return response
+    except openai.OpenAIError as error:
         return error
