@@ -32,7 +32,7 @@ MISSED = 8
 
 def kinds() -> dict[str, DescribedSection]:
     """Kind of experiment -> the keys of its file."""
-    from fairagent.evaluate.plan import shipped_kinds
+    from fairagent.evaluate.kind import shipped_kinds
     from fairagent.settings.described import describe
 
     required = {True: ("kind", "collection"), False: ("kind",)}
