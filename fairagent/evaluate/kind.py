@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.collection import DocumentsInMemory
-from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.table import JoinedGroups
 from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.tables import PageSection, Table

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairagent.collection.groups import Groups
+from fairagent.collection.table import Groups
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.comparison import SAME
 from fairagent.evaluate.kind import ExperimentKind, MeasureInfo, Problems

@@ -28,7 +28,7 @@ from fairagent.errors import (
 )
 from fairagent.llm.budget import Budget, requester
 from fairagent.settings import ModelSettings, Price
-from fairagent.settings.models import cost_of
+from fairagent.settings.tree import cost_of
 from fairagent.storage.threads import sleep as pause
 from fairagent.storage.threads import waiting
 from fairagent.types import Usage

@@ -11,7 +11,7 @@ import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
 
 from fairagent import FairAgent
-from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.table import JoinedGroups
 from fairagent.retrieve import base as engine_clock
 from fairagent.search.hits import fair_rerank
 from fairagent.search.run import hits_of
