@@ -160,7 +160,7 @@ def check_java(environ: Mapping[str, str]) -> Check:
 
 def check_plugins() -> Iterator[Check]:
     """The parts, kinds of experiments and measures of other packages load."""
-    from fairagent.evaluate.plan import GROUP, kind_class
+    from fairagent.evaluate.kind import GROUP, kind_class
     from fairagent.measures.parse import parse_measure
 
     loads: dict[str, tuple[str, Callable[[str], object]]] = {
