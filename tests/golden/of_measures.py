@@ -35,8 +35,7 @@ from fairagent.measures.expected_exposure import (
 )
 from fairagent.measures.exposure import TERMS
 from fairagent.measures.ranking import graded_ndcg
-from fairagent.papers.debias_rag.benchmarks.measures import (
-    association_test,
+from fairagent.papers.debias_rag.benchmarks.items import (
     crows_pairs_score,
     mean_probability,
     preferences,
@@ -45,6 +44,7 @@ from fairagent.papers.debias_rag.benchmarks.measures import (
     stereoset_score,
     typical_probability,
 )
+from fairagent.papers.debias_rag.benchmarks.seat import association_test
 from fairagent.papers.utility.measures import best_of_references, greedy_match, paired_test, pearson, utility
 from fairagent.types import Exposure
 

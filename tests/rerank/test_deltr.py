@@ -18,7 +18,7 @@ from fairagent.papers.rivals.deltr import (
     judged_query,
     top_one,
 )
-from fairagent.papers.rivals.training import ProtectedGroup
+from fairagent.papers.rivals.fa_star_ir import ProtectedGroup
 from fairagent.search.rerank.base import Pool
 from fairagent.types import FloatArray, Query, Ranking
 

@@ -18,12 +18,12 @@ from fairagent.measures import UNIFORM
 from fairagent.papers.rivals.fa_star_ir import (
     Compat,
     FAStarIRReranker,
+    ProtectedGroup,
     adjusted,
     fa_star_ir,
     fail_probability,
     minimum_protected,
 )
-from fairagent.papers.rivals.training import ProtectedGroup
 from fairagent.search.rerank.base import Pool
 from fairagent.types import Query, Ranking
 

@@ -14,7 +14,6 @@ from fairagent.measures.objective import GapColumns, GapTarget, gap_rows
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import Pool, UnlabeledColumns, relevance_of
 from fairagent.search.rerank.frontier import Frontier, Walk
-from fairagent.settings.options import check_one_dial
 from fairagent.settings.parts import Part
 from fairagent.types import Dial, FloatArray, Ranking
 
@@ -115,7 +114,7 @@ class ExposureConfig(Part):
 
     @model_validator(mode="after")
     def _one_dial(self) -> Self:
-        check_one_dial(self.dial)
+        self.dial.check()
         return self
 
     @property
