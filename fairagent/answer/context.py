@@ -16,7 +16,7 @@ from fairagent.llm.request import estimate_tokens
 from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.settings.seam import PartCall
-from fairagent.types import Debiased, Document, Filtered, FloatArray, Query, SearchResult, Usage
+from fairagent.types import Debiased, Document, Filtered, Query, SearchResult, Usage
 from fairagent.types.clean import visible
 
 Order = Literal["balanced", "rank", "reversed", "ends"]
@@ -185,12 +185,8 @@ class Contexts:
         aim = Aim.of(meter, ids) if self.balanced and meter else None
         if aim is None:
             return ids[: self.documents]
-        return tuple(ids[number - 1] for number in aim.order(_relevance(ids, search), self.documents))
-
-
-def _relevance(ids: Sequence[str], search: SearchResult) -> FloatArray:
-    """How relevant these documents are, (n,) in [0, 1]: their scores in the list accepted last, or 0."""
-    accepted = [step for step in search.trace.steps if step.accepted] or search.trace.steps[:1]
-    ranking = accepted[-1].ranking
-    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
-    return np.array([scores.get(id, 0.0) for id in ids])
+        # Scores of a re-ranker may say no more than a rank: relevance is by the last list that the search accepted.
+        accepted = [step.ranking for step in search.trace.steps if step.accepted] or [search.trace.steps[0].ranking]
+        scores = dict(zip(accepted[-1].ids, min_max(accepted[-1].scores).tolist(), strict=True))
+        relevance = np.array([scores.get(id, 0.0) for id in ids])
+        return tuple(ids[number - 1] for number in aim.order(relevance, self.documents))

@@ -289,7 +289,12 @@ class FairAgent(Summarized):
         about = {OPERATION: "invoke_agent", "gen_ai.agent.name": "fairagent", SOURCE: self.collection.name}
         with span("invoke_agent fairagent", about), one_blas_thread(), progress("searching"):
             # 1. Retrieve: by the user's words, then by the words of the topic.
-            lists = self._retrieve_first(query)
+            lists, expansion = [Step("query", query, self._retrieve(query), (), 0.0)], self.settings.expansion
+            if expansion.documents and len(lists[0].ranking) and isinstance(self.retriever, TermSource):
+                rm3 = RM3(expansion.documents, expansion.terms, expansion.weight)
+                expanded = rm3.expand(self.retriever, query, lists[0].ranking)
+                added = expanded.terms[len(query.terms) :]
+                lists.append(Step("topic words", expanded, self._retrieve(expanded), (), 0.0, added=added))
             engine_list = lists[-1].ranking
 
             # 2. Measure: what these lists give the groups, and what the groups should get.
@@ -396,18 +401,6 @@ class FairAgent(Summarized):
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
         return run.result(ranking, drawn, account_notes(self.reranker, pools, run.query), answers)
-
-    def _retrieve_first(self, query: Query) -> list[Step]:
-        """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""
-        first = self._retrieve(query)
-        lists = [Step("query", query, first, (), 0.0)]
-        expansion = self.settings.expansion
-        if expansion.documents and len(first) and isinstance(self.retriever, TermSource):
-            rm3 = RM3(expansion.documents, expansion.terms, expansion.weight)
-            expanded = rm3.expand(self.retriever, query, first)
-            added = expanded.terms[len(query.terms) :]
-            lists.append(Step("topic words", expanded, self._retrieve(expanded), (), 0.0, added=added))
-        return lists
 
     def _retrieve(self, query: Query) -> Ranking:
         about = {OPERATION: "retrieval", SOURCE: self.collection.name}

@@ -179,22 +179,6 @@ def test_the_upper_end_over_both_is_what_an_optimizer_finds(
     assert high == pytest.approx(1.0 - best.fun, abs=2e-4)
 
 
-@law
-@given(partly_known(), st.floats(0.0, 1.0))
-def test_the_more_of_the_target_is_known_the_nearer_the_ends(
-    drawn: tuple[FloatArray, FloatArray, FloatArray, float], share: float
-) -> None:
-    rows, _, world, _ = drawn
-    exposure = group_exposure(rows, LOG2_MAX2(len(rows)))
-    wide, given_ends = awrf_bounds(exposure, world, target_known=share * world), awrf_bounds(exposure, world)
-    assert wide[0] <= given_ends[0] + 1e-12
-    assert given_ends[1] <= wide[1] + 1e-12
-    assert awrf_bounds(exposure, world, target_known=world) == pytest.approx(given_ends, abs=1e-12)
-    nothing = awrf_bounds(exposure, world, target_known=np.zeros(world.size))
-    assert nothing[1] == pytest.approx(1.0, abs=1e-12)
-    assert nothing[0] <= wide[0] + 1e-12
-
-
 def test_the_bounds_over_both_by_hand() -> None:
     """Shown 1/2, 0 and 1/2 unknown; of the target 0, 1/2 and 1/2 missing: both can be (1/2, 1/2), or apart for good.
 

@@ -168,7 +168,8 @@ class ModelJudge:
                 verdicts, _ = ask_verdicts(self.model, self.prompts, RELEVANCE, pages, query=query_shown(query))
                 return [float(verdict.passed) for verdict in verdicts], ""
 
-            return unless_failing(judged, self.on_error, lambda error: ([None] * len(pages), str(error)), unpaid=True)
+            unjudged: list[float | None] = [None] * len(pages)
+            return unless_failing(judged, self.on_error, lambda error: (unjudged, str(error)), unpaid=True)
 
         replies = in_threads(reply, batches(list(map(page_of, documents)), self.batch), 8, "judge")
         chances = [chance for some, _ in replies for chance in some]

@@ -29,7 +29,7 @@ from fairagent.search.loop.base import FinalList, Lack, LoopResult, Search, lack
 from fairagent.search.rerank.base import ordered
 from fairagent.search.rerank.frontier import worth
 from fairagent.storage.threads import Memo
-from fairagent.types import FloatArray, Proposals, Query, Ranking, Step, Verdict
+from fairagent.types import FloatArray, Proposals, Ranking, Step, Verdict
 from fairagent.types.common import Alarm, without_verdict
 
 PLACES = 3
@@ -257,21 +257,19 @@ def of_documents(source: TermSource | None, able: bool = True) -> Action:
             if isinstance(engine, VectorEngine) and isinstance(engine, VectorSearch):
                 toward = _unit(engine.query_vector(search.query)) + _unit(engine.vectors(ids).mean(axis=0))
                 results += engine.nearest(_unit(toward), len(search.engine_list)).ids
-            elif source and (query := _with_words_of(source, search.query, ids)):
-                results += search.retrieve(query).ids if engine is search.engine else searched(engine, query, 500).ids
+            elif source:
+                # The query with ten words of these documents that at most a fifth of all documents have.
+                postings = source.postings(ids)
+                model = relevance_model(postings, np.ones(len(ids)))
+                best = top_words(source, postings, model, 10, 0.2)
+                size = float(max(len(source.analyze(search.query.text)), 1))
+                if added := share_out([(word, float(model[place])) for word, place in best], size) if best else ():
+                    query = replace(search.query, terms=(*search.query.terms, *added))
+                    own = engine is search.engine
+                    results += search.retrieve(query).ids if own else searched(engine, query, 500).ids
         return results
 
     return widening("documents", documents, lambda search: able)
-
-
-def _with_words_of(source: TermSource, query: Query, ids: Sequence[str]) -> Query | None:
-    """The query with ten words of these documents that at most a fifth of all documents have; None without any."""
-    postings = source.postings(ids)
-    model = relevance_model(postings, np.ones(len(ids)))
-    best = top_words(source, postings, model, 10, 0.2)
-    size = float(max(len(source.analyze(query.text)), 1))
-    added = share_out([(word, float(model[place])) for word, place in best], size) if best else ()
-    return Query(query.text, query.id, (*query.terms, *added)) if added else None
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:
