@@ -78,7 +78,7 @@ class Aim:
             lack = np.zeros(len(relevance))
             for (rows, due), of_groups, count in zip(parts, has, counts, strict=True):
                 lack += count * (rows @ np.maximum(0.0, (len(chosen) + 1) * due - of_groups))
-            # Where no group that is left lacks anything, relevance alone decides.
+            # If no group that is left lacks anything, all values are 0, and relevance alone decides.
             values = (relevance * lack).round(12)
             best = max(left, key=lambda place: (values[place], relevance[place], -place))
             left.remove(best)

@@ -42,7 +42,7 @@ def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...
     shown = [replace(one, title=visible(one.title)[:LONGEST_TITLE], text=visible(one.text)) for one in documents]
     lengths = [estimate_tokens(one.text) for one in shown]
     shares, left = [0] * len(shown), tokens
-    # The shortest first, an equal share of the rest each.
+    # From the shortest on, each gets an equal share of what is left.
     for rank, place in enumerate(sorted(range(len(shown)), key=lengths.__getitem__)):
         shares[place] = min(lengths[place], left // (len(shown) - rank))
         left -= shares[place]
@@ -53,7 +53,7 @@ def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...
 
 
 def affordable(documents: Sequence[Document], tokens: int) -> int:
-    """How many of the first documents can be read to their ends, or to `LEAST_TOKENS`, together; the first always is.
+    """How many of the first documents (at least one) fit, each with `LEAST_TOKENS` or to its end.
 
     >>> affordable([Document("d1", "A judge."), Document("d2", "lawyer " * 100), Document("d3", "A court.")], 103)
     2
@@ -94,7 +94,7 @@ def shortened(text: str, tokens: int) -> str:
         return text
     if text[len(start)].isspace():
         return start.rstrip()
-    # A very long word is the text of a script without spaces.
+    # No space in 40 characters: a script without spaces, which is cut anywhere.
     part = _PART_OF_WORD.search(start)
     return start[: part.start()].rstrip() if part else start
 

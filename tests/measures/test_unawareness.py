@@ -226,23 +226,6 @@ def test_the_target_is_counted_from_the_same_draws() -> None:
     assert (same.value, same.low, same.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
-def test_the_interval_of_a_mean_is_that_of_the_mean() -> None:
-    """40 topics of 12 documents, labels drawn anew: where 95 % of the means lie, and not the mean of the ends."""
-    rng, draws = np.random.default_rng(4), 2000
-    values, ends = [], []
-    for _ in range(40):
-        labels = drawn_labels(rng.dirichlet([2.0, 1.0], size=12), np.full(2, 0.75), rng, draws)
-        shares = labels.mean(axis=1)
-        values.append([1 - jensen_shannon(np.array([1 - one, one]), HALF) for one in shares.tolist()])
-        ends.append([np.mean(values[-1]), *np.quantile(values[-1], [0.025, 0.975])])
-    found = mean_under_error(np.column_stack([ends, np.zeros(40)]))
-    low, high = np.quantile(np.mean(values, axis=0), [0.025, 0.975])
-    assert found.value == pytest.approx(np.mean(values))
-    assert found.high - found.low == pytest.approx(high - low, rel=0.15)
-    # Each topic's own interval is sqrt(40) times as wide.
-    assert np.ptp(np.mean(ends, axis=0)[1:]) > 5 * (found.high - found.low)
-
-
 def test_what_topics_share_does_not_become_less_over_topics() -> None:
     """Of 1.96 standard errors of .1 a quarter of the variance, a half of the width, stays however many there are."""
     own = np.array([[0.5, 0.304, 0.696, 0.25]])

@@ -119,7 +119,7 @@ class ChainReranker:
 
     @property
     def _last(self) -> ExposureReranker:
-        # Whoever asks for its dial has looked whether it has one (`dialed`).
+        # Callers have made sure by `dialed` that it has a dial.
         return self.rerankers[-1]  # type: ignore[return-value]
 
 
