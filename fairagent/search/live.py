@@ -72,12 +72,13 @@ class LiveSite:
                 self._looked = self._clock()
                 if self._site is None or self._moved():
                     self._site = self._opened(self._site)
-                elif (origin := self._site.collection.origin) and not self._site.collection.behind:
+                elif (
+                    not (loaded := self._site.collection).behind and loaded.origin and loaded.origin.documents_changed()
+                ):
                     # A note where the files have changed since it was opened.
-                    if origin.documents_changed():
-                        with suppress(OSError):
-                            note = behind(self._site.collection, self._site.index)
-                            self._site = replace(self._site, collection=replace(self._site.collection, behind=note))
+                    with suppress(OSError):
+                        noted = replace(loaded, behind=behind(loaded, self._site.index))
+                        self._site = replace(self._site, collection=noted)
             return self._site
 
     def use(self, work: Callable[[Site], T]) -> T:
