@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.collection.prepared import guessed_encoding
+from fairagent.collection.look import guessed_encoding
 from fairagent.collection.qrels import has_topics, topic_records
 from fairagent.collection.records import Faults
 from fairagent.errors import UsageError
@@ -53,7 +53,7 @@ SMART = ".I 1\n.W\nwhat laws\n?\n.I 007\n.T\nA title\n.A\nSomebody\n"
         (WORDS.encode(), ()),
         (WORDS.encode("utf-16"), ("utf-16",)),
         (WORDS.encode("utf-16-le"), ("utf-16-le",)),
-        (WORDS.encode("cp1252"), ("cp1252",)),
+        (WORDS.encode("cp1252"), ("utf-8", "cp1252", "latin-1")),
         (WORDS.encode() * 3 + WORDS.encode("cp1252"), ("utf-8", "cp1252", "latin-1")),
     ],
 )
