@@ -110,20 +110,18 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-def start(*arguments: str, folder: Path, server: LoopbackServer, **environ: str) -> subprocess.Popen[str]:
-    """`fairagent` in a process of its own that works in `folder` and asks `server`."""
+def environment(**more: str) -> dict[str, str]:
+    """That of a program which finds our packages, and none of the user's settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
-    environment = {"OPENAI_BASE_URL": server.url, "NO_PROXY": "127.0.0.1"}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "NO_PROXY": "127.0.0.1", **more}
+
+
+def start(*arguments: str, folder: Path, server: LoopbackServer) -> subprocess.Popen[str]:
+    """`fairagent` in a process of its own that works in `folder` and asks `server`."""
     folder.mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "fairagent", *arguments],
-        cwd=folder,
-        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **environment, **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
+    command, pipe = [sys.executable, "-m", "fairagent", *arguments], subprocess.PIPE
+    environ = environment(OPENAI_BASE_URL=server.url)
+    return subprocess.Popen(command, cwd=folder, env=environ, stdout=pipe, stderr=pipe, text=True, encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

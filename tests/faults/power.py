@@ -10,18 +10,17 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import NamedTuple
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
+KINDS = ("names lost", "short", "zeros")
 _active: list[Recording] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """What was there: `names` with the files' numbers and sizes, `forced` contents, and how much was `done`."""
 
     names: dict[str, tuple[int, int]]
@@ -30,80 +29,68 @@ class Moment:
     done: int
 
 
-@dataclass(slots=True)
 class Recording:
-    """What a program does to the files in `root` while this is open, moment by moment; `done` asks how far it is."""
+    """What a program does to the files in `root`, moment by moment; `done` asks how far it is."""
 
-    root: Path
-    done: Callable[[], int] = lambda: 0
-    moments: list[Moment] = field(default_factory=list)
-    _forced: dict[int, bytes] = field(default_factory=dict)
-    _certain: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _held: dict[int, int] = field(default_factory=dict)
-    _looking: bool = False
-    _fsync: Callable[[int], None] = os.fsync
-
-    def __enter__(self) -> Self:
-        for path in self.root.rglob("*"):
-            if path.is_file():
-                self._forced[path.stat().st_ino] = path.read_bytes()
-        self._certain = self._names()
-        self._fsync = os.fsync
-        os.fsync = self._force
-        _active.append(self)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _active.remove(self)
-        os.fsync = self._fsync
-        self.look()
-        for descriptor in self._held.values():
-            os.close(descriptor)
+    def __init__(self, root: Path, done: Callable[[], int]) -> None:
+        self.root, self.done = root, done
+        self.moments: list[Moment] = []
+        self.forced = {path.stat().st_ino: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+        self.held: dict[int, int] = {}
+        self.looking = False
+        self.certain = self.names()
 
     def look(self) -> None:
         """Remember this moment."""
-        if self._looking:
-            return
-        self._looking = True
-        try:
-            self.moments.append(Moment(self._names(), self._certain, dict(self._forced), self.done()))
-        finally:
-            self._looking = False
+        if not self.looking:
+            self.moments.append(Moment(self.names(), self.certain, dict(self.forced), self.done()))
 
-    def _force(self, descriptor: int) -> None:
+    def force(self, descriptor: int, fsync: Callable[[int], None]) -> None:
+        """What os.fsync does meanwhile."""
         self.look()
-        self._fsync(descriptor)
+        fsync(descriptor)
         about = os.fstat(descriptor)
         if stat.S_ISDIR(about.st_mode):
-            self._certain = self._names()
+            self.certain = self.names()
         else:
-            path = f"/proc/self/fd/{descriptor}"
-            self._looking = True
-            self._forced[about.st_ino] = Path(path).read_bytes()
-            self._looking = False
+            self.looking = True
+            self.forced[about.st_ino] = Path(f"/proc/self/fd/{descriptor}").read_bytes()
+            self.looking = False
         self.look()
 
-    def _names(self) -> dict[str, tuple[int, int]]:
-        found = {}
-        looking, self._looking = self._looking, True
+    def names(self) -> dict[str, tuple[int, int]]:
+        """What is there now. While a file is open here its number is not given to another one."""
+        found, self.looking = {}, True
         for path in sorted(self.root.rglob("*")):
             about = path.stat()
-            name = path.relative_to(self.root).as_posix()
-            found[name] = (0 if path.is_dir() else about.st_ino, about.st_size)
-            if path.is_file() and about.st_ino not in self._held:
-                # While it is open its number is not given to another file.
-                self._held[about.st_ino] = os.open(path, os.O_RDONLY)
-        self._looking = looking
+            found[path.relative_to(self.root).as_posix()] = (0 if path.is_dir() else about.st_ino, about.st_size)
+            if path.is_file() and about.st_ino not in self.held:
+                self.held[about.st_ino] = os.open(path, os.O_RDONLY)
+        self.looking = False
         return found
+
+
+@contextmanager
+def recording(root: Path, done: Callable[[], int] = lambda: 0) -> Iterator[list[Moment]]:
+    """The moments of what is done in the block."""
+    made, fsync = Recording(root, done), os.fsync
+    os.fsync = lambda descriptor: made.force(descriptor, fsync)
+    _active.append(made)
+    try:
+        yield made.moments
+    finally:
+        _active.remove(made)
+        os.fsync = fsync
+        made.look()
+        for descriptor in made.held.values():
+            os.close(descriptor)
 
 
 def _hook(event: str, arguments: tuple[object, ...]) -> None:
     if event in EVENTS:
-        for recording in _active:
-            if isinstance(arguments[0], str | os.PathLike) and str(arguments[0]).startswith((str(recording.root), ".")):
-                recording.look()
+        for one in _active:
+            if isinstance(arguments[0], str | os.PathLike) and str(arguments[0]).startswith((str(one.root), ".")):
+                one.look()
 
 
 sys.addaudithook(_hook)
@@ -115,17 +102,9 @@ def after_the_cut(moment: Moment, folder: Path, kind: str) -> None:
     `kind`: no later name has reached the disk ("names lost"), or all have, and files are as short as they can be
     ("short") or as long as they were, with zeros for what was not forced ("zeros").
     """
-    names = moment.certain if kind == "names lost" else moment.names
-    for name, (number, size) in names.items():
+    for name, (number, size) in (moment.certain if kind == "names lost" else moment.names).items():
         path = folder / name
-        if not number:
-            path.mkdir(parents=True, exist_ok=True)
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        content = moment.forced.get(number, b"")
-        if kind == "zeros":
-            content = content[:size] + bytes(max(0, size - len(content)))
-        path.write_bytes(content)
-
-
-KINDS = ("names lost", "short", "zeros")
+        (path.parent if number else path).mkdir(parents=True, exist_ok=True)
+        if number:
+            content = moment.forced.get(number, b"")
+            path.write_bytes(content[:size] + bytes(max(0, size - len(content))) if kind == "zeros" else content)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -15,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from retrieve.conftest import Made
-from retrieve.test_dense import Words
 from typer.testing import CliRunner
 
 from fairagent import BackendUnavailable, Query, build_index, load_collection, open_agent
@@ -24,16 +21,14 @@ from fairagent.cli import app
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.dense import build_dense_index
 from fairagent.retrieve.manifest import Manifest
 from fairagent.search.live import LOOK
 from fairagent.search.pipeline import build, open_live, open_site
 from fairagent.storage import threads
 from fairagent.storage.folders import workshop
 from fairagent.storage.threads import Crew
-from fairagent.types import Document, SearchResult
+from fairagent.types import SearchResult
 
-from .damage import trials
 from .tiny import write as write_tiny
 
 COLLECTION = """\
@@ -146,9 +141,6 @@ def test_178_of_two_at_once_the_second_is_told_so(file: Path, index: Path) -> No
     assert files(index) == before
 
 
-OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
-
-
 def test_179_and_180_the_command_names_faults_and_refuses_the_index_of_something_else(tmp_path: Path) -> None:
     file, index = write_tiny(tmp_path / "files"), tmp_path / "index"
     options = ["-c", str(file), "--index", str(index), "--set", "engine=bm25"]
@@ -164,31 +156,6 @@ def test_179_and_180_the_command_names_faults_and_refuses_the_index_of_something
         assert CliRunner().invoke(app, ["index", *options, *more]).exit_code == IndexMismatch.exit_code
     assert files(index) == before
     assert not (tmp_path / "index.partial").exists()
-
-
-def test_181_and_183_embeddings_are_taken_over_by_their_text_and_only_where_every_byte_is_right(tmp_path: Path) -> None:
-    build_dense_index(OLD, tmp_path / "index", Words())
-    # Others first, an id of its own for a text that is known, and one whose columns alone have changed.
-    moved = Document("other", OLD.made[7].text)
-    new = Made(
-        (Document("new", "a court"), moved, *OLD.made[20:], Document("d3", OLD.made[3].text, "", {"a": 1})), "new"
-    )
-    encoder = Words()
-    build_dense_index(new, tmp_path / "second", encoder, earlier=tmp_path / "index")
-    assert encoder.encoded[1:] == ["a court"]
-    build_dense_index(new, tmp_path / "anew", Words())
-    assert files(tmp_path / "second") == files(tmp_path / "anew")
-    chance, paths = random.Random(181), sorted(tmp_path.glob("index/*.npy"))
-    for _ in range(trials(6)):
-        path = chance.choice(paths)
-        whole = path.read_bytes()
-        place = chance.randrange(len(whole))
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << chance.randrange(8))]) + whole[place + 1 :])
-        encoder = Words()
-        build_dense_index(new, tmp_path / "third", encoder, earlier=tmp_path / "index")
-        assert len(encoder.encoded) == 1 + len(new.made)
-        assert files(tmp_path / "third") == files(tmp_path / "anew")
-        path.write_bytes(whole)
 
 
 def test_182_a_text_that_was_removed_is_in_no_file(file: Path) -> None:

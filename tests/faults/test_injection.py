@@ -11,7 +11,7 @@ from judges import STEPS, Data, documents_in, judge, outside, says, verdicts
 from numpy.typing import NDArray
 from scripted import Engine, agent, ranking
 
-from fairagent.answer.filtering import LONGEST_TEXT, FairFilter
+from fairagent.answer.filtering import FairFilter
 from fairagent.errors import ReplyInvalid
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
@@ -114,21 +114,6 @@ def test_21_a_document_that_gives_orders_changes_no_other_verdict(batch: int, pl
     assert [(v.id, v.kept) for v in filtered.verdicts if v.id != "evil"] == [("a", True), ("b", False), ("c", True)]
     assert "evil" not in [document.id for document in filtered.documents]
     assert not any(INJECTION in outside(request) for request in model.requests)
-
-
-def test_23_hidden_characters_and_a_megabyte_are_cut_and_noted() -> None:
-    given = [Document("long", f"{HIDDEN}be{HIDDEN}fore" + "x" * 1_000_000 + "after"), Document("short", "fair")]
-    model = judge(PROMPTS, lambda _: True, lambda _: True)
-    filtered = FairFilter(model, PROMPTS, batch=2).filter("q", given)
-    (request,) = model.requests
-    long, short = documents_in(request)
-    assert long["text"] == "before" + "x" * (LONGEST_TEXT - 6)
-    assert short["text"] == "fair"
-    assert not set(HIDDEN) & set(str(request.messages))
-    assert "14" in filtered.verdicts[0].note
-    assert "8,000 of 1,000,011" in filtered.verdicts[0].note
-    # What stays is the document as it was.
-    assert filtered.documents == tuple(given)
 
 
 STOP_WORDS = {"the", "of", "and", "a"}

@@ -18,7 +18,6 @@ from fairagent.errors import (
     BudgetExceeded,
     ModelError,
     ReplyRefused,
-    ReplyTruncated,
     TransientModelError,
 )
 from fairagent.evaluate.check import check_experiment
@@ -187,21 +186,6 @@ def test_11_a_reply_that_was_cut_off_is_asked_for_once_more(server, make_model):
     assert (usage.calls, usage.input_tokens, usage.output_tokens) == (2, 22, 37)
     assert usage.cost == pytest.approx(0.022 + 0.37)
     assert any("cut off" in note for note in usage.notes)
-
-
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
-def test_11_and_12_are_not_kept(server, tmp_path, finish):
-    models = Models(tmp_path / "cache", environ={"OPENAI_API_KEY": CANARY})
-    model = models.open(ModelSettings(name="tiny", base_url=server.url))
-    server.script = [completion(TEXT, finish=finish)]
-    with pytest.raises((ReplyTruncated, ReplyRefused)):
-        ask(model, ASKED, Colors)
-    sent = len(server.requests)
-    assert sent == (2 if finish == "length" else 1)
-    server.script = [GOOD]
-    assert [ask(model, ASKED, Colors)[1].calls for _ in range(2)] == [1, 0]
-    assert len(server.requests) == sent + 1
-    models.close()
 
 
 REFUSALS = {

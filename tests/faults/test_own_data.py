@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import random
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from typer.testing import CliRunner
 
 from fairagent import (
     BackendUnavailable,
-    Collection,
     DataError,
     FairAgent,
     FairHits,
@@ -30,8 +28,7 @@ from fairagent.cli.app import app
 from fairagent.collection import known as of_collection
 from fairagent.collection.known import KnownIds, compare_ids, warn_once
 from fairagent.collection.look import look_at
-from fairagent.errors import FairAgentError
-from fairagent.evaluate.ranking import check_runs
+from fairagent.evaluate.check import check_runs
 from fairagent.guests.stores.milvus import MilvusConfig
 from fairagent.guests.stores.postgres import PostgresConfig
 from fairagent.retrieve.manifest import indexed_documents
@@ -64,36 +61,6 @@ def test_137_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
     collection = load_collection(csv(tmp_path, "id,text,gender\na,law,\nb,law,\n"))
     assert "no document has a label of dimension 'gender'" in collection.notes
     assert look_at(tmp_path / "rows.csv").groups == ()
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet", "dataset"])
-def test_141_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: str) -> None:
-    """Arrow believes the offsets that a file names: a wrong one ended the process."""
-    import pyarrow
-    from datasets import Dataset, disable_progress_bars
-    from pyarrow.parquet import write_table
-
-    disable_progress_bars()
-    source = file = tmp_path / f"rows.{form}"
-    if form == "csv":
-        csv(tmp_path, "id,text,gender\n" + "".join(f'{row["id"]},"{row["text"]}, x",f\n' for row in ROWS))
-    elif form == "parquet":
-        write_table(pyarrow.Table.from_pylist(ROWS), file)
-    else:
-        Dataset.from_list(ROWS).save_to_disk(str(source))
-        (file,) = source.glob("*.arrow")
-    whole, rng, found = file.read_bytes(), random.Random(166), 0
-    for _ in range(30):
-        damaged = bytearray(whole)
-        for _ in range(rng.choice((1, 3, 10))):
-            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
-        file.write_bytes(damaged)
-        for read in (lambda: Collection.from_records(source), lambda: look_at(source)):
-            try:
-                read()
-            except FairAgentError:
-                found += 1
-    assert found > 10
 
 
 def test_142_hits_in_no_order_or_of_no_kind_are_refused() -> None:

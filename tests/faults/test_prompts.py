@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 from studio_server import Studio, desk_of, running, write_collection
-from work import at_most
 
 from fairagent.errors import DataError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment
@@ -58,41 +56,6 @@ def write(file: Path, text: str, id: str = "refine_query") -> Path:
     return path
 
 
-HOSTILE = [
-    "{{ ''.__class__ }}",
-    "{{ 'x' * 10**9 }}",
-    "{% include '/etc/passwd' %}",
-    "{% import 'os' as os %}{{ os.system('true') }}",
-    "{{ lipsum.__globals__ }}",
-    "{% for i in range(1000000000) %}x{% endfor %}",
-    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-    "{% for a in query %}" * 15 + "{{ query }}" + "{% endfor %}" * 15,
-    "{{ query" + "|tojson" * 200 + " }}",
-    "{{ " + "(" * 5000 + ")" * 5000 + " }}",
-    "x" * 40_000,
-    # Each section by itself is within the limits.
-    ("{% for a in query %}" * 4 + "x" + "{% endfor %}" * 4 + "\n[assistant]\nx\n[user]\n") * 200 + "x",
-    ("{% for a in query %}{{ query }}{{ query }}{{ query }}{% endfor %}\n[assistant]\nx\n[user]\n") * 90 + "x",
-]
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_26_a_hostile_template_is_refused_with_little_work_and_50_mb(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "refine_query.j2"
-    path.write_text(f"{template()}\n{text}\n", encoding="utf-8")
-    Prompts()
-    with at_most(4_000_000), pytest.raises(PromptError) as caught:
-        Prompts(tmp_path)
-    assert all(fault.path == path for fault in caught.value.faults)
-    tracemalloc.start()
-    try:
-        with pytest.raises(PromptError):
-            Prompts(tmp_path)
-        assert tracemalloc.get_traced_memory()[1] < 50e6
-    finally:
-        tracemalloc.stop()
-
-
 def run(file: Path, *, new: bool = False) -> Results:
     with threads(1) as workers:
         return run_experiment(check_experiment(file), file.parent / "run", workers, new)
@@ -120,27 +83,6 @@ def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_
     ):
         assert words in found
     assert caught.value.exit_code == 4
-    assert server.requests == []
-
-
-PRINTED = [
-    ("{{ query.format }}", "'str object' has no attribute 'format'"),
-    ("{{ query.format|default(query.encode) }}", "'str object' has no attribute 'encode'"),
-    ("{{ tried.append }}", "'list object' has no attribute 'append'"),
-    ("{% for one in tried %}{{ loop.cycle }}{% endfor %}", "no attribute 'cycle'"),
-    ("{% for one in tried %}{{ loop }}{% endfor %}", "LoopContext is nothing to print"),
-]
-
-
-def test_218_a_template_that_prints_what_is_no_value_is_refused_with_its_line(
-    file: Path, server: LoopbackServer
-) -> None:
-    for shown, words in PRINTED:
-        path = write(file, f"{template()}\n{shown}\n")
-        with pytest.raises(PromptError) as caught:
-            check_experiment(file)
-        assert f"{path}:{template().count(chr(10)) + 2}: [user] cannot be rendered: " in str(caught.value)
-        assert words in str(caught.value)
     assert server.requests == []
 
 
