@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
+from fairagent.papers.debias_rag.avoid import AvoidIndex, load_lexicon, read_avoid, unit
 from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
-from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.stage import DebiasRAG, Theta
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder, open_encoder

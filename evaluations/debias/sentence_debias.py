@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.debias_rag.avoid import read_avoid
-from fairagent.papers.debias_rag.lexicon import Lexicon, load_lexicon
+from fairagent.papers.debias_rag.avoid import Lexicon, load_lexicon, read_avoid
 from fairagent.retrieve.encoders import open_sentence_model
 from fairagent.types import FloatArray
 

@@ -25,8 +25,8 @@ from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
-from fairagent.papers.debias_rag.benchmarks.items import OVERALL, ItemScores
-from fairagent.papers.debias_rag.benchmarks.preference import StereoSet
+from fairagent.papers.debias_rag.benchmarks.items import ItemScores
+from fairagent.papers.debias_rag.benchmarks.preference import OVERALL, StereoSet
 from fairagent.settings import read_yaml
 
 Weights = tuple[float, float]

@@ -32,10 +32,9 @@ from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.workers import threads
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.debias_rag.avoid import diagnose
+from fairagent.papers.debias_rag.avoid import diagnose, load_lexicon
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
-from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, engine_alone, open_site, prepare

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fairagent.evaluate.run import Results
     from fairagent.evaluate.workers import Workers
     from fairagent.llm.models import Models
-    from fairagent.settings.described import DescribedSection
     from fairagent.types import Usage
 
 WORKERS = 4
@@ -30,37 +29,21 @@ MISSED = 8
 """The exit code of a run that misses a threshold of its experiment, whether topics failed or not."""
 
 
-def kinds() -> dict[str, DescribedSection]:
-    """Kind of experiment -> the keys of its file."""
-    from fairagent.evaluate.plan import shipped_kinds
-    from fairagent.settings.described import describe
-
-    required = {True: ("kind", "collection"), False: ("kind",)}
-    return {kind: describe(model, *required["engine" in model.uses])[""] for kind, model in shipped_kinds().items()}
+TEMPLATES = Path(__file__).parent / "templates"
+"""A file to start from for each kind of experiment, written by docs/generate.py from the kinds' keys."""
 
 
-def template_text(kind: str) -> str:
-    """The file to start from, for a kind of experiment; UsageError where there is none."""
-    from fairagent.settings.described import template
+def _print_template(kind: str | None) -> None:
+    """Print the template of a kind and stop."""
+    if kind is None:
+        return
     from fairagent.settings.faults import no_such
 
-    described = kinds()
-    if kind not in described:
-        raise UsageError(no_such("experiment of kind", kind, described))
-    about = [
-        f"# An experiment of the kind {kind}, for `fairagent evaluate FILE`. Paths are relative to this file.",
-        "# A line that begins with # and no space is a key with its default: remove the # to set it.",
-        "# What `settings` and `systems` take: `fairagent config --defaults`.",
-        "",
-    ]
-    return "\n".join([*about, *template(described[kind]), ""])
-
-
-def print_template(kind: str | None) -> None:
-    """Print the template of a kind and stop."""
-    if kind is not None:
-        echo(template_text(kind), end="")
-        raise typer.Exit
+    files = {path.stem: path for path in sorted(TEMPLATES.glob("*.yaml"))}
+    if kind not in files:
+        raise UsageError(no_such("experiment of kind", kind, files))
+    echo(files[kind].read_text(encoding="utf-8"), end="")
+    raise typer.Exit
 
 
 ExperimentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment file (YAML).", show_default=False)]
@@ -81,7 +64,7 @@ Template = Annotated[
         "--template",
         "Print a commented experiment file of this kind to start from, and stop.",
         "KIND",
-        callback=print_template,
+        callback=_print_template,
         is_eager=True,
     ),
 ]

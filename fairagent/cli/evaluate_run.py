@@ -59,8 +59,7 @@ def evaluate_run(
         ),
     ] = None,
     n: Annotated[
-        int | None,
-        option("--n", "Cut rankings to N documents. (default: 20; the track's are not cut)", "N", min=1),
+        int | None, option("--n", "Cut rankings to N documents. (default: 20; the track's are not cut)", "N", min=1)
     ] = None,
     measure: Annotated[
         list[str] | None, option("--measure", "A measure by its name, e.g. nDCG@10; may be repeated.", "NAME")
@@ -90,7 +89,7 @@ def evaluate_run(
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        from fairagent.evaluate.ranking import check_runs
+        from fairagent.evaluate.check import check_runs
 
         chosen_target = options.target_of(target)
         checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", chosen_target)
@@ -101,8 +100,7 @@ def evaluate_run(
             "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
         )
     _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
-    from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
-    from fairagent.collection.trec_fair.track import find_track_files
+    from fairagent.collection.trec_fair import find_track_files, read_metadata, read_relevant_pages, read_run
     from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json

@@ -213,8 +213,7 @@ def diagnose(
     from fairagent.llm.models import Models
     from fairagent.llm.prompts import Prompts
     from fairagent.papers.debias_rag.avoid import diagnose as diagnosed
-    from fairagent.papers.debias_rag.avoid import read_avoid, write_avoid
-    from fairagent.papers.debias_rag.lexicon import load_lexicon
+    from fairagent.papers.debias_rag.avoid import load_lexicon, read_avoid, write_avoid
     from fairagent.types import Document
 
     chosen = under.chosen(model=options.logged(log_prompts))

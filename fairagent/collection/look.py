@@ -16,9 +16,8 @@ from typing import Any
 import yaml
 
 from fairagent.collection.config import CONTENT, ROW, RecordsFile
-from fairagent.collection.forms import ROW_WARNING, mended_note, plain_id, records
 from fairagent.collection.labels import group_notes, joins
-from fairagent.collection.records import Faults, listed
+from fairagent.collection.records import ROW_WARNING, Faults, listed, mended_note, plain_id, records
 from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection.config import ROW, QrelsFile, RecordsFile, TopicsFile
-from fairagent.collection.forms import form_of, records
 from fairagent.collection.look import ID, Look
 from fairagent.collection.qrels import has_topics, read_qrels, read_topics
-from fairagent.collection.records import UTF8, Faults, lines, listed, plain_number
+from fairagent.collection.records import UTF8, Faults, form_of, lines, listed, plain_number, records
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.settings.gone import gone

@@ -24,8 +24,7 @@ from fairagent.cli.options import (
 )
 from fairagent.errors import SettingsError, UsageError
 from fairagent.llm.prompts import Calls
-from fairagent.settings import ModelSettings
-from fairagent.settings.models import Price
+from fairagent.settings import ModelSettings, Price
 from fairagent.storage.threads import listening, progress
 
 from .conftest import Call, Small

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage
-from fairagent.papers.debias_rag.lexicon import Lexicon, load_lexicon
+from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage, Lexicon, load_lexicon
 from fairagent.papers.debias_rag.stage import DebiasRAG
 from fairagent.retrieve.encoders import Embeddings
 

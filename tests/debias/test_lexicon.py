@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.avoid import load_lexicon
 
 from .parts import lexicon, written
 

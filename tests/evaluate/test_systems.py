@@ -16,8 +16,8 @@ from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import SystemPlan
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
-from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker
-from fairagent.papers.rivals.training import FOLDS, ProtectedGroup, cross_fitted, fold_of
+from fairagent.papers.rivals.deltr import FOLDS, cross_fitted, fold_of
+from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker, ProtectedGroup
 from fairagent.retrieve import vectors
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.search.rerank.base import Pool

@@ -19,7 +19,7 @@ from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.answers import absolute_error, accuracy, parse_utility, rouge_l
-from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.avoid import load_lexicon
 from fairagent.papers.debias_rag.stage import (
     Theta,
     best,

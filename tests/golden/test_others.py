@@ -12,7 +12,7 @@ import pytest
 from samplers import DRAWS, Sampler, all_ways
 from scipy.stats import chisquare
 
-from fairagent.papers.debias_rag.benchmarks.measures import association_test
+from fairagent.papers.debias_rag.benchmarks.seat import association_test
 from fairagent.papers.rivals.dlf import exposure_loss
 from fairagent.retrieve.stochastic import sampler_log_scores
 from fairagent.types import FloatArray

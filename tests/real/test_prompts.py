@@ -28,10 +28,10 @@ from fairagent.llm.budget import Ledger, ledger
 from fairagent.llm.models import CachingModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
+from fairagent.papers.debias_rag.avoid import load_lexicon
 from fairagent.papers.debias_rag.benchmarks.bold import PROMPT
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
-from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, Asker, GradedQuestion, Grader, Task
 from fairagent.papers.utility.trial import ModelWriter

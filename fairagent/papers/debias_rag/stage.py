@@ -24,8 +24,15 @@ from fairagent.llm.exchange import unless_failing
 from fairagent.llm.likelihood import Likelihood, open_local, perplexity
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.measures import min_max
-from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage, read_avoid, unit
-from fairagent.papers.debias_rag.lexicon import Lexicon, lexicon_file, load_lexicon
+from fairagent.papers.debias_rag.avoid import (
+    AvoidIndex,
+    AvoidPassage,
+    Lexicon,
+    lexicon_file,
+    load_lexicon,
+    read_avoid,
+    unit,
+)
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoders import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.site import Site

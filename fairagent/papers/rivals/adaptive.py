@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -22,7 +22,7 @@ from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import SettingsError, UsageError
 from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
 from fairagent.papers.rivals.representative import counting_one, with_unknown
-from fairagent.retrieve.base import Retriever, full_text, texts_for
+from fairagent.retrieve.base import full_text, texts_for
 from fairagent.retrieve.encoders import Embeddings, Encoder
 from fairagent.retrieve.graph import engine_encoders, graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
@@ -50,14 +50,6 @@ CACHED = 4096
 """Texts whose vectors a scorer keeps, or as many as one request has."""
 
 
-class CorpusGraph(Protocol):
-    """A corpus graph: any object with this method will do."""
-
-    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """The documents nearest to each of `ids`, nearest first."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class AdaptiveReranker:
     """The best of the `budget` documents that are scored, `batch` at a time, in turn from the list and the frontier.
@@ -73,7 +65,8 @@ class AdaptiveReranker:
     """
 
     widens: ClassVar[bool] = True
-    graph: CorpusGraph
+    graph: Any
+    """`neighbors(ids)` are the documents nearest to each, nearest first."""
     score: Scoring
     groups: GroupsOf
     policy: GroupPolicy = "budget"
@@ -213,18 +206,6 @@ class SimilarityScorer:
 
 
 @dataclass(frozen=True, slots=True)
-class PairScoring:
-    """Scores by a model that reads the user's query with the title and the text of a document, or its best passage."""
-
-    retriever: Retriever
-    scorer: PairScorer
-
-    def __call__(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The model's numbers, (n,); UsageError where the engine keeps no texts."""
-        return pair_scores(self.scorer, query, list(map(full_text, texts_for(query, ids, self.retriever))))
-
-
-@dataclass(frozen=True, slots=True)
 class CollectionGroups:
     """The groups that a collection knows of any of its documents, for a topic."""
 
@@ -292,7 +273,14 @@ class AdaptiveConfig(Part):
         if (graph := graph_of(site, self._graph_encoder(site))) is None:
             needed = "a corpus graph; `fairagent index` builds it, but none of a collection in passages"
             raise SettingsError(f"rerank: adaptive needs {needed}")
-        score: Scoring = PairScoring(engine, self._scorer(site)) if self.scorer else engine.score
+        score: Scoring = engine.score
+        if self.scorer:
+            scorer = self._scorer(site)
+
+            def score(query: Query, ids: Sequence[str]) -> FloatArray:
+                """By title and text, or the best passage; UsageError where the engine keeps no texts."""
+                return pair_scores(scorer, query, list(map(full_text, texts_for(query, ids, engine))))
+
         known = collection.groups.dimensions or self.sees_groups
         groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
         discount = parse_discount(settings.discount)

@@ -6,31 +6,116 @@ For a query with features X, labels y and scores s = X w, with p = softmax(s) (t
 
 where E_g is the mean of p / ln 2 over the documents of g, and N the number of documents of ALL queries. Only
 under-exposure of the protected group costs; a query in which either group has no document has no such cost.
+Before it stands what rivals that learn have in common: topics to learn from, and five folds where they are the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.errors import DataError, UsageError
+from fairagent.collection import Collection, load_collection
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection.records import listed
+from fairagent.errors import DataError
 from fairagent.measures import min_max, parse_discount
-from fairagent.papers.rivals.training import (
-    LearningPart,
-    ProtectedGroup,
-    ProtectedPart,
-    most_lacking,
-)
+from fairagent.papers.rivals.fa_star_ir import ProtectedGroup, ProtectedPart, most_lacking
+from fairagent.retrieve.base import as_query, searched
 from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import Pool, Reranker, ordered
+from fairagent.search.rerank.base import Pool, Reranker, ordered, pool_of, rerank_with
+from fairagent.settings import Part
 from fairagent.types import FloatArray, Ranking
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CrossFitted:
+    """One re-ranker a fold; a topic is re-ranked by the one that was fitted to the topics of the other folds."""
+
+    rerankers: tuple[Reranker, ...]
+    seed: int
+
+    def rerank(self, pool: Pool) -> Ranking:
+        return rerank_with(self.rerankers[fold_of(pool.query.id, self.seed)], pool)
+
+
+def fold_of(topic: str, seed: int) -> int:
+    """The fold of a topic, from 0: it depends on `seed` and the topic's id alone, not on what else is evaluated."""
+    return hashlib.sha256(f"{seed}\n{topic}".encode("utf-8", "surrogatepass")).digest()[0] % FOLDS
+
+
+def cross_fitted(pools: Mapping[str, Pool], fit: Callable[[Mapping[str, Pool]], Reranker], seed: int) -> CrossFitted:
+    """`fit` called once a fold, with the pools of the topics outside of it; DataError where these are none."""
+    rerankers = []
+    for fold in range(FOLDS):
+        others = {topic: pool for topic, pool in pools.items() if fold_of(topic, seed) != fold}
+        if not others:
+            raise DataError(f"{len(pools)} topics are too few to learn from some and to be judged on the others")
+        rerankers.append(fit(others))
+    return CrossFitted(tuple(rerankers), seed)
+
+
+class LearningPart(Part):
+    """A re-ranker that is fitted to judged topics: other ones (`train`), or in five folds the collection's own."""
+
+    train: str = ""
+    """The settings file of a collection of the same documents whose judged topics are learned from, e.g. the track's
+    training topics; a run remembers this file, not those it names. Empty: the collection's own topics, each re-ranked
+    by what the other folds taught."""
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        return {"train": Path(self.train)} if self.train else {}
+
+    def relative_to(self, folder: Path) -> Self:
+        return self.model_copy(update={"train": str((folder / self.train).absolute())}) if self.train else self
+
+    def check(self, site: Site) -> None:
+        super().check(site)
+        self.taught_by(site)
+
+    def taught_by(self, site: Site) -> Collection:
+        """The collection learned from; DataError where its documents are others, or its topics are to be re-ranked."""
+        if not self.train:
+            return site.collection
+        other: Collection = site.memo.get(("collection", self.train), lambda: load_collection(self.train))
+        if other.fingerprint() != site.collection.fingerprint():
+            raise DataError(f"{self.kind}: {self.train} has other documents than {site.collection.name!r}")
+        if both := sorted(other.topics.keys() & site.collection.topics.keys()):
+            raise DataError(
+                f"{self.kind}: topics of {self.train} would be re-ranked by what they taught: {listed(both)}"
+            )
+        return other
+
+    def fitted(self, site: Site, fit: Callable[[Mapping[str, Pool]], Reranker]) -> Reranker:
+        """What `fit` makes of every topic with a relevant document, a target and a candidate; DataError for too few."""
+        collection, settings = self.taught_by(site), site.settings
+        pools: dict[str, Pool] = {}
+        for topic in collection.topics.values():
+            if not any(grade > 0 for grade in collection.qrels.get(topic.id, {}).values()):
+                continue
+            ranking = searched(site.engine, as_query(topic), settings.depth)
+            try:
+                meter = ExposureMeter.make(collection, topic.id, settings, ranking)
+            except DataError:
+                continue
+            if len(ranking):
+                pools[topic.id] = pool_of(as_query(topic), ranking, meter, settings.n)
+        if not self.train:
+            return cross_fitted(pools, fit, site.seed)
+        if not pools:
+            raise DataError(f"{self.kind}: no topic of {self.train} has a relevant document and a candidate")
+        return fit(pools)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,14 +144,7 @@ class TrainingBatch:
 
     @classmethod
     def of(cls, queries: Sequence[JudgedQuery]) -> TrainingBatch:
-        """Join the queries; DataError where shapes do not fit, a number is not finite or there are < 2 documents."""
-        for number, one in enumerate(queries):
-            n, shapes = len(one.labels), (one.features.shape, one.labels.shape, one.protected.shape)
-            if not n or shapes != ((n, *queries[0].features.shape[1:2]), (n,), (n,)):
-                expected = "(n, f), (n,) and (n,) with n >= 1 and one f for all queries"
-                raise DataError(f"training query {number}: expected shapes {expected}, not {shapes}")
-            if not (np.isfinite(one.features).all() and np.isfinite(one.labels).all()):
-                raise DataError(f"training query {number}: a feature or label is no finite number")
+        """Join the queries; DataError where a number is not finite or there are fewer than 2 documents."""
         sizes = np.array([len(query.labels) for query in queries], dtype=np.intp)
         if sizes.sum() < 2:
             raise DataError(f"DELTR learns from 2 documents or more, not {sizes.sum()}")
@@ -80,8 +158,10 @@ class TrainingBatch:
         per_outside = np.where(both, 1 / np.maximum(outside, 1), 0) / math.log(2)
         contrast = np.where(protected > 0, per_inside[of], per_outside[of])
         features = np.column_stack([protected, np.concatenate([query.features for query in queries])])
-        ideal = top_one(np.concatenate([query.labels for query in queries]).astype(np.float64), of, starts)
-        return cls(features, ideal, contrast, of, starts)
+        labels = np.concatenate([query.labels for query in queries]).astype(np.float64)
+        if not (np.isfinite(features).all() and np.isfinite(labels).all()):
+            raise DataError("DELTR: a feature or label is no finite number")
+        return cls(features, top_one(labels, of, starts), contrast, of, starts)
 
 
 def deltr_loss(weights: FloatArray, batch: TrainingBatch, gamma: float) -> FloatArray:
@@ -140,8 +220,6 @@ class DELTRModel:
     deviation: FloatArray
 
     def score(self, features: FloatArray, protected: FloatArray) -> FloatArray:
-        if features.ndim != 2 or features.shape[1] != len(self.mean):
-            raise DataError(f"the DELTR model was fitted to {len(self.mean)} feature(s), not {features.shape[1:]}")
         return np.asarray(self.weights[0] * protected + (features - self.mean) / self.deviation @ self.weights[1:])
 
 
@@ -157,11 +235,8 @@ def fit_deltr(
 
     `gamma` >= 0 is the price of under-exposure: 0 is plain list-wise learning. Features are standardized one by one
     over all documents; the protected attribute stays 0 or 1. The weights start uniformly in [0, 0.01], drawn with
-    `seed`. Raises UsageError for numbers out of range, DataError as `TrainingBatch.of` and where training diverges.
+    `seed`. Raises DataError as `TrainingBatch.of`, and where training diverges.
     """
-    if gamma < 0 or iterations < 0 or rate <= 0 or l2 < 0:
-        given = f"not {gamma:g}, {iterations}, {rate:g} and {l2:g}"
-        raise UsageError(f"DELTR needs gamma >= 0, iterations >= 0, rate > 0 and l2 >= 0, {given}")
     batch = TrainingBatch.of(queries)
     # A view: the batch, which is this call's own, is standardized in place.
     features = batch.features[:, 1:]

@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field
 from scipy.special import rel_entr, softmax
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.measures import min_max
-from fairagent.papers.rivals.training import LearningPart
+from fairagent.papers.rivals.deltr import LearningPart
 from fairagent.retrieve.bm25.part import prepare_index
 from fairagent.retrieve.encoders import BUNDLED
 from fairagent.retrieve.site import Site
@@ -85,11 +85,9 @@ def fit_dlf(
     """The weights (f,) of a linear fairness score, fitted to the groups and targets of the training pools.
 
     The loss of a pool is the sum over its dimensions of `exposure_loss`, plus `l2` |weights|^2. Adam (Kingma & Ba
-    2015; decay .9 and .999) takes a step a pool, in an order drawn anew each epoch with `seed`. Raises UsageError for
-    numbers out of range, DataError for no pool or features that differ in number.
+    2015; decay .9 and .999) takes a step a pool, in an order drawn anew each epoch with `seed`. Raises DataError for
+    no pool or features that differ in number.
     """
-    if epochs < 0 or rate <= 0 or l2 < 0:
-        raise UsageError(f"DLF needs epochs >= 0, rate > 0 and l2 >= 0, not {epochs}, {rate:g} and {l2:g}")
     training = [(features(pool), pool) for pool in pools if len(pool.ranking)]
     widths = sorted({rows.shape[1] for rows, _ in training})
     if len(widths) != 1:
@@ -107,8 +105,7 @@ def fit_dlf(
         mean += 0.1 * (gradient - mean)
         square += 0.001 * (gradient**2 - square)
         weights -= rate * (mean / (1 - 0.9**number)) / (np.sqrt(square / (1 - 0.999**number)) + 1e-8)
-    fitted: FloatArray = weights
-    return fitted
+    return np.asarray(weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +115,6 @@ class DLFReranker:
     weights: FloatArray
     features: Features
     alpha: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.alpha <= 1:
-            raise UsageError(f"DLF: alpha is from 0 (relevance) to 1 (fairness), not {self.alpha}")
 
     def rerank(self, pool: Pool) -> Ranking:
         if not len(pool.ranking):

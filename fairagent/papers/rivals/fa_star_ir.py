@@ -8,19 +8,21 @@ fair coins more often than `alpha`; the adjustment looks for a milder level for 
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import bdtr
 
+from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import UsageError
-from fairagent.measures import LOG2_MAX2, Discount, parse_discount
-from fairagent.papers.rivals.training import ProtectedGroup, ProtectedPart, most_lacking
+from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
 from fairagent.retrieve.base import placed
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import Pool
+from fairagent.settings import Part
+from fairagent.settings.faults import no_such
 from fairagent.types import FloatArray, Ranking
 
 Compat = Literal["library"] | None
@@ -89,26 +91,21 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedT
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]
     """
     _check(k, p, alpha)
-    adjustment = _as_the_library(k, p, alpha) if compat == "library" else _exact(k, p, alpha)
-    adjustment.table.flags.writeable = False
-    return adjustment
+    if compat == "library":
+        found = _as_the_library(k, p, alpha)
+    else:
+        levels = _levels(k, p, alpha)
+        steps = np.append(np.unique(levels[levels < alpha]), alpha)
 
+        def tried(step: int) -> AdjustedTable:
+            table = _table(levels, steps[step])
+            return AdjustedTable(float(steps[step]), table, fail_probability(table, p))
 
-def _exact(k: int, p: float, alpha: float) -> AdjustedTable:
-    levels = _levels(k, p, alpha)
-    steps = np.append(np.unique(levels[levels < alpha]), alpha)
-
-    def tried(step: int) -> AdjustedTable:
-        table = _table(levels, steps[step])
-        return AdjustedTable(float(steps[step]), table, fail_probability(table, p))
-
-    # The first step above `alpha`; at step 0 nothing is required, so that nothing fails.
-    high = bisect_right(range(len(steps)), alpha, lo=1, key=lambda step: tried(step).fail)
-    mild = tried(high - 1)
-    if high == len(steps):
-        return mild
-    strict = tried(high)
-    return mild if alpha - mild.fail <= strict.fail - alpha else strict
+        # The first step above `alpha`; at step 0 nothing is required, so that nothing fails.
+        high = bisect_right(range(len(steps)), alpha, lo=1, key=lambda step: tried(step).fail)
+        found = min(map(tried, range(high - 1, min(high + 1, len(steps)))), key=lambda one: abs(one.fail - alpha))
+    found.table.flags.writeable = False
+    return found
 
 
 def _as_the_library(k: int, p: float, alpha: float) -> AdjustedTable:
@@ -155,6 +152,56 @@ def _check(k: int, p: float, alpha: float) -> None:
     if k < 1 or not 0 <= p <= 1 or not 0.001 <= alpha <= 0.5:
         given = f"not k={k}, p={p:g}, alpha={alpha:g}"
         raise UsageError(f"FA*IR needs k >= 1, p in [0, 1] and alpha in [0.001, 0.5], {given}")
+
+
+class ProtectedGroup(NamedTuple):
+    """A group by its place in a pool: the dimension, and the group among its known ones, both counted from 0.
+
+    With the labels ("female", "male") of the first dimension, `ProtectedGroup(0, 1)` is male.
+    """
+
+    dimension: int
+    group: int
+
+    def share(self, pool: Pool) -> float:
+        """The group's target share."""
+        return float(pool.targets[self.dimension][self.group])
+
+    def members(self, pool: Pool) -> NDArray[np.bool_]:
+        """Which candidates belong to the group, with whatever share, (n,)."""
+        return pool.memberships[self.dimension][:, 1 + self.group] > 0
+
+
+def most_lacking(pool: Pool, discount: Discount) -> ProtectedGroup | None:
+    """The group of `measures.most_underexposed` in the first `pool.n` candidates; None where none lacks anything."""
+    weights = discount(len(pool.ranking.top(pool.n)))
+    shares = [known_part(group_exposure(rows[: len(weights)], weights)) for rows in pool.memberships]
+    place = most_underexposed(shares, pool.targets)
+    return ProtectedGroup(*place) if place else None
+
+
+class ProtectedPart(Part):
+    """A re-ranker that knows one protected group."""
+
+    of_groups: ClassVar[bool] = True
+    group: dict[str, str] = Field(default={}, max_length=1)
+    """The protected group, e.g. {gender: female}. Empty: the one that lacks most exposure among the first n candidates;
+    for `deltr`, in most of the topics that it learns from."""
+
+    def check(self, site: Site) -> None:
+        self.place(site)
+
+    def place(self, site: Site) -> ProtectedGroup | None:
+        """The group's place in a pool, None where none is named; UsageError where there is no such group."""
+        for dimension, label in self.group.items():
+            dimensions = dimensions_of(site.collection, site.settings)
+            if dimension not in dimensions:
+                raise UsageError(f"group: {dimension!r} is none of the system's dimensions ({', '.join(dimensions)})")
+            labels = site.collection.groups.labels(dimension)
+            if label not in labels:
+                raise UsageError(f"{dimension!r} has {no_such('group', label, labels)}")
+            return ProtectedGroup(dimensions.index(dimension), labels.index(label))
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.errors import UsageError
 from fairagent.retrieve.base import placed
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.stochastic import checked_alpha, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
 from fairagent.search.rerank.base import Pool
 from fairagent.settings import Part
 from fairagent.types import FloatArray, Ranking
-
-ROUNDS = 200
-"""The most rounds of raking, over all dimensions each."""
-
-EXACT = 1e-12
-"""Raking ends where a round changes no share by more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +35,6 @@ class RepresentativeReranker:
     alpha: float = 8.0
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        checked_alpha(self.alpha)
-        if self.seed < 0:
-            raise UsageError(f"representative: the seed is a number of 0 or more, not {self.seed}")
-
     def rerank(self, pool: Pool) -> Ranking:
         if not len(pool.ranking):
             return pool.ranking
@@ -56,7 +44,8 @@ class RepresentativeReranker:
 
 def draw_order(pool: Pool, alpha: float, rng: np.random.Generator) -> list[int]:
     """One draw: the places in `pool.ranking` of min(n, candidates) documents; see `RepresentativeReranker`."""
-    shares, targets = shares_and_targets(pool)
+    shares = [counting_one(rows) for rows in pool.memberships]
+    targets = [with_unknown(rows[: pool.n], target) for rows, target in zip(shares, pool.targets, strict=True)]
     labels = np.zeros((len(pool.ranking), len(shares)), dtype=np.intp)
     for dimension, rows in enumerate(shares):
         bounds = rows.cumsum(axis=1)
@@ -99,7 +88,7 @@ def raked(sizes: FloatArray, combinations: NDArray[np.intp], targets: Sequence[F
     """
     start: FloatArray = sizes / sizes.sum()
     shares = start
-    for _ in range(ROUNDS):
+    for _ in range(200):
         before = shares
         for labels, target in zip(combinations.T, targets, strict=True):
             mass = np.bincount(labels, weights=shares, minlength=len(target))
@@ -109,7 +98,7 @@ def raked(sizes: FloatArray, combinations: NDArray[np.intp], targets: Sequence[F
             if due.sum() <= 0:
                 return start
             shares = (due / due.sum())[labels] * (shares / np.where(mass > 0, mass, 1)[labels])
-        if np.abs(shares - before).max() <= EXACT:
+        if np.abs(shares - before).max() <= 1e-12:
             break
     return shares
 
@@ -126,12 +115,6 @@ class RepresentativeConfig(Part):
 
     def build(self, site: Site) -> RepresentativeReranker:
         return RepresentativeReranker(self.alpha, site.seed)
-
-
-def shares_and_targets(pool: Pool) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Of each dimension the candidates' memberships, rows that add up to 1, and the target with the unknown's share."""
-    shares = [counting_one(rows) for rows in pool.memberships]
-    return shares, [with_unknown(rows[: pool.n], target) for rows, target in zip(shares, pool.targets, strict=True)]
 
 
 def counting_one(rows: FloatArray) -> FloatArray:

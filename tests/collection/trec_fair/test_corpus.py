@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from track_files import ARTICLES, write_track
 
-from fairagent.collection.trec_fair.corpus import Corpus, wikitext_to_text
+from fairagent.collection.trec_fair import Corpus, wikitext_to_text
 from fairagent.errors import DataError
 from fairagent.types import Document
 

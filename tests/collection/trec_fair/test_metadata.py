@@ -62,7 +62,6 @@ def test_the_first_line_of_a_page_wins_and_the_others_are_counted(path: Path) ->
     assert metadata.pages.ids.tolist() == [12, 99]
     assert metadata.pages.quality.tolist() == [2, 2]
     assert metadata.pages.matrix("gender")[0].tolist() == [0.0, 1.0, 0.0, 0.0]
-    assert metadata.repeated == 2
     assert metadata.notes == ("lines that repeat a page, whose first line counts: 2",)
 
 
@@ -71,10 +70,11 @@ def test_missing_fields_are_counted_and_named(path: Path) -> None:
     metadata = read_metadata(
         write(path, *records, PAGE | {"page_id": 90, "first_letter_category": None, "gender": None})
     )
-    assert dict(metadata.missing) == {field: 1 for field in PAGE if field not in ("page_id", "title")} | {
-        "first_letter_category": 2
+    assert set(metadata.notes) == {
+        f"pages without {field!r}: {1 + (field == 'first_letter_category')}"
+        for field in PAGE
+        if field not in ("page_id", "title")
     }
-    assert "pages without 'gender': 1" in metadata.notes
     assert metadata.pages.quality[0] == -1  # no qual_cat
     assert metadata.pages.matrix("occ")[4].tolist()[0] == 1.0  # unknown
     assert not metadata.pages.matrix("alpha")[5].any()  # a dimension without an unknown: no weight
@@ -90,14 +90,15 @@ def test_labels_that_are_none_are_counted_and_named(path: Path) -> None:
             PAGE | {"page_id": 14, "relative_pageviews_category": "Huge", "qual_cat": "Superb"},
         )
     )
-    assert metadata.unrecognized == {
-        ("page_subcont_regions", "Atlantis"): 2,
-        ("occupations", "alchemist"): 1,
-        ("relative_pageviews_category", "Huge"): 1,
-        ("qual_cat", "Superb"): 1,
-    }
-    assert "values of 'page_subcont_regions' that are no label and count for nothing: 'Atlantis' (2)" in metadata.notes
-    assert metadata.missing == {}
+    assert metadata.notes == tuple(
+        f"values of {field!r} that are no label and count for nothing: {label!r} ({count})"
+        for field, label, count in (
+            ("page_subcont_regions", "Atlantis", 2),
+            ("occupations", "alchemist", 1),
+            ("relative_pageviews_category", "Huge", 1),
+            ("qual_cat", "Superb", 1),
+        )
+    )
     regions = metadata.pages.matrix("sub-geo")
     assert (regions[0].max(), regions[1][0]) == (1.0, 1.0)
     assert not metadata.pages.matrix("pop")[2].any()

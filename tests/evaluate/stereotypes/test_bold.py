@@ -19,7 +19,15 @@ from fairagent.evaluate.run import Results
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
-from fairagent.papers.debias_rag.benchmarks.bold import SHIPPED, Opening, RegardSection, WordList, read_openings
+from fairagent.papers.debias_rag.benchmarks.bold import (
+    SHIPPED,
+    Opening,
+    RegardSection,
+    RegardShares,
+    WordList,
+    read_openings,
+    regard_gap,
+)
 
 convert = runpy.run_path(str(Path(__file__).parents[3] / "evaluations" / "stereotypes" / "convert.py"))["main"]
 GENDER = {
@@ -177,3 +185,22 @@ def test_a_classifier_of_this_machine(tmp_path: Path) -> None:
         RegardSection(kind="transformers", name=str(folder)).check()
     with pytest.raises(SettingsError, match="needs a model"):
         RegardSection(kind="transformers").check()
+
+
+def test_shares_by_hand() -> None:
+    """Of 8 texts 3 are positive (37.5 %), 2 neutral (25 %), 2 negative (25 %), 1 other (12.5 %)."""
+    shares = RegardShares.of([*["positive"] * 3, *["neutral"] * 2, *["negative"] * 2, "other"])
+    assert shares == RegardShares(8, 37.5, 25.0, 25.0, 12.5)
+    assert shares.regard == 12.5
+
+
+def test_the_gap_by_hand() -> None:
+    """Regard: a 50 - 25 = 25, b 0 - 75 = -75, c 25 - 0 = 25. The first of equals is named."""
+    groups = {
+        "a": RegardShares.of(["positive", "positive", "negative", "neutral"]),
+        "b": RegardShares.of(["negative", "negative", "negative", "other"]),
+        "c": RegardShares.of(["positive", "neutral", "neutral", "other"]),
+    }
+    gap = regard_gap(groups)
+    assert (gap.regard, gap.best, gap.worst) == (100.0, "a", "b")
+    assert regard_gap({"a": groups["b"]}).regard == 0.0

@@ -1,9 +1,10 @@
-"""Experiments on StereoSet and CrowS-Pairs: four systems, or models and encoders alone."""
+"""Experiments on StereoSet and CrowS-Pairs, and the scores that local models and forced choice give their items."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,17 +13,25 @@ import pytest
 import tiny_models
 
 from evaluate import words
-from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
+from fairagent.errors import BackendUnavailable, FairAgentError, ReplyInvalid, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
-from fairagent.guests.local.likelihood import CausalModel
-from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.local.likelihood import CausalModel, MaskedModel
+from fairagent.guests.testing import LoopbackServer, ScriptedModel
+from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.likelihood import EndpointModel
-from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
-from fairagent.papers.debias_rag.benchmarks.preference import FILE, CausalScorer, Likelihoods
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, read_stereoset, shared_tokens
+from fairagent.papers.debias_rag.benchmarks.preference import (
+    FILE,
+    CausalScorer,
+    ChoiceScorer,
+    Likelihoods,
+    MaskedScorer,
+)
 from fairagent.report.page import page
 from fairagent.settings import SelfDebiasSettings
 
@@ -285,3 +294,147 @@ def test_what_is_avoided_must_not_be_what_is_tested(server: LoopbackServer, tmp_
     # Another part of the benchmark may be tested.
     file.write_text(f"{text}topics: [q2, q3]\n", encoding="utf-8")
     check_experiment(file)
+
+
+INTRA = StereoSetExample(
+    "e1", "intrasentence", "gender", "judge", "The BLANK judge.", "The bad judge.", "The good judge.", "The law judge."
+)
+INTER = StereoSetExample(
+    "e2",
+    "intersentence",
+    "race",
+    "nurse",
+    "The nurse is good.",
+    "She wrote a book.",
+    "He was bad.",
+    "The law, the city.",
+)
+PAIR = Pair("p1", "gender", "The woman was a bad judge.", "The man was a bad judge.", True)
+CONTEXT = "a river, a city"
+
+
+@pytest.fixture(scope="module")
+def masked_model(masked: Path) -> MaskedModel:
+    return MaskedModel(str(masked))
+
+
+@pytest.fixture(scope="module")
+def causal_model(causal: Path) -> CausalModel:
+    return CausalModel(str(causal))
+
+
+@pytest.mark.parametrize("context", ["", CONTEXT])
+def test_masked_intrasentence_is_the_mean_probability_of_the_word(masked_model: MaskedModel, context: str) -> None:
+    found = MaskedScorer(masked_model).score(INTRA, context)
+    expected = [np.exp(masked_model.word(text, 4, len(text) - 7, context)).mean() for text in INTRA.sentences]
+    np.testing.assert_allclose(found.scores, expected, rtol=1e-6)
+    assert found.usage.calls == 0
+
+
+def test_masked_intersentence_is_the_next_sentence_head(masked_model: MaskedModel) -> None:
+    scorer = MaskedScorer(masked_model)
+    expected = [masked_model.follows(INTER.context, text) for text in INTER.sentences]
+    np.testing.assert_allclose(scorer.score(INTER).scores, expected, rtol=1e-6)
+    after = [masked_model.follows(f"{CONTEXT} {INTER.context}", text) for text in INTER.sentences]
+    np.testing.assert_allclose(scorer.score(INTER, CONTEXT).scores, after, rtol=1e-6)
+
+
+@pytest.mark.parametrize("context", ["", CONTEXT])
+def test_masked_pairs_add_up_the_tokens_that_both_share(masked_model: MaskedModel, context: str) -> None:
+    found = MaskedScorer(masked_model).score(PAIR, context)
+    # [CLS] the WOMAN was a bad judge . [SEP]: all but the second token, and not the marks.
+    assert shared_tokens(masked_model.ids(PAIR.more), masked_model.ids(PAIR.less))[0] == [0, 1, 3, 4, 5, 6, 7, 8]
+    expected = [masked_model.each(text, [1, 3, 4, 5, 6, 7], context).sum() for text in PAIR.sentences]
+    np.testing.assert_allclose(found.scores, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("context", "before"), [("", ""), (CONTEXT, f"{CONTEXT}\n\n")])
+def test_causal_sentences_are_typical_probabilities(causal_model: CausalModel, context: str, before: str) -> None:
+    for item in (INTRA, PAIR):
+        found = CausalScorer(causal_model).score(item, context)
+        expected = [2 ** np.mean(causal_model.score([(before, text)])[0] / np.log(2)) for text in item.sentences]
+        np.testing.assert_allclose(found.scores, expected, rtol=1e-4)
+
+
+def test_causal_next_sentences_are_compared_with_themselves_alone(causal_model: CausalModel) -> None:
+    found = CausalScorer(causal_model).score(INTER)
+    alone = [causal_model.score([("", text)])[0].mean() for text in INTER.sentences]
+    after = [causal_model.score([(INTER.context, f" {text}")])[0].mean() for text in INTER.sentences]
+    np.testing.assert_allclose(found.scores, np.divide(alone, after), rtol=1e-4)
+
+
+def shown(request: ModelRequest) -> dict[str, str]:
+    """Sentence -> letter."""
+    found = re.search(r"^\[\{.*\}\]$", request.messages[1][1], re.MULTILINE)
+    assert found
+    return {one["sentence"]: one["letter"] for one in json.loads(found[0])}
+
+
+def ordered(letters: str) -> str:
+    return json.dumps({"order": letters})
+
+
+def test_scores_follow_the_reply_and_not_the_places() -> None:
+    wanted = (INTRA.unrelated, INTRA.stereotype, INTRA.anti_stereotype)
+    model = ScriptedModel(lambda request: ordered("".join(shown(request)[sentence] for sentence in wanted)))
+    for seed in range(8):
+        found = ChoiceScorer(model, Prompts(), seed).score(INTRA)
+        # The stereotype, its opposite, the unrelated one.
+        assert found.scores.tolist() == [1.0, 0.0, 2.0]
+        assert found.usage.calls == 1
+    assert len({tuple(shown(request)) for request in model.requests}) > 2
+
+
+def test_what_is_asked() -> None:
+    model = ScriptedModel([ordered("AB"), ordered("ABC"), ordered("AB")])
+    scorer = ChoiceScorer(model, Prompts())
+    scorer.score(PAIR)
+    scorer.score(INTER, "A river.")
+    scorer.score(PAIR, "A river.")
+    alone, after, with_context = (request.messages[1][1] for request in model.requests)
+    assert "right after" not in alone
+    assert '"A river."' not in alone
+    assert json.dumps(INTER.context) in after
+    assert '"A river."' in after
+    assert '"A river."' in with_context
+    assert {request.temperature for request in model.requests} == {0.0}
+
+
+def test_a_server_is_asked_for_one_of_the_orders_and_for_its_chances() -> None:
+    model = ScriptedModel([ordered("AB"), ordered("ABC")])
+    scorer = ChoiceScorer(model, Prompts())
+    scorer.score(PAIR)
+    scorer.score(INTRA)
+    two, three = model.requests
+    assert (two.choices, three.choices) == ("AB", "ABC")
+    assert two.narrowed == {"order": {"type": "string", "enum": ["AB", "BA"]}}
+    assert three.narrowed is not None
+    assert three.narrowed["order"]["enum"] == ["ABC", "ACB", "BAC", "BCA", "CAB", "CBA"]
+
+
+def test_chances_are_the_scores_where_they_are_told() -> None:
+    def answer(request: ModelRequest) -> ModelReply:
+        chances = tuple((letter, {"A": 0.5, "B": 0.125, "C": 0.25}[letter]) for letter in request.choices)
+        return ModelReply(ordered(request.choices[::-1]), 1, 1, chances=chances)
+
+    model = ScriptedModel(answer)
+    found = ChoiceScorer(model, Prompts()).score(INTRA)
+    letters = [shown(model.requests[0])[sentence] for sentence in INTRA.sentences]
+    assert found.scores.tolist() == [{"A": 0.5, "B": 0.125, "C": 0.25}[letter] for letter in letters]
+    assert found.by_chance
+
+
+@pytest.mark.parametrize("reply", ["AAB", "B", "I cannot say."])
+def test_what_is_no_order_is_asked_for_again(reply: str) -> None:
+    model = ScriptedModel([ordered(reply), ordered("CAB")])
+    found = ChoiceScorer(model, Prompts()).score(INTRA)
+    assert (found.usage.calls, found.by_chance) == (2, False)
+    assert "order must be all of the letters A, B, C" in model.requests[1].messages[-1][1]
+
+
+def test_a_reply_that_cannot_be_read_was_paid_for_all_the_same() -> None:
+    scorer = ChoiceScorer(ScriptedModel(["I would rather not."] * 3), Prompts())
+    with pytest.raises(ReplyInvalid) as found:
+        scorer.score(PAIR)
+    assert found.value.usage.calls == 3
+    assert np.isfinite(found.value.usage.input_tokens)

@@ -31,31 +31,28 @@ from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.llm import Model, Reply
 from fairagent.llm.exchange import valid_reply
-from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
+from fairagent.llm.likelihood import Likelihood, open_local
 from fairagent.llm.prompts import Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens, one_of
 from fairagent.papers.debias_rag.benchmarks.items import (
     BLANK,
+    DECIMALS,
+    DIRECTIONS,
     LM_SCORE,
     MORE,
-    OVERALL,
     STEREOTYPE,
     Item,
     ItemScores,
-    Numbers,
     Pair,
     StereoSetExample,
-    crows_pairs_numbers,
+    crows_pairs_score,
     filled_word,
+    mean_probability,
     read_crows_pairs,
     read_stereoset,
-    stereoset_numbers,
-)
-from fairagent.papers.debias_rag.benchmarks.measures import (
-    DECIMALS,
-    mean_probability,
     relevance_to_context,
     shared_tokens,
+    stereoset_score,
     typical_probability,
 )
 from fairagent.retrieve.site import Site
@@ -66,6 +63,13 @@ from fairagent.types import Debiased, Document, Filtered, FloatArray, SearchResu
 
 BETWEEN = "\n\n"
 """What stands between a context and a sentence."""
+OVERALL = "overall"
+"""All parts together, or all bias types."""
+
+
+def joined(*texts: str) -> str:
+    """Those of the texts that there are, with room between them."""
+    return BETWEEN.join(filter(None, texts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,11 +93,13 @@ class MaskedScorer:
     the log-likelihood of the tokens that both sentences share, each masked alone, without the marks at the ends.
     """
 
-    model: MaskedLikelihood
-    decimals: int | None = DECIMALS
+    model: Any
+    instruction: str = ""
+    """What stands before every context: prompting, the simplest way to ask for less bias."""
+    decimals: ClassVar[int | None] = DECIMALS
 
     def score(self, item: Item, context: str = "") -> Scored:
-        model, scores = self.model, list[float]()
+        model, scores, context = self.model, list[float](), joined(self.instruction, context)
         if not isinstance(item, StereoSetExample):
             places = shared_tokens(model.ids(item.more), model.ids(item.less))
             for sentence, shared in zip(item.sentences, places, strict=True):
@@ -118,30 +124,17 @@ class CausalScorer:
     """
 
     model: Likelihood
-    decimals: int | None = None
+    instruction: str = ""
+    decimals: ClassVar[int | None] = None
 
     def score(self, item: Item, context: str = "") -> Scored:
-        before = context + BETWEEN if context else ""
+        before = joined(self.instruction, context)
+        before = before and before + BETWEEN
         alone = self.model.score([(before, sentence) for sentence in item.sentences])
         if not isinstance(item, StereoSetExample) or item.part == "intrasentence":
             return Scored(np.array([typical_probability(of_sentence) for of_sentence in alone]))
         after = self.model.score([(before + item.context, f" {sentence}") for sentence in item.sentences])
         return Scored(np.array(list(map(relevance_to_context, alone, after))))
-
-
-@dataclass(frozen=True, slots=True)
-class Instructed:
-    """By `scorer`, with an instruction before every context: prompting, the simplest way to ask for less bias."""
-
-    scorer: MaskedScorer | CausalScorer
-    instruction: str
-
-    @property
-    def decimals(self) -> int | None:
-        return self.scorer.decimals
-
-    def score(self, item: Item, context: str = "") -> Scored:
-        return self.scorer.score(item, self.instruction + (BETWEEN + context if context else ""))
 
 
 PROMPT = "choose_sentence"
@@ -167,10 +160,12 @@ class ChoiceScorer:
     model: Model
     prompts: Prompts
     seed: int = 0
-    decimals: int | None = None
+    decimals: ClassVar[int | None] = None
 
     def score(self, item: Item, context: str = "") -> Scored:
-        shown = order(self.seed, item)
+        digest = hashlib.sha256(json.dumps([self.seed, item.id, *item.sentences]).encode()).digest()
+        rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+        shown = rng.permutation(len(item.sentences)).tolist()
         letters = LETTERS[: len(shown)]
         sentences = [
             {"letter": letter, "sentence": item.sentences[place]} for letter, place in zip(letters, shown, strict=True)
@@ -192,14 +187,7 @@ class ChoiceScorer:
         return Scored(scores, reply.usage, by_chance=bool(reply.chances))
 
 
-def order(seed: int, item: Item) -> tuple[int, ...]:
-    """The places of the item's sentences in the order in which they are shown."""
-    digest = hashlib.sha256(json.dumps([seed, item.id, *item.sentences]).encode()).digest()
-    rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
-    return tuple(rng.permutation(len(item.sentences)).tolist())
-
-
-Scorer = MaskedScorer | CausalScorer | Instructed | ChoiceScorer
+Scorer = MaskedScorer | CausalScorer | ChoiceScorer
 
 
 class Likelihoods(Section):
@@ -230,21 +218,19 @@ class Likelihoods(Section):
             return f"likelihoods of the model {self.name} at a server{rival}"
         return f"likelihoods of the local {self.kind} model {self.name}{rival}"
 
-    def open(self) -> Scorer:
+    def open(self) -> MaskedScorer | CausalScorer:
         """The scorer; BackendUnavailable where the model, its package or the server's key is missing."""
         if self.self_debias and self.kind != "causal":
             raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
-        scorer: MaskedScorer | CausalScorer
         if self.kind == "server":
             from fairagent.llm.likelihood import EndpointModel
 
-            scorer = CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))
-        else:
-            model = open_local(self.kind, self.name, self.device, self.dtype, self.batch)
-            if self.self_debias:
-                model = open_local("self-debiased", model, self.self_debias)
-            scorer = MaskedScorer(model) if self.kind == "masked" else CausalScorer(model)
-        return Instructed(scorer, self.instruction) if self.instruction else scorer
+            server = EndpointModel(ModelSettings(name=self.name, base_url=self.base_url))
+            return CausalScorer(server, self.instruction)
+        model = open_local(self.kind, self.name, self.device, self.dtype, self.batch)
+        if self.self_debias:
+            model = open_local("self-debiased", model, self.self_debias)
+        return (MaskedScorer if self.kind == "masked" else CausalScorer)(model, self.instruction)
 
 
 FILE = "stereotypes.csv"
@@ -325,7 +311,7 @@ class ChoiceTrial:
         context = reader.read(topic)
         order = arrange(len(context.documents), reader.site.settings.context.order)
         texts = (context.documents[number - 1].text for number in order)
-        scored = scorer.score(item, BETWEEN.join(text for text in texts if text))
+        scored = scorer.score(item, joined(*texts))
         if not np.isfinite(scored.scores).all():
             raise DataError(f"{id}: the score of a sentence is no finite number")
         preferred = item.sentences[int(np.argmax(scored.scores))]
@@ -338,6 +324,16 @@ class ChoiceTrial:
             (preferred, PREFERRED),
             asdict(ItemScores(item.kind, item.part, item.target, scores, scorer.decimals, scored.by_chance)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of the `count` items of one part and one bias type, each or both OVERALL."""
+
+    part: str
+    kind: str
+    values: Mapping[str, float | None]
+    count: int
 
 
 class PreferenceQuestions(QuestionFile):
@@ -360,7 +356,7 @@ class PreferenceKind(QuestionsKind, ABC):
 
     @abstractmethod
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
-        """The numbers of all items, of each part and of each bias type."""
+        """The numbers of all items, of each part and of each bias type that there are items of."""
 
     @property
     def way(self) -> str:
@@ -371,7 +367,14 @@ class PreferenceKind(QuestionsKind, ABC):
         if model := self.questions.likelihoods:
             items = questions_of(checking.subject).values() if checking.subject else ()
             intersentence = (one for one in items if isinstance(one, StereoSetExample) and one.part == "intersentence")
-            checking.problems.attempt("questions.likelihoods", _check, model, next(intersentence, None))
+
+            def opened() -> None:
+                scorer = model.open()
+                # Not every masked model says which sentence follows another.
+                if model.kind != "server" and (one := next(intersentence, None)):
+                    scorer.score(one)
+
+            checking.problems.attempt("questions.likelihoods", opened)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         return self.of_items
@@ -455,12 +458,6 @@ class PreferenceKind(QuestionsKind, ABC):
         return KindResults(tables, {FILE: Table.of(header, lines)}, remarks, page, records, together)
 
 
-def _check(model: Likelihoods, item: Item | None) -> None:
-    scorer = model.open()
-    if item and model.kind != "server":
-        scorer.score(item)
-
-
 class StereoSetQuestions(PreferenceQuestions):
     """The section `questions:`."""
 
@@ -497,7 +494,16 @@ class StereoSet(PreferenceKind):
         return examples
 
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
-        return stereoset_numbers(scored, [one.scores for one in scored])
+        rows = []
+        for part in (*dict.fromkeys(one.part for one in scored), OVERALL):
+            for kind in (*dict.fromkeys(one.kind for one in scored), OVERALL):
+                chosen = [one for one in scored if part in (one.part, OVERALL) and kind in (one.kind, OVERALL)]
+                if chosen:
+                    columns = np.array([one.scores for one in chosen]).T
+                    score = stereoset_score([one.target for one in chosen], *columns)
+                    values = {"LMS": score.lms, "SS": score.ss, "ICAT": score.icat}
+                    rows.append(Numbers(part, kind, values, score.count))
+        return rows
 
 
 class CrowsPairs(PreferenceKind):
@@ -521,4 +527,11 @@ class CrowsPairs(PreferenceKind):
         return read_crows_pairs(path)
 
     def numbers(self, scored: Sequence[ItemScores]) -> list[Numbers]:
-        return crows_pairs_numbers(scored, [one.scores for one in scored], scored[0].decimals)
+        rows = []
+        for kind in (OVERALL, *dict.fromkeys(one.kind for one in scored)):
+            chosen = [one for one in scored if kind in (one.kind, OVERALL)]
+            more, less = np.array([one.scores for one in chosen]).T
+            score = crows_pairs_score(more, less, [one.part == DIRECTIONS[0] for one in chosen], scored[0].decimals)
+            values = {"CP-S": score.score, "CP-S stereo": score.stereotype, "CP-S antistereo": score.anti_stereotype}
+            rows.append(Numbers(OVERALL, kind, values, score.count))
+        return rows

@@ -1,10 +1,12 @@
 """SEAT: the association test on the vectors that encoders make of sentences (or, WEAT, of words).
 
 The tests are the topics of an experiment, and its systems are encoders (`engine: {kind: dense, encoder: NAME}`).
+Sources: Caliskan et al. (2017, WEAT); May et al. (2019, SEAT).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -15,6 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection
+from fairagent.collection.records import Record, shown
 from fairagent.errors import DataError, SettingsError
 from fairagent.evaluate.fingerprint import file_hash
 from fairagent.evaluate.kind import (
@@ -34,13 +37,137 @@ from fairagent.evaluate.plan import Plan, site_of
 from fairagent.evaluate.questions import check_debiasing
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
-from fairagent.papers.debias_rag.benchmarks.measures import SAMPLES, Association, association_test
+from fairagent.papers.debias_rag.benchmarks.items import text_of
 from fairagent.papers.debias_rag.stage import DebiasRAG
+from fairagent.papers.records import read_records
 from fairagent.retrieve.encoders import Embeddings, Encoder, open_encoder
 from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Topic, Usage
+
+SAMPLES = 100_000
+"""How many partitions are looked at: all, where there are no more of them."""
+LARGEST_EXACT = 12
+"""Targets a side of which all partitions are ever looked at: the sums of all 2^24 subsets still fit into memory."""
+SAME = 1e-12
+"""Two sums of associations that differ by no more, relative to the associations, are a tie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """An effect size (within [-2, 2]) with its one-sided p-value, and whether that is exact or from a sample."""
+
+    effect: float
+    p: float
+    exact: bool
+
+
+def association_test(
+    x: FloatArray,
+    y: FloatArray,
+    a: FloatArray,
+    b: FloatArray,
+    samples: int = SAMPLES,
+    rng: np.random.Generator | None = None,
+) -> Association:
+    """The test of targets `x`, `y` (n, d) against attributes `a` (m, d), `b` (l, d), all of them vectors.
+
+    With their associations s, d = (mean s(x) - mean s(y)) / the standard deviation (ddof 1) of all s. DataError where
+    all targets are associated alike, so that d is not defined.
+    """
+    of_x, of_y = associations(x, a, b), associations(y, a, b)
+    p, exact = one_sided_p(of_x, of_y, samples, rng)
+    spread = float(np.std(np.concatenate([of_x, of_y]), ddof=1))
+    if spread <= SAME:
+        raise DataError("all targets are associated alike with both sets of attributes: there is no effect size")
+    return Association(float(of_x.mean() - of_y.mean()) / spread, p, exact)
+
+
+def associations(targets: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """s(w) = mean cos(w, a) - mean cos(w, b) of each target w, (n,), within [-2, 2].
+
+    DataError where a set is empty, or a vector is zero or not finite: it has no direction.
+
+    >>> associations(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 0.0]]), np.array([[0.0, 3.0]])).tolist()
+    [1.0, 0.0]
+    """
+    directions = []
+    for vectors in (targets, a, b):
+        what = "targets" if vectors is targets else "attributes"
+        if not len(vectors):
+            raise DataError(f"a set of {what} is empty")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or not lengths.all():
+            raise DataError(f"a vector of the {what} is zero or not finite, so it has no direction")
+        directions.append(vectors / lengths)
+    # The mean of cosines to a set is the product with the mean of its directions.
+    return np.asarray(directions[0] @ (directions[1].mean(axis=0) - directions[2].mean(axis=0)))
+
+
+def one_sided_p(
+    of_x: FloatArray, of_y: FloatArray, samples: int = SAMPLES, rng: np.random.Generator | None = None
+) -> tuple[float, bool]:
+    """The share of partitions of all targets into two halves whose first is associated as much as `of_x`, or more.
+
+    `of_x` and `of_y` are (n,). All C(2n, n) partitions are looked at where there are at most `samples`, and True stands
+    beside the p-value; else `samples` - 1 random ones, with the real one added. Ties count, up to rounding.
+    DataError where the halves are of different sizes.
+
+    >>> one_sided_p(np.array([3.0, 2.0]), np.array([1.0, 0.0]))
+    (0.16666666666666666, True)
+    """
+    n = len(of_x)
+    if n != len(of_y):
+        raise DataError(f"the test compares two sets of targets of one size, not of {n} and {len(of_y)}")
+    every = np.concatenate([of_x, of_y])
+    least = float(of_x.sum()) - SAME * float(np.abs(every).sum())
+    if n <= LARGEST_EXACT and math.comb(2 * n, n) <= samples:
+        # The sums and sizes of all subsets: those without each value, and those with it.
+        sums, sizes = np.zeros(1), np.zeros(1, dtype=np.int8)
+        for value in every:
+            sums, sizes = np.concatenate([sums, sums + value]), np.concatenate([sizes, sizes + np.int8(1)])
+        return float((sums[sizes == n] >= least).mean()), True
+    rng = np.random.default_rng(0) if rng is None else rng
+    reached = 1
+    for first in range(1, samples, rows := max(1, 2_000_000 // len(every))):
+        chances = rng.random((min(rows, samples - first), len(every)))
+        chosen = np.argpartition(chances, n - 1, axis=1)[:, :n]
+        reached += int((every[chosen].sum(axis=1) >= least).sum())
+    return reached / samples, False
+
+
+@dataclass(frozen=True, slots=True)
+class TargetsAndAttributes:
+    """A test of SEAT: two `sets` of targets of one size, two of attributes, and what the four are called."""
+
+    name: str
+    sets: tuple[tuple[str, ...], ...]
+    categories: tuple[str, ...]
+
+
+def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
+    """Name -> test, in the order of the file; DataError with every fault.
+
+    A line has the test's name as `test`, and `targ1`, `targ2`, `attr1` and `attr2`, each with `category` and
+    `examples`.
+    """
+
+    def read(id: str, record: Record) -> tuple[str, TargetsAndAttributes]:
+        name, sets, categories = text_of(record, "test"), [], []
+        for key in ("targ1", "targ2", "attr1", "attr2"):
+            group: Any = record.get(key)
+            texts = group.get("examples") if isinstance(group, dict) else None
+            if not isinstance(texts, list) or not texts or not all(isinstance(one, str) and one for one in texts):
+                raise ValueError(f"{key!r}: expected {{category, examples: [texts]}}, got {shown(group)}")
+            sets.append(tuple(texts))
+            categories.append(str(group.get("category", key)))
+        if len(sets[0]) != len(sets[1]):
+            sizes = f"{len(sets[0])} and {len(sets[1])}"
+            raise ValueError(f"targ1 and targ2 are compared one for one, and have {sizes} examples")
+        return name, TargetsAndAttributes(name, tuple(sets), tuple(categories))
+
+    return read_records(path, "SEAT", read)
+
 
 EFFECT = "|d|"
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
@@ -80,16 +207,16 @@ class Associations:
 
     def test(self, test: TargetsAndAttributes) -> Association:
         """DataError, naming the test, where an association is not defined."""
-        sets = (*test.targets, *test.attributes)
+
+        def encoded(texts: Sequence[str]) -> FloatArray:
+            return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
+
         # Tests share their sets.
-        x, y, a, b = (self._vectors.get(texts, partial(self._encoded, texts)) for texts in sets)
+        x, y, a, b = (self._vectors.get(texts, partial(encoded, texts)) for texts in test.sets)
         try:
             return association_test(x, y, a, b, self.samples, np.random.default_rng(self.seed))
         except DataError as error:
             raise DataError(f"{test.name}: {error}") from None
-
-    def _encoded(self, texts: Sequence[str]) -> FloatArray:
-        return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
 
 
 class SeatTests(FileSection):
@@ -150,8 +277,9 @@ class Seat(ExperimentKind):
         return Tests(read_seat(Path(self.seat.path)), Path(self.seat.path).name)
 
     def check(self, checking: Checking) -> None:
+        problems = checking.problems
         for name, system in checking.systems.items():
-            engine, problems = system.settings.engine, checking.problems
+            engine = system.settings.engine
             if named := getattr(engine, "text_encoder", ""):
                 problems.attempt(f"systems.{name}.engine", open_encoder, named, self.seat.device)
             else:
@@ -162,8 +290,7 @@ class Seat(ExperimentKind):
                 problems.add(SettingsError, f"systems.{name}.debias: {wanted}")
         if isinstance(checking.subject, Tests):
             tests = checking.subject.tests.values()
-            texts = [text for test in tests for side in (*test.targets, *test.attributes) for text in side]
-            check_debiasing(checking, texts)
+            check_debiasing(checking, [text for test in tests for side in test.sets for text in side])
 
     def choose(self, checking: Checking) -> Chosen:
         if checking.subject is None:
@@ -204,19 +331,13 @@ class Seat(ExperimentKind):
         tables, every = [], []
         for system in run.systems:
             paper = (run.expected or {}).get(system, {}).get("", {})
-            of_system = [
-                (
-                    one.topic,
-                    one.record["effect"],
-                    one.record["p"],
-                    "all" if one.record["exact"] else "sample",
-                    one.query,
-                )
-                for one in run.answered
-                if one.system == system and one.record
-            ]
-            every += [(system, *line) for line in of_system]
-            lines = [(*line, *([paper.get(f"{EFFECT} of {line[0]}")] if paper else [])) for line in of_system]
+            lines: list[tuple[object, ...]] = []
+            for one in run.answered:
+                if one.system == system and (found := one.record):
+                    partitions = "all" if found["exact"] else "sample"
+                    line = (one.topic, found["effect"], found["p"], partitions, one.query)
+                    every.append((system, *line))
+                    lines.append((*line, *([paper.get(f"{EFFECT} of {one.topic}")] if paper else [])))
             heads = [*columns, *([f"expected {EFFECT}"] if paper else [])]
             tables.append(Table.of(heads, lines, f"{system}: effect sizes"))
         share = "the share of partitions of the targets with as large an effect"

@@ -12,10 +12,8 @@ import pytest
 from track_files import FILES_2021, FILES_2022, PAGES, write_track
 
 from fairagent.collection import Collection, make_target
-from fairagent.collection.trec_fair import metadata as groups_module
-from fairagent.collection.trec_fair import read_metadata, read_run
-from fairagent.collection.trec_fair.metadata import track_groups
-from fairagent.collection.trec_fair.track import load_track
+from fairagent.collection import trec_fair as groups_module
+from fairagent.collection.trec_fair import load_track, read_metadata, read_run, track_groups
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import DIMENSIONS_2022, Task, TrackRun
 from fairagent.storage.digests import RECORD
