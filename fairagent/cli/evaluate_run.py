@@ -89,7 +89,7 @@ def evaluate_run(
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        from fairagent.evaluate.ranking import check_runs
+        from fairagent.evaluate.check import check_runs
 
         chosen_target = options.target_of(target)
         checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", chosen_target)

@@ -189,8 +189,8 @@ def request_log(random: Random, folder: Path) -> None:
 @cache
 def finished_run() -> Files:
     """The folder of a run, made without Java or a model."""
+    from fairagent.evaluate.check import check_runs
     from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking import check_runs
     from fairagent.evaluate.workers import threads
 
     place = ROOT / "finished"
