@@ -66,14 +66,11 @@ def test_the_order_changes_and_the_numbers_stay(order: Any, numbers: list[int]) 
     assert [one["text"] for one in documents] == [CONTEXT[number - 1].text for number in numbers]
 
 
-def test_without_documents_the_model_is_asked_with_empty_references() -> None:
+def test_without_documents_and_with_citations_out_of_range() -> None:
     made, model = generator("I do not know.")
     found = made.answer("q", [])
     assert shown(model.requests[0]) == []
     assert (found.text, found.cited, found.notes) == ("I do not know.", (), ())
-
-
-def test_citations_out_of_range_are_removed_and_reported() -> None:
     made, _ = generator("A judge [2, 9], a law [7].")
     found = made.answer("q", CONTEXT)
     assert (found.text, found.cited) == ("A judge [2], a law.", (2,))
@@ -218,16 +215,13 @@ def test_the_best_sentence_of_each_document_in_rank_order(
     assert (extract.text, extract.cited, extract.source) == (expected, cited, "extractive")
 
 
-def test_the_title_tells_whom_a_sentence_is_about() -> None:
+def test_titles_and_sentences_that_hold_no_word_of_the_query() -> None:
     context = [
         Document("d1", "She grew roses.", "Ada Roe"),
         Document("d2", "Eve Low sold roses at a market.", "Eve Low"),
     ]
     text = ExtractiveGenerator().answer("roses", context).text
     assert text == "Ada Roe: She grew roses [1]. Eve Low sold roses at a market [2]."
-
-
-def test_no_sentence_holds_a_word_of_the_query() -> None:
     found = answer("tulips", "He grew roses.")
     assert (found.text, found.cited) == ("", ())
     assert found.notes == ("no sentence of the context holds a word of the query",)

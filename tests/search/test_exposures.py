@@ -40,14 +40,11 @@ def test_means_and_the_worst_query_by_hand() -> None:
     assert exposure_of(search, "one", {"gender": GENDER}, HALF, at=2).shares["gender"]["women"] == 0.5
 
 
-def test_a_group_that_one_query_shows_is_one_for_all() -> None:
+def test_groups_of_hits_of_a_table_and_of_a_collection() -> None:
     search = shelf(one=[{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"}], two=[{"id": 3, "city": "Oslo"}])
     shown = exposure_of(search, ["one", "two"], "city", "uniform")
     assert shown.shares == {"city": {"Oslo": 0.75, "Rome": 0.25}}
     assert [one[0].target.tolist() for one in shown.measured.values()] == [[0.5, 0.5], [0.5, 0.5]]
-
-
-def test_groups_of_a_table_and_of_a_collection() -> None:
     table = GroupTable.from_rows([(id, {"gender": label}) for id, label in GENDER.items()], ["gender"])
     ranking = Ranking(("a", "b"), np.array([2.0, 1.0]))
     assert exposure_of(lambda query: ranking, "q", table, HALF).shares == {"gender": HALF}

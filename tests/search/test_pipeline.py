@@ -250,7 +250,7 @@ def refiner_of(agent: FairAgent) -> FeedbackRefiner:
     return agent.loop.refiner
 
 
-def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collection: Collection) -> None:
+def test_an_index_is_opened_once_and_gives_words_where_the_engine_has_none(made: Path, collection: Collection) -> None:
     site = open_site(collection, made / "index", Settings(loop="fair-qr", rerank="mmr"))
     agent = build(site)
     assert refiner_of(agent).source is agent.retriever
@@ -259,9 +259,6 @@ def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collecti
     assert build(with_settings(site, Settings(rerank="fused"))).retriever is agent.retriever
     assert build(with_settings(site, Settings(engine={"kind": "bm25", "k1": 2}))).retriever is not agent.retriever
     close_all(site.memo)
-
-
-def test_words_come_from_the_index_where_the_engine_has_none(made: Path, collection: Collection) -> None:
     site = open_site(
         collection, made / "index", Settings(engine="dense", encoder=BUNDLED, loop="fair-qr", rerank="mmr")
     )

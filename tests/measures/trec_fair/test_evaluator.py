@@ -241,14 +241,11 @@ def test_what_is_no_ranking_is_refused(ranking: list[int], message: str) -> None
         TrackRun.of("mine", {"A": [ranking]})
 
 
-def test_one_dimension_is_the_blend() -> None:
+def test_targets_of_one_dimension_and_of_one_summed_out() -> None:
     summed = np.array([1.0, 1.0, 2.0])
     ours = averaged_with_world(Space.of([G]), Amounts(np.arange(3), summed), 1).dense(0)
     assert ours / ours.sum() == pytest.approx(blend(summed, np.array([0.5, 0.5])))
-
-
-def test_a_dimension_summed_out_has_not_the_target_it_has_alone() -> None:
-    """The track's third worked example: .305556 for label a of x, and .333333 alone."""
+    # The track's third worked example: .305556 for label a of x, and .333333 alone.
     alignment = Amounts(np.array([1, 2, 3]), np.full(3, 1 / 3))  # unknown b, f a, f b
     ours = averaged_with_world(Space.of([G, X]), alignment, 1)
     assert ours.over(["x"]).dense(0) == pytest.approx([0.305556, 0.694444], abs=5e-7)
