@@ -56,7 +56,7 @@ def test_a_document_stays_if_it_passes_either_step():
     assert len(model.requests) == 8
 
 
-def test_the_second_step_sees_only_what_failed_the_first():
+def test_the_second_step_sees_only_what_failed_the_first_or_is_left_out():
     model = judge(PROMPTS, fair=says("fair"), useful=never)
     FairFilter(model, PROMPTS, batch=2).filter("lawyers", documents("fair", "bad", "fair", "fair", "worse"))
     asked = sorted((step_of(r, PROMPTS), [d["text"] for d in documents_in(r)]) for r in model.requests)
@@ -67,9 +67,6 @@ def test_the_second_step_sees_only_what_failed_the_first():
         (STEPS[1], ["bad"]),
         (STEPS[1], ["worse"]),
     ]
-
-
-def test_without_the_second_step():
     model = judge(PROMPTS, fair=says("fair"), useful=always)
     filtered = FairFilter(model, PROMPTS, utility=False).filter("lawyers", documents("fair", "bad"))
     assert [d.id for d in filtered.documents] == ["d0"]

@@ -39,24 +39,18 @@ TARGET = np.array([0.25, 0.310625, 0.435625, 0.00375])  # unknown, female, male,
 RANKING = np.array([[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
 
 
-def test_a_document_without_a_record_is_dropped_and_the_others_keep_their_ranks() -> None:
+def test_awrf_by_hand() -> None:
     known = np.array([True, False, True])
     assert awrf(RANKING, TARGET, 500, known=known) == pytest.approx(0.902422, abs=5e-7)
     nonsense = RANKING.copy()
     nonsense[1] = np.nan  # the row of such a document is not looked at
     assert awrf(nonsense, TARGET, 500, known=known) == awrf(RANKING, TARGET, 500, known=known)
-
-
-def test_without_the_unknown_both_sides_are_renormalized() -> None:
     exposure = np.array([0.63093, 1.0]) / 1.63093
     target = np.array([0.25, 0.75])
     mean = (exposure + target) / 2
     divergence = (exposure * np.log(exposure / mean)).sum() / 2 + (target * np.log(target / mean)).sum() / 2
     ranking, whole = RANKING[:, :3], np.array([0.2, 0.2, 0.6])
     assert awrf(ranking, whole, 20, unknown="ignore") == pytest.approx(1 - divergence, abs=1e-6)
-
-
-def test_awrf_of_cut_and_short_rankings_and_of_a_group_that_only_the_target_has() -> None:
     assert awrf(RANKING, TARGET, 2) == awrf(RANKING[:2], TARGET, 20)
     assert awrf(RANKING, TARGET, 2) != awrf(RANKING, TARGET, 3)
     known = np.array([True, False, True])
@@ -65,9 +59,6 @@ def test_awrf_of_cut_and_short_rankings_and_of_a_group_that_only_the_target_has(
     half = awrf(only_female, np.array([0.0, 0.5, 0.5]), 20)
     assert half == pytest.approx(1 - (0.5 * math.log(4 / 3) + 0.25 * math.log(2 / 3) + 0.25 * math.log(2)))
     assert awrf(only_female, np.array([0.0, 0.0, 1.0]), 20) == 1.0 - math.log(2)
-
-
-def test_the_measure_is_the_function() -> None:
     judged = JudgedRanking(np.zeros(3, dtype=bool), 4, RANKING, TARGET, np.array([True, False, True]))
     expected = awrf(RANKING, TARGET, 3, LOG2_PLUS1, "ignore", 2.0, judged.known)
     assert AWRF(3, LOG2_PLUS1, "2", "ignore")(judged) == expected

@@ -42,16 +42,24 @@ def divergence(p: list[float], q: list[float]) -> float:
 
 
 def test_the_bounds_of_awrf_by_hand() -> None:
-    """Known .3, .1, 0 and .6 unknown, target .2, .3, .5.
-
-    Filled up to r = (.6 + .1 + 0) / (.3 + .5) = 7/8 of the target: .3, 21/80, 7/16 (the first has 3/2 already).
-    Farthest is all in the first group, .9, .1, 0.
-    """
+    # Known .3, .1, 0 and .6 unknown, target .2, .3, .5.
+    #
+    # Filled up to r = (.6 + .1 + 0) / (.3 + .5) = 7/8 of the target: .3, 21/80, 7/16 (the first has 3/2 already).
+    # Farthest is all in the first group, .9, .1, 0.
     low, high = awrf_bounds(np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.2, 0.3, 0.5]))
     assert high == pytest.approx(1 - divergence([0.3, 21 / 80, 7 / 16], [0.2, 0.3, 0.5]), abs=1e-12)
     assert low == pytest.approx(1 - divergence([0.9, 0.1, 0.0], [0.2, 0.3, 0.5]), abs=1e-12)
     in_bits = awrf_bounds(np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.2, 0.3, 0.5]), base=2)
     assert 1 - in_bits[0] == pytest.approx((1 - low) / math.log(2))
+    # Shown 1/2, 0 and 1/2 unknown; of the target 0, 1/2 and 1/2 missing: both can be (1/2, 1/2), or apart for good.
+    # With .9 shown to the first and .6 owed to the second no distribution is above both: .1 goes to the second, .4
+    # to the first.
+    low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.5]))
+    assert high == 1.0
+    assert low == pytest.approx(1 - math.log(2))
+    low, high = awrf_bounds(np.array([0.1, 0.9, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.6]))
+    assert high == pytest.approx(1 - divergence([0.9, 0.1], [0.4, 0.6]), abs=1e-12)
+    assert low == pytest.approx(1 - math.log(2))
 
 
 def exposed(ranking: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray] | None:
@@ -177,20 +185,6 @@ def test_the_upper_end_over_both_is_what_an_optimizer_finds(
     high = awrf_bounds(exposure, known + missing * world, target_known=known)[1]
     assert high >= 1.0 - best.fun - 1e-9
     assert high == pytest.approx(1.0 - best.fun, abs=2e-4)
-
-
-def test_the_bounds_over_both_by_hand() -> None:
-    """Shown 1/2, 0 and 1/2 unknown; of the target 0, 1/2 and 1/2 missing: both can be (1/2, 1/2), or apart for good.
-
-    With .9 shown to the first and .6 owed to the second no distribution is above both: .1 goes to the second, .4 to the
-    first.
-    """
-    low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.5]))
-    assert high == 1.0
-    assert low == pytest.approx(1 - math.log(2))
-    low, high = awrf_bounds(np.array([0.1, 0.9, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.6]))
-    assert high == pytest.approx(1 - divergence([0.9, 0.1], [0.4, 0.6]), abs=1e-12)
-    assert low == pytest.approx(1 - math.log(2))
 
 
 HALF = np.array([0.5, 0.5])

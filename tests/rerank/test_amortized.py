@@ -47,8 +47,8 @@ def paying(account: Account, **changes: Any) -> FairAgent:
 
 
 def test_what_a_request_adds_by_hand() -> None:
-    # Scores 4, 3, 2, 1 are a relevance of 1, 2/3, 1/3, 0, due 1/2, 1/3, 1/6, 0. Two ranks of weight 1 have an attention of
-    # 1/2 each: f0 and m1 shown give women 1/2 and men 1/2, as they are due.
+    # Scores 4, 3, 2, 1 are a relevance of 1, 2/3, 1/3, 0, due 1/2, 1/3, 1/6, 0. Two ranks of weight 1 have
+    # an attention of 1/2 each: f0 and m1 shown give women 1/2 and men 1/2, as they are due.
     candidates = pool("fmmm", 2)
     shown = replace(candidates.of(candidates.ranking.top(2)), n=2)
     entry = amortized().entry(candidates, shown)

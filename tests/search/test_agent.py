@@ -125,12 +125,16 @@ def test_a_difference_that_is_only_rounding_is_no_lack_of_exposure() -> None:
     assert refiner.states == []
 
 
-def test_without_a_reranker_the_candidates_stay_in_their_order() -> None:
+def test_rankings_without_a_reranker_and_of_any_depth() -> None:
     engine = Engine({"q": "m1 m2 m3 m4", "q she": "f1 m1 f2 m2 m3"})
     made = agent(engine, Proposals("she"), reranker=lambda engine: None, rerank="none")
     result = made.search("q")
     assert (result.ranking.ids, result.ranking.scores.tolist()) == (("f1", "m1", "f2", "m2"), [5.0, 4.0, 3.0, 2.0])
     assert result.trace.reranker == "none"
+    result = agent(Engine(SKEWED), Proposals(), depth=3, n=2, iterations=0).search("q")
+    assert result.trace.steps[0].ranking.ids == ("m1", "m2", "m3")
+    result = agent(Engine(SKEWED), Proposals(), depth=1, n=3, iterations=0).search("q")
+    assert result.ranking.ids == ("m1", "m2", "m3")
 
 
 # --- which group it aims at -------------------------------------------------------------------------------------
@@ -223,13 +227,6 @@ def test_candidate_policies(policy: str, expected: set[str]) -> None:
     assert pool.memberships[0].shape == (len(expected), 3)
     assert result.ranking.ids == pool.ranking.ids[:4]
     assert result.trace.candidates == policy
-
-
-def test_no_query_retrieves_more_than_the_depth_but_never_less_than_asked_for() -> None:
-    result = agent(Engine(SKEWED), Proposals(), depth=3, n=2, iterations=0).search("q")
-    assert result.trace.steps[0].ranking.ids == ("m1", "m2", "m3")
-    result = agent(Engine(SKEWED), Proposals(), depth=1, n=3, iterations=0).search("q")
-    assert result.ranking.ids == ("m1", "m2", "m3")
 
 
 def test_an_agent_holds_no_state() -> None:

@@ -61,6 +61,10 @@ def test_each_query_and_the_gap() -> None:
         assert_exposure_of(search, asked, {"gender": GENDER}, HALF, min_share={"women": 0.4}, each=True)
     with pytest.raises(AssertionError, match=r"the gap to the target is 0\.21\d+ for 'two'; the most is 0.1"):
         assert_exposure_of(search, ["one", "two"], {"gender": GENDER}, HALF, gap=0.1, each=True)
+    with pytest.raises(AssertionError, match=r"^no hits for 'two'"):
+        assert_exposure_of(shelf(one=["b"]), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
+    with pytest.raises(UsageError, match="no query has a hit"):
+        assert_exposure_of(shelf(), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
 
 
 MEN = [{"id": n, "sex": "men"} for n in range(3)]
@@ -101,13 +105,6 @@ def test_targets_of_a_topic_and_ids_that_are_not_there(tmp_path: Path) -> None:
     assert "1 of 5 hits are not in the labels and judgments of collection 'demo' (20 %): 'nowhere'" in shown.notes[0]
     with pytest.raises(DataError, match="none of the 1 hits is in the labels and judgments of collection 'demo'"):
         exposure_of(lambda query: ["nowhere"], topic, collection, "trec")
-
-
-def test_what_is_not_found_fails() -> None:
-    with pytest.raises(AssertionError, match=r"^no hits for 'two'"):
-        assert_exposure_of(shelf(one=["b"]), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
-    with pytest.raises(UsageError, match="no query has a hit"):
-        assert_exposure_of(shelf(), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
 
 
 @pytest.mark.parametrize(
