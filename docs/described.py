@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from fairagent.cli.config import flow
-from fairagent.evaluate.plan import shipped_kinds
+from fairagent.evaluate.kind import shipped_kinds
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.readers import parse_yaml
 

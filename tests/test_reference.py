@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.collection.config import CollectionFile
-from fairagent.evaluate.plan import shipped_kinds
+from fairagent.evaluate.kind import shipped_kinds
 from fairagent.llm.prompts.template import Head
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Section, Settings, validate

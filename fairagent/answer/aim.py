@@ -31,8 +31,7 @@ AS_SET = CitationSettings()
 class Aim:
     """What each of a context's documents gives the groups, and what these should get: `due` is `ExposureMeter.due`.
 
-    Documents are named by their numbers in the context, from 1. `columns` are theirs, (k, u + g) a dimension. Every
-    document counts alike, as in an answer's attribution. `settings` say what may be given up for the target.
+    Documents are named by their numbers in the context, from 1, and count alike; `columns` are theirs, (k, u + g) each.
     """
 
     meter: ExposureMeter
@@ -63,7 +62,6 @@ class Aim:
         is unknown is of the group of these where they count, else it is shared out as the target is. Documents behind
         the first `most` come in only if they are half as relevant as the median of those.
 
-        >>> import numpy as np
         >>> from fairagent.collection.targets import Target
         >>> target = Target("gender", ("female", "male"), np.array([0.5, 0.5]), "given")
         >>> rows = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 1], [0, 1, 0], [0, 1, 0.0]])
@@ -94,9 +92,8 @@ class Aim:
 
         `scores` has what each document would add to the answer. Of all choices whose scores add up to 1 - `loss` of
         those of the `most` best or more, it is the one with the smallest gap, then with the largest scores. Documents
-        with the same groups differ in their scores alone, so that for each number of documents of each type only the
-        best have to be looked at. Where even these are too many, single documents are taken out, added and exchanged
-        until nothing gains.
+        with the same groups differ in their scores alone, so only the best of each type are looked at; where even these
+        are too many, single documents are taken out, added and exchanged until nothing gains.
         """
 
         def summed(numbers: Collection[int]) -> float:
@@ -166,8 +163,8 @@ def revised(
 
     It is asked once, where the gap of the citations is above the tolerance and documents that are not cited would lower
     it and hold something on the question: half of what the median of the cited ones does, or anything where nothing is
-    cited. The second answer stays if its gap is smaller and its support not; else, and where it fails, is cut off, or
-    the budget is used up, the first one stays. `revision` says which, and why; the usage is that of both.
+    cited. The second answer stays if its gap is smaller and its support not; else, and where it fails or is cut off,
+    the first does. `revision` says which, and why; the usage is that of both.
     """
     gap = aim.gap(first.cited)
     if gap <= aim.settings.tolerance or first.truncated:

@@ -105,10 +105,7 @@ NOTHING = "the query retrieves nothing, so there is no context"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of an answer: the `first` documents of a ranking, those `chosen` of them, cut to `documents`.
-
-    `filtered` and `debiased` record what became of the others, `notes` what was cut.
-    """
+    """The context of an answer: the `first` documents of a ranking, those `chosen` of them, cut to `documents`."""
 
     first: tuple[Document, ...]
     chosen: tuple[Document, ...]
@@ -145,9 +142,9 @@ def debias_with(debiaser: Debiaser, query: Query, documents: Sequence[Document])
 class Contexts:
     """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
 
-    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Where it is `balanced`,
-    the documents are chosen from the whole ranking and put into an order of which every beginning is near the target
-    (`Aim.order`); where `tokens` do not suffice for all of them, the last are left out. Threads may share it.
+    `debiasing` chooses among them and contexts that it makes. Where it is `balanced`, the documents are chosen from the
+    whole ranking and put into an order of which every beginning is near the target (`Aim.order`); where `tokens` do not
+    suffice for all of them, the last are left out.
     """
 
     filter: Filter | None = None
@@ -157,10 +154,7 @@ class Contexts:
     balanced: bool = False
 
     def make(self, search: SearchResult, retriever: Retriever, meter: ExposureMeter | None = None) -> Context:
-        """The context for the query of `search`; `retriever` has the texts, `meter` the target of a balanced one.
-
-        Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
-        """
+        """The context for the query of `search`; `retriever` has the texts, `meter` the target of a balanced one."""
         ids = self._ordered(search.ranking.ids, search, meter)
         if not ids:
             return Context((), (), (), (NOTHING,), None, None)
@@ -195,10 +189,7 @@ class Contexts:
 
 
 def _relevance(ids: Sequence[str], search: SearchResult) -> FloatArray:
-    """How relevant these documents are, (n,) in [0, 1]: their scores in the last list that the search accepted.
-
-    Scores of a re-ranker may say no more than a rank. What that list does not have is as relevant as its last one.
-    """
+    """How relevant these documents are, (n,) in [0, 1]: their scores in the list accepted last, or 0."""
     accepted = [step for step in search.trace.steps if step.accepted] or search.trace.steps[:1]
     ranking = accepted[-1].ranking
     scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))

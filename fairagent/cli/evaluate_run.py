@@ -96,7 +96,7 @@ def evaluate_run(
         if value is not None:
             raise UsageError(f"{name} does not go with {'--collection' if collection else '--data'}")
     if collection is not None:
-        from fairagent.evaluate.ranking import check_runs
+        from fairagent.evaluate.check import check_runs
 
         chosen_target = options.target_of(target)
         checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", chosen_target)
@@ -109,8 +109,7 @@ def evaluate_run(
         expect_whole(finished)
         return
     assert data is not None
-    from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
-    from fairagent.collection.trec_fair.track import find_track_files
+    from fairagent.collection.trec_fair import find_track_files, read_metadata, read_relevant_pages, read_run
     from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json

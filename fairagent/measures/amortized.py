@@ -62,15 +62,14 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
     `debts` (m,) are those before this request, in shares of one ranking's attention; `relevance` (m,) is 0 or more,
     `weights` (n,), n <= m, are those of the ranks. It minimizes sum_i |debts_i + r_i - a_i| among the rankings whose
     `quality` is 1 - `tolerance` or more: a linear assignment, with a price on relevance that is found by halving. EXACT
-    where the bound does not bind; otherwise the bound holds, and the sum may exceed the least one, which the paper's
-    integer program would find. Ties go to the earlier candidate. Raises UsageError for a tolerance outside of 0 to 1.
+    where the bound does not bind; otherwise the bound holds, and the sum may exceed the least one. Ties go to the
+    earlier candidate. Raises UsageError for a tolerance outside of 0 to 1.
 
     The second document was shown too little before:
 
-    >>> pay_documents(np.array([-0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5]), tolerance=0.1)
-    [1, 0]
-    >>> pay_documents(np.array([-0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5]), tolerance=0.01)
-    [0, 1]
+    >>> case = np.array([-0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5])
+    >>> pay_documents(*case, tolerance=0.1), pay_documents(*case, tolerance=0.01)
+    ([1, 0], [0, 1])
     """
     # Imported here, since it takes longer than all of a search that pays nothing.
     from scipy.optimize import linear_sum_assignment

@@ -97,8 +97,8 @@ def accuracy(prediction: str, gold: str, labels: Sequence[str]) -> float:
 def absolute_error(prediction: str, gold: str) -> float:
     """How far the number in `prediction` is from that in `gold`, in [0, 4] on the scale 1 to 5; lower is better.
 
-    A prediction that is no number of the scale counts as that end of it which is farther from `gold`. (Fair RAG's code
-    does so only with what is no number.) Raises DataError where `gold` is no number of the scale.
+    What is no number of the scale counts as that end of it which is farther from `gold`; Fair RAG's code does so only
+    with what is no number. Raises DataError where `gold` is no number of the scale.
 
     >>> absolute_error("4.5", "4"), absolute_error("very good", "2")
     (0.5, 3.0)

@@ -81,8 +81,7 @@ def open_in_memory(
 ) -> FairAgent:
     """An agent over a collection of `Collection.from_records`; see `FairAgent.from_records`.
 
-    Its index is in a temporary folder, which lasts as long as the collection does, or the process. Raises what
-    `open_agent` does.
+    Its index is in a temporary folder, which lasts as long as the collection does, or the process.
     """
     folder = Path(mkdtemp(prefix="fairagent-"))
     finalize(collection.source, remove_folder, folder)
@@ -172,10 +171,9 @@ def _site(collection: Collection, settings: Settings, index: Path) -> Site:
 
 
 def build(site: Site) -> FairAgent:
-    """The agent that the site's settings describe.
+    """The agent that the site's settings describe; its parts share one model and one budget.
 
-    All its parts ask one model, and the settings' budget holds for all of it together. Raises SettingsError for parts
-    that do not go together or with the collection, and what opening each of them raises.
+    Raises SettingsError for parts that do not go together or with the collection, and what opening each of them raises.
     """
     site = resolved(site)
     settings, collection = site.settings, site.collection
@@ -195,10 +193,7 @@ def build(site: Site) -> FairAgent:
 
 
 def build_answerer(site: Site) -> Answerer:
-    """What turns a ranking into an answer, as the site's settings say.
-
-    Raises SettingsError where no model is named, BackendUnavailable without a key or a local model.
-    """
+    """What turns a ranking into an answer; SettingsError without a model, BackendUnavailable without its key."""
     # Here and not above: who searches alone needs none of it.
     from fairagent.answer.answering import Answerer
 
@@ -298,10 +293,7 @@ def parts_of(settings: Settings) -> tuple[Part, ...]:
 
 
 def asks_model(settings: Settings, command: str) -> bool:
-    """Whether a `command` (exposure, search or answer) may ask a model: for text, or a server for embeddings.
-
-    Of a part of another package it is what its `template` says.
-    """
+    """Whether a `command` (exposure, search or answer) may ask a model for text, or a server for embeddings."""
     parts = {"exposure": (settings.engine,), "search": searching_parts(settings)}.get(command, parts_of(settings))
     # An encoder is a text in the settings of any part.
     return any(part.asks_with(settings) for part in parts) or f'"{ENDPOINT}' in settings.model_dump_json()

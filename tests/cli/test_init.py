@@ -126,7 +126,7 @@ SOURCES = [
     pytest.param(text_file("rows.csv"), "id: id\n  title", id="csv"),
     pytest.param(text_file("rows.csv.gz", encoding="utf-16"), "encoding: utf-16\n  id: id\n  title", id="gzip, utf-16"),
     pytest.param(text_file("rows.csv", encoding="utf-16-le"), "encoding: utf-16-le\n", id="utf-16-le"),
-    pytest.param(text_file("rows.tsv", "\t", "cp1252"), "encoding: cp1252\n", id="tsv, cp1252"),
+    pytest.param(text_file("rows.tsv", "\t", "cp1252"), "encoding: [utf-8, cp1252, latin-1]\n", id="tsv, cp1252"),
     pytest.param(mixed_encodings, "encoding: [utf-8, cp1252, latin-1]\n", id="mixed encodings"),
     pytest.param(json_file, "id: id\n  title", id="jsonl"),
     pytest.param(parquet_file, "id: id\n  title", id="parquet"),

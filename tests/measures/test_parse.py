@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import UsageError
-from fairagent.measures import AWRF, NDCG, Geometric, JudgedRanking, Measure, Product, StepDiscount, parse_measure
+from fairagent.measures import AWRF, NDCG, Discount, JudgedRanking, Measure, Product, parse_measure
 from fairagent.measures.parse import OWN
 
 from .laws import DISCOUNTS, law
@@ -27,9 +27,12 @@ FACTORS = st.one_of(
     [
         (NDCG(20), "nDCG(discount=log2-max2)@20"),
         (AWRF(20), "AWRF(discount=log2-max2, log=e, unknown=group)@20"),
-        (AWRF(500, Geometric(0.8), "2", "ignore"), "AWRF(discount=geometric(0.8), log=2, unknown=ignore)@500"),
         (
-            Product(NDCG(20), AWRF(20, StepDiscount(5))),
+            AWRF(500, Discount("geometric", (0.8,)), "2", "ignore"),
+            "AWRF(discount=geometric(0.8), log=2, unknown=ignore)@500",
+        ),
+        (
+            Product(NDCG(20), AWRF(20, Discount("step", (5,)))),
             "nDCG(discount=log2-max2)@20*AWRF(discount=step(5), log=e, unknown=group)@20",
         ),
     ],

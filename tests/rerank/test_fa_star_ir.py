@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from fairagent.errors import UsageError
-from fairagent.measures import Uniform
+from fairagent.measures import UNIFORM
 from fairagent.papers.rivals.fa_star_ir import (
     Compat,
     FAStarIRReranker,
@@ -27,7 +27,7 @@ from fairagent.papers.rivals.fa_star_ir import (
 from fairagent.search.rerank.base import Pool
 from fairagent.types import Query, Ranking
 
-from .prefixes import is_fair
+from .greedy_pools import is_fair
 
 
 @given(st.integers(1, 25), st.floats(0.01, 0.99), st.floats(0.001, 0.5))
@@ -181,5 +181,5 @@ def test_the_worst_of_several_dimensions_and_a_named_group() -> None:
     ],
 )
 def test_by_relevance_where_there_is_nothing_to_do(rows: list[list[float]]) -> None:
-    found = FAStarIRReranker(discount=Uniform()).rerank(pool([rows], [[0.5, 0.5]]))
+    found = FAStarIRReranker(discount=UNIFORM).rerank(pool([rows], [[0.5, 0.5]]))
     assert found.ids == ("a", "b", "c", "d")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -16,8 +15,7 @@ from fairagent.retrieve.stochastic import sampler_log_scores
 from fairagent.search.rerank.base import Pool
 from fairagent.types import FloatArray, Query, Ranking
 
-ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
-"""Unknown, female, male; b is both, x has a row without anything."""
+from .greedy_pools import ROW, pool
 
 FIXED = 1e8
 """An alpha that leaves nothing to chance within a group."""
@@ -26,14 +24,6 @@ DRAWS = 2000
 
 WITHIN = 0.045
 """Four standard errors of a chance, at most .5 / sqrt(DRAWS) = .0112 each."""
-
-
-def pool(letters: str, n: int, target: Sequence[float] = (0.5, 0.5), topic: str = "7", text: str = "q") -> Pool:
-    """Documents f0, m1 ... of one dimension, with the scores m, m - 1 ... 1."""
-    ids = tuple(f"{letter}{i}" for i, letter in enumerate(letters))
-    rows = np.array([ROW[letter] for letter in letters], dtype=np.float64).reshape(len(ids), 3)
-    ranking = Ranking(ids, np.arange(len(ids), 0, -1.0))
-    return Pool(Query(text, topic), ranking, (rows,), (np.array(target, dtype=np.float64),), n)
 
 
 def draws(made: Pool, alpha: float = FIXED, number: int = DRAWS) -> list[tuple[str, ...]]:
@@ -189,18 +179,16 @@ def test_laws(letters: str, n: int, share: float, alpha: float, seed: int) -> No
 
 
 def test_a_topic_draws_the_same_whatever_is_drawn_elsewhere() -> None:
-    reranker = RepresentativeReranker(seed=5)
-    letters = "mmmmmfffffmmmmmfffff"
-    alone = reranker.rerank(pool(letters, 20, topic="a")).ids
-    for topic in "zyx":
-        assert reranker.rerank(pool(letters, 20, topic=topic)).ids != alone
-    assert reranker.rerank(pool(letters, 20, topic="a", text="other words")).ids == alone
-    assert RepresentativeReranker(seed=6).rerank(pool(letters, 20, topic="a")).ids != alone
-    one, again, other = (reranker.rerank(pool(letters, 20, topic="", text=text)).ids for text in ("x", "x", "y"))
-    assert one == again != other
+    def drawn(topic: str, text: str = "q", seed: int = 5) -> tuple[str, ...]:
+        return RepresentativeReranker(seed=seed).rerank(pool("mmmmmfffff" * 2, 20, query=Query(text, topic))).ids
+
+    alone = drawn("a")
+    assert all(drawn(topic) != alone for topic in "zyx")
+    assert drawn("a", "other words") == alone != drawn("a", seed=6)
+    assert drawn("", "x") == drawn("", "x") != drawn("", "y")
 
 
 def test_the_ranking_is_pinned() -> None:
     # Results of published runs depend on it.
-    found = RepresentativeReranker(alpha=1).rerank(pool("mmmfu" * 20, 8, topic="1"))
+    found = RepresentativeReranker(alpha=1).rerank(pool("mmmfu" * 20, 8, query=Query("q", "1")))
     assert found.ids == ("m62", "f53", "f18", "f83", "f23", "m35", "f8", "m16")

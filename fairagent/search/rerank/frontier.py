@@ -38,10 +38,9 @@ Moves = tuple[FloatArray, FloatArray, Callable[[int], Places]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frontier:
-    """Lists of the candidates `ids`, by their `places` (k, n), with their `relevance` (k,) and `gap` (k,).
+    """Lists of the candidates `ids`, by their `places` (k, n), with their `relevance` (k,) and `gap` (k,), best first.
 
-    None of them is at once less relevant and less fair than another, but for that at the place `engine`, the engine's
-    own. The most relevant comes first.
+    None is at once less relevant and less fair than another, but for that at the place `engine`, the engine's own.
     """
 
     ids: tuple[str, ...]
@@ -78,7 +77,7 @@ class Frontier:
 
     @property
     def kept(self) -> FloatArray:
-        """The share of the most relevant list's relevance that each keeps, (k,); 1 where nothing is relevant."""
+        """The share of the most relevant list's relevance that each keeps, (k,)."""
         return np.array([self.share(one) for one in self.relevance.tolist()])
 
     def share(self, relevance: float) -> float:
