@@ -156,8 +156,6 @@ def evaluate_topic(
     return tuple(values)
 
 
-# --- the simplest explanations of what an agent reaches -------------------------------------------------------------
-
 PLAIN: dict[str, Any] = {"profile": "engine", "engine": "auto"}
 FUSED = "BM25 + vectors"
 BASELINES: dict[str, dict[str, Any]] = {
