@@ -113,7 +113,6 @@ class RankingTrial:
     seed: int
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         used, judge, topic = self.systems[system], self.judge, self.judge.collection.topics[id]
         agent, sampling = used.agent, used.site.settings.sampling
         drawn: list[Ranking] = []
@@ -308,7 +307,6 @@ class RankingKind(JudgedKind):
         return replace(chosen, unjudged=tuple(chosen.excluded))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """The measures of the file, which define themselves."""
         return tuple(
             MeasureInfo(str(one), one.about, one.lower_is_better, one.neutral, one.of_groups)
             if isinstance(one, Measure)
@@ -317,18 +315,15 @@ class RankingKind(JudgedKind):
         )
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """Also how deep runs are."""
         return {**super().fingerprint(plan, subject, environ), "run_depth": self.run_depth, "draws": self.draws}
 
     def trial(self, opened: Opened) -> RankingTrial:
-        """Every system as an agent."""
         judge = Judge.of(opened.plan, opened.collection, list(map(str, self.of_rankings)))
         return RankingTrial(judge, build_systems(opened), self.run_depth, self.draws, opened.plan.experiment.seed)
 
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
     ) -> Mapping[tuple[str, str], Outcome]:
-        """With what each system changes of the baseline's ranking."""
         against = [one for one in self.parsed if isinstance(one, AgainstBaseline)]
         completed = dict(outcomes)
         for topic, system in ((topic, system) for topic in topics for system in plan.systems if against):
