@@ -10,6 +10,7 @@ import numpy as np
 
 from fairagent.collection import Collection
 from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, smallest_p, tested
+from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
 from fairagent.measures.base import seeded
@@ -250,19 +251,24 @@ def _without_label(collection: Collection, dimension: str) -> tuple[float, float
     return unable, sum(id in bare for id in relevant) / max(len(relevant), 1)
 
 
-def under_label_error(run: Results, dimension: str) -> dict[str, tuple[float, float, float]]:
-    """System -> mean AWRF of made labels and the ends of its interval (`mean_under_error`); empty without any."""
-    of_system: dict[str, dict[str, tuple[float, float, float, float] | None]] = {system: {} for system in run.systems}
+def shown_by_all(run: Results, dimension: str) -> dict[str, list[GroupShares]]:
+    """System -> what it gives the groups of a dimension on each of the topics on which all systems give something."""
+    shown: dict[str, dict[str, GroupShares]] = {system: {} for system in run.systems}
     for outcome in run.answered:
         for one in outcome.exposures if outcome.failed is None else ():
             if one.dimension == dimension:
-                of_system[outcome.system][outcome.topic] = one.likely
-    topics = [topic for topic in of_system[run.baseline] if all(topic in of for of in of_system.values())]
+                shown[outcome.system][outcome.topic] = one
+    topics = [topic for topic in shown[run.baseline] if all(topic in of_topic for of_topic in shown.values())]
+    return {system: [of_topic[topic] for topic in topics] for system, of_topic in shown.items()}
+
+
+def under_label_error(run: Results, dimension: str) -> dict[str, tuple[float, float, float]]:
+    """System -> mean AWRF of made labels and the ends of its interval (`mean_under_error`); empty without any."""
     intervals = {}
-    for system, of_topic in of_system.items():
-        likely = [ends for topic in topics if (ends := of_topic[topic]) is not None]
+    for system, shown in shown_by_all(run, dimension).items():
+        likely = [one.likely for one in shown if one.likely is not None]
         # A mean over other topics than those of its neighbors would mislead.
-        if likely and len(likely) == len(topics):
+        if likely and len(likely) == len(shown):
             intervals[system] = astuple(mean_under_error(np.array(likely)))
     return intervals
 

@@ -61,10 +61,25 @@ def write_results(run: Results, folder: Path) -> None:
     tables = {
         "topics.csv": Table.of(("topic", "system", "dimension", "measure", "value", "target"), topics),
         "timings.csv": Table.of(("topic", "system", "seconds"), timings),
-        **({"answers.csv": answers_table(run)} if run.kind.classes else {}),
         "results.csv": results_table(run),
         **run.of_kind.files,
     }
+    if run.kind.classes:
+        # Questions: answer, grade, who gave it, and what debiasing did (`DebiasRecord`).
+        given = [(one, one.answer) for one in run.answered if one.answer]
+        more = ("made", "survived", "placed", "theta_moved") if any(answer.debiased for _, answer in given) else ()
+        lines = [
+            (
+                *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
+                *(outcome.values[""][measure] for measure in run.measures),
+                *(answer.graded_by, " ".join(answer.removed)),
+                *(astuple(answer.debiased) if answer.debiased else [None] * len(more)),
+                *(outcome.query, answer.text),
+            )
+            for outcome, answer in given
+        ]
+        heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
+        tables["answers.csv"] = Table.of(heads, lines)
     for name, table in tables.items():
         write_whole(folder / name, table.csv())
     write_whole(folder / "results.tex", results_latex(run))
@@ -327,22 +342,3 @@ def results_table(run: Results) -> Table:
         for row in run.comparisons
     ]
     return Table.of([*(field.name for field in fields(Comparison)), *more], lines)
-
-
-def answers_table(run: Results) -> Table:
-    """One line for each question and system: answer, grade, who gave it, and what debiasing did (`DebiasRecord`)."""
-    debiased = any(outcome.answer and outcome.answer.debiased for outcome in run.answered)
-    more = ("made", "survived", "placed", "theta_moved") if debiased else ()
-    lines = [
-        (
-            *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
-            *(outcome.values[""][measure] for measure in run.measures),
-            *(outcome.answer.graded_by, " ".join(outcome.answer.removed)),
-            *(astuple(outcome.answer.debiased) if outcome.answer.debiased else [None] * len(more)),
-            *(outcome.query, outcome.answer.text),
-        )
-        for outcome in run.answered
-        if outcome.answer
-    ]
-    heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
-    return Table.of(heads, lines)
