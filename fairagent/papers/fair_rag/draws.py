@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from fairagent.evaluate.kind import FileSection, Name
-from fairagent.measures import Log2Plus1, expected_exposure, item_exposure
+from fairagent.measures import LOG2_PLUS1, expected_exposure, item_exposure
 from fairagent.measures.answers import (
     Normalization,
     attributed_exposure,
@@ -108,7 +108,7 @@ class Draws(Section):
     run: int = 0
 
 
-DISCOUNT = Log2Plus1()
+DISCOUNT = LOG2_PLUS1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,7 @@ from fairagent.evaluate.outcome import HitRecord, Outcome
 from fairagent.evaluate.plan import System, build_systems, site_of
 from fairagent.llm import Model
 from fairagent.llm.prompts import Prompts
-from fairagent.measures import Uniform, jensen_shannon
+from fairagent.measures import UNIFORM, jensen_shannon
 from fairagent.papers.fair_rag.drawn import generator
 from fairagent.papers.fair_rag.draws import (
     CollectionDrawing,
@@ -142,7 +142,7 @@ class FairRagTrial:
         collection, k, row = self.judge.collection, self.section.k, self.rows[system]
         of_topic = self.draw(system, id)
         search, items, drawn = of_topic.search, of_topic.items, of_topic.drawn
-        meter = ExposureMeter(collection, id, self.judge.targets(id), k, Uniform(), "js")
+        meter = ExposureMeter(collection, id, self.judge.targets(id), k, UNIFORM, "js")
         first = search.trace.steps[0].ranking.top(k)
         stages = {
             "gap retrieved": meter.weigh(first.ids, np.ones(len(first))),
