@@ -306,8 +306,8 @@ def crows_pairs_score(
     preferred, neutral = preferences(more, less, decimals)
     shows = np.asarray(stereo, dtype=bool)
     directions = (~neutral & shows, ~neutral & ~shows)
-    shares = [100 * float(preferred[of].mean()) if of.any() else None for of in directions]
-    return CrowsPairsScore(len(more), int(neutral.sum()), 100 * float(preferred.mean()), *shares)
+    of_stereo, of_anti = (100 * float(preferred[of].mean()) if of.any() else None for of in directions)
+    return CrowsPairsScore(len(more), int(neutral.sum()), 100 * float(preferred.mean()), of_stereo, of_anti)
 
 
 def preferences(
