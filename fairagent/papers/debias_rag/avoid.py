@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from fairagent.llm.budget import ledger
 from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import one_for_each, one_of
-from fairagent.papers.records import read_records
+from fairagent.papers import read_records
 from fairagent.retrieve.encoders import Embeddings, Encoder
 from fairagent.settings import read_yaml
 from fairagent.settings.faults import no_such
@@ -42,7 +42,7 @@ DEFAULT = "general"
 _NO_WORD = re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
     """Words that name groups: `swaps` (word -> the word in its place) and `kinds` (word -> its bias class).
 
@@ -65,21 +65,13 @@ class Lexicon:
         >>> Lexicon("", {"man": "woman", "he": "she"}, {}, ()).swap("The man said HE was. He?")
         'The woman said SHE was. She?'
         """
-        return self._swapped.sub(self._counterpart, text) if self.swaps else text
+        return _any_of(tuple(self.swaps)).sub(self._counterpart, text) if self.swaps else text
 
     def tag(self, text: str) -> str:
         """The bias class that most words of the text are of, on a tie the file's first; "" where there are none."""
-        words = self._marking.finditer(text) if self.kinds else ()
+        words = _any_of(tuple(self.kinds)).finditer(text) if self.kinds else ()
         counts = Counter(self.kinds.get(_key(match[0]), "") for match in words)
         return max(self.order, key=lambda kind: counts[kind]) if counts else ""
-
-    @cached_property
-    def _swapped(self) -> re.Pattern[str]:
-        return _any_of(self.swaps)
-
-    @cached_property
-    def _marking(self) -> re.Pattern[str]:
-        return _any_of(self.kinds)
 
     def _counterpart(self, match: re.Match[str]) -> str:
         word, key = match[0], _key(match[0])
@@ -140,10 +132,12 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
 
 
 def _key(word: str) -> str:
+    """How words are compared: in lower case, with one space between their parts."""
     return " ".join(word.lower().split())
 
 
-def _any_of(words: Mapping[str, str]) -> re.Pattern[str]:
+@lru_cache(64)
+def _any_of(words: tuple[str, ...]) -> re.Pattern[str]:
     """Any of the words as a whole word, the longest first; a hyphen joins, an apostrophe does not."""
     longest_first = sorted(words, key=lambda word: (-len(word.split()), -len(word), word))
     parts = "|".join(r"\s+".join(map(re.escape, word.split())) for word in longest_first)
@@ -222,7 +216,6 @@ def unit(vectors: Embeddings) -> Embeddings:
 
 
 PROMPT = "diagnose_bias"
-TEMPERATURE = 0.0
 
 
 class Diagnosis(Reply):
@@ -269,18 +262,26 @@ def diagnose(
     failed: list[tuple[str, str]] = []
     texts = {document.id: document.text for document in passages}
 
-    def ask(pages: Sequence[Page]) -> None:
+    def diagnosed(pages: Sequence[Page]) -> None:
         def otherwise(error: ModelError | BudgetExceeded) -> None:
             if len(pages) > 1 and isinstance(error, ReplyError):
                 for page in pages:
-                    ask([page])
+                    diagnosed([page])
             elif on_error == "fail":
                 raise error
             else:
                 failed.extend((page.id, str(error)) for page in pages)
 
         def answered() -> None:
-            for page, diagnosis in zip(pages, _diagnoses(model, prompts, pages, kinds), strict=True):
+            ids = call_ids(PROMPT, list(kinds), pages)
+
+            def accept(reply: Diagnoses) -> None:
+                check_ids(ids, [diagnosis.id for diagnosis in reply.diagnoses])
+
+            variables = {"documents": as_data(ids, pages), "kinds": list(kinds)}
+            narrowed = {"diagnoses": one_for_each(Diagnosis, "id", ids, kind=one_of(["", *kinds]))}
+            reply, _ = ask(model, prompts.request(PROMPT, variables, 0.0, accept, narrowed), Diagnoses)
+            for page, diagnosis in zip(pages, reply.diagnoses, strict=True):
                 if diagnosis.biased:
                     kind = diagnosis.kind if diagnosis.kind in kinds else ""
                     biased.append(AvoidPassage(page.id, texts[page.id], kind))
@@ -289,19 +290,5 @@ def diagnose(
 
     with ledger() as book:
         for pages in batches([page_of(document) for document in passages], batch):
-            ask(pages)
+            diagnosed(pages)
     return Diagnosed(tuple(biased), len(passages), book.usage, tuple(failed))
-
-
-def _diagnoses(model: Model, prompts: Prompts, pages: Sequence[Page], kinds: Sequence[str]) -> list[Diagnosis]:
-    """One call: a diagnosis of each page, in their order."""
-    ids = call_ids(PROMPT, list(kinds), pages)
-
-    def accept(reply: Diagnoses) -> None:
-        check_ids(ids, [diagnosis.id for diagnosis in reply.diagnoses])
-
-    variables = {"documents": as_data(ids, pages), "kinds": list(kinds)}
-    narrowed = {"diagnoses": one_for_each(Diagnosis, "id", ids, kind=one_of(["", *kinds]))}
-    request = prompts.request(PROMPT, variables, TEMPERATURE, accept, narrowed)
-    reply, _ = ask(model, request, Diagnoses)
-    return reply.diagnoses

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from fairagent.collection.leakage import text_key
 from fairagent.collection.records import Record, checked_id, listed, read_text, shown
 from fairagent.errors import UsageError
-from fairagent.papers.records import read_records
+from fairagent.papers import read_records
 from fairagent.settings import BudgetSettings, ModelSettings, Section
 
 Format = Literal["questions", "recognition"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from fairagent.collection.records import Record, shown
 from fairagent.errors import DataError
-from fairagent.papers.records import read_records
+from fairagent.papers import read_records
 from fairagent.types import FloatArray
 
 BLANK = "BLANK"

@@ -138,8 +138,6 @@ class CausalScorer:
 
 
 PROMPT = "choose_sentence"
-LETTERS = "ABC"
-TEMPERATURE = 0.0
 FORCED_CHOICE = "forced choice, no likelihoods"
 
 
@@ -166,7 +164,7 @@ class ChoiceScorer:
         digest = hashlib.sha256(json.dumps([self.seed, item.id, *item.sentences]).encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
         shown = rng.permutation(len(item.sentences)).tolist()
-        letters = LETTERS[: len(shown)]
+        letters = "ABC"[: len(shown)]
         sentences = [
             {"letter": letter, "sentence": item.sentences[place]} for letter, place in zip(letters, shown, strict=True)
         ]
@@ -178,7 +176,7 @@ class ChoiceScorer:
                 raise ReplyInvalid(f"order must be all of the letters {', '.join(letters)}, not {reply.order[:20]!r}")
 
         variables = {"sentences": sentences, "opening": opening, "context": context or None}
-        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"order": one_of(orders)})
+        request = self.prompts.request(PROMPT, variables, 0.0, accept, {"order": one_of(orders)})
         chosen, reply = valid_reply(self.model, replace(request, reply=Order, choices=letters))
         scores = np.zeros(len(shown))
         # A letter's chance, or how many stand behind it.

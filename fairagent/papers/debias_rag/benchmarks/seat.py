@@ -37,9 +37,9 @@ from fairagent.evaluate.plan import Plan, site_of
 from fairagent.evaluate.questions import check_debiasing
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
+from fairagent.papers import read_records
 from fairagent.papers.debias_rag.benchmarks.items import text_of
 from fairagent.papers.debias_rag.stage import DebiasRAG
-from fairagent.papers.records import read_records
 from fairagent.retrieve.encoders import Embeddings, Encoder, open_encoder
 from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
