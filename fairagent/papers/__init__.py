@@ -35,3 +35,11 @@ def read_records(
         faults.add(path, None, empty)
     faults.check(what)
     return values
+
+
+def text_of(record: Record, name: str) -> str:
+    """A field that has to hold a text; numbers, which some of CRAG's answers are, as texts. ValueError."""
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
+        raise ValueError(f"{name!r}: expected a text, got {shown(value)}")
+    return str(value)

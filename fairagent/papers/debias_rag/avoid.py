@@ -37,9 +37,6 @@ from fairagent.types import Document, Usage
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""
-DEFAULT = "general"
-
-_NO_WORD = re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +62,18 @@ class Lexicon:
         >>> Lexicon("", {"man": "woman", "he": "she"}, {}, ()).swap("The man said HE was. He?")
         'The woman said SHE was. She?'
         """
-        return _any_of(tuple(self.swaps)).sub(self._counterpart, text) if self.swaps else text
+
+        def counterpart(match: re.Match[str]) -> str:
+            word, key = match[0], _key(match[0])
+            # A few letters, such as the long s, are those of a word without regard to case and still no form of it.
+            other = self.swaps.get(key, word)
+            if word == self.forms.get(key, key):
+                return other
+            if word.isupper() or word.islower():
+                return other.upper() if word.isupper() else other.lower()
+            return other[0].upper() + other[1:] if word[0].isupper() else other
+
+        return _any_of(tuple(self.swaps)).sub(counterpart, text) if self.swaps else text
 
     def tag(self, text: str) -> str:
         """The bias class that most words of the text are of, on a tie the file's first; "" where there are none."""
@@ -73,22 +81,10 @@ class Lexicon:
         counts = Counter(self.kinds.get(_key(match[0]), "") for match in words)
         return max(self.order, key=lambda kind: counts[kind]) if counts else ""
 
-    def _counterpart(self, match: re.Match[str]) -> str:
-        word, key = match[0], _key(match[0])
-        # A few letters, such as the long s, are those of a word without regard to case and still no form of it.
-        other = self.swaps.get(key, word)
-        if word == self.forms.get(key, key):
-            return other
-        if word.isupper():
-            return other.upper()
-        if word.islower():
-            return other.lower()
-        return other[0].upper() + other[1:] if word[0].isupper() else other
-
 
 def lexicon_file(path: Path | str = "") -> Path:
     """Where the lexicon is: at `path`, or, for "", in the package."""
-    return Path(path) if path else SHIPPED / f"{DEFAULT}.yaml"
+    return Path(path) if path else SHIPPED / "general.yaml"
 
 
 def load_lexicon(path: Path | str = "") -> Lexicon:
@@ -96,7 +92,7 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
 
     No word may have two counterparts or be of two classes, and none may be its own counterpart.
     """
-    file, faults = lexicon_file(path), Faults()
+    file, faults, no_word = lexicon_file(path), Faults(), re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
     try:
         tree = read_yaml(file)
     except SettingsError as error:
@@ -110,7 +106,7 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
         for entry in listed if isinstance(listed, list) else ():
             both = "<->" in str(entry)
             words = [" ".join(part.split()) for part in str(entry).split("<->" if both else "->")]
-            if not isinstance(entry, str) or len(words) > 2 or any(not one or _NO_WORD.search(one) for one in words):
+            if not isinstance(entry, str) or len(words) > 2 or any(not one or no_word.search(one) for one in words):
                 faults.add(file, None, f"{kind}: {shown(entry)}: expected `word <-> other`, `word -> other` or a word")
                 continue
             # What a word is replaced by alone, such as "hearing" for "deaf", may be a word of other matters as well.
@@ -155,18 +151,18 @@ class AvoidPassage:
 
 def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
     """The passages of a library in the order of the file; DataError with file and line of everything that is wrong."""
+
+    def passage(line: str, record: Record) -> tuple[str, AvoidPassage]:
+        keys = ("id", "text", "class")
+        if unknown := [key for key in record if key not in keys]:
+            raise ValueError(no_such("key", unknown[0], keys))
+        id, text = checked_id(read_text(record, "id"), "passage's"), read_text(record, "text")
+        if not text.strip():
+            raise ValueError(f"passage {id!r} has no text")
+        return id, AvoidPassage(id, text, read_text(record, "class").strip() if record.get("class") else "")
+
     empty = "holds no passage; an avoid library has at least one, else there is nothing to avoid"
-    return tuple(read_records(Path(path), "the avoid library", _passage, empty).values())
-
-
-def _passage(line: str, record: Record) -> tuple[str, AvoidPassage]:
-    keys = ("id", "text", "class")
-    if unknown := [key for key in record if key not in keys]:
-        raise ValueError(no_such("key", unknown[0], keys))
-    id, text = checked_id(read_text(record, "id"), "passage's"), read_text(record, "text")
-    if not text.strip():
-        raise ValueError(f"passage {id!r} has no text")
-    return id, AvoidPassage(id, text, read_text(record, "class").strip() if record.get("class") else "")
+    return tuple(read_records(Path(path), "the avoid library", passage, empty).values())
 
 
 def write_avoid(path: Path, passages: Iterable[AvoidPassage]) -> None:

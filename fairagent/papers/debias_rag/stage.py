@@ -41,9 +41,7 @@ from fairagent.storage.packages import expect_installed, read_config
 from fairagent.types import Debiased, Document, FloatArray, Usage
 from fairagent.types.clean import query_shown, visible
 
-Vectors = NDArray[np.float32]
 Places = NDArray[np.intp]
-Flags = NDArray[np.bool_]
 
 
 def scaled(signal: FloatArray) -> FloatArray:
@@ -61,7 +59,7 @@ def features(near: FloatArray, avoided: FloatArray) -> FloatArray:
     return np.column_stack((scaled(near), scaled(1 - avoided)))
 
 
-def passing(avoided: FloatArray, tau: float, least: int, exempt: Flags) -> tuple[Places, bool]:
+def passing(avoided: FloatArray, tau: float, least: int, exempt: NDArray[np.bool_]) -> tuple[Places, bool]:
     """The places, in order, of candidates whose nearness to what is avoided is at most `tau`, and those `exempt`.
 
     Where none is left, the `least` candidates that are least near to it (ties by order), and True.

@@ -43,9 +43,6 @@ from fairagent.types.clean import visible
 
 T = TypeVar("T")
 
-_FIRST = re.compile(r'\[1\]:\s*+"')
-_SECOND = re.compile(r'"\s*+\[2\]:\s*+"')
-
 
 def candidates(input: str) -> str:
     """The titles of the two references that are to choose from; ValueError where they are not there.
@@ -53,9 +50,10 @@ def candidates(input: str) -> str:
     >>> candidates('Which reference is it? [1]: "Fair search" [2]: "Fast search"')
     'Fair search Fast search'
     """
-    first, end = _FIRST.search(input), input.rfind('"')
+    first, end = re.search(r'\[1\]:\s*+"', input), input.rfind('"')
     # A title may hold quotes, and what looks like the second one: the last that has a title behind it is.
-    seconds = [one for one in _SECOND.finditer(input, first.end() + 1) if one.end() < end] if first else []
+    second = re.compile(r'"\s*+\[2\]:\s*+"')
+    seconds = [one for one in second.finditer(input, first.end() + 1) if one.end() < end] if first else []
     if not first or not seconds:
         raise ValueError('the input does not end with two titles, as in [1]: "..." [2]: "..."')
     return f"{input[first.end() : seconds[-1].start()]} {input[seconds[-1].end() : end]}"
@@ -145,8 +143,6 @@ def parse_task(name: str) -> LampTask:
     return task
 
 
-LARGEST = 1 << 31
-"""Bytes of a file."""
 LIMIT = 1000
 """So many questions of a file, the first ones, as the paper says; its code takes one more."""
 
@@ -200,7 +196,7 @@ def load_lamp(task: str, questions: Path | str, outputs: Path | str, limit: int 
     def read_json(path: Path) -> Any:
         """What the file holds, which goes into `digest`; None where it cannot be read."""
         try:
-            content = file_bytes(path, LARGEST, unzipped=True)
+            content = file_bytes(path, 1 << 31, unzipped=True)
             digest.update(content)
             if (value := parse_json(as_text(content))) is None:
                 faults.add(path, None, "holds null and nothing else")
@@ -373,8 +369,6 @@ def messages_for(
 Key = tuple[str, str | None]
 """What a label is of: a question and one of its items, or none."""
 
-FORMAT = 2
-"""Of the file and of how a prompt is made; labels of another one are not read."""
 FEWEST = 2
 """So many useful items a question needs to be part of the experiment."""
 
@@ -439,7 +433,8 @@ class Labeling:
         """Everything that a label depends on."""
         task = self.lamp.task
         return {
-            "format": FORMAT,
+            # Of the file and of how a prompt is made; labels of another one are not read.
+            "format": 2,
             "task": task.name,
             "data": self.lamp.sha256,
             "utility": task.label_utility.name,

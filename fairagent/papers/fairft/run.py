@@ -41,10 +41,6 @@ MODEL = "model"
 RECORD = "fairft.json"
 """What came out, in the run's folder."""
 SIGNALS = "signals.jsonl"
-RUNS = Path("runs")
-"""Where runs are, whose folders are named like them."""
-LARGEST_RECORD = 1 << 24
-"""Bytes of the record."""
 NOT_DECIDING = ("about", "test", "budget", "cache")
 """Keys of a settings file that the trained retriever does not depend on."""
 
@@ -89,7 +85,7 @@ def read_file(path: Path) -> FairFTFile:
 
 def run_folder(file: FairFTFile) -> Path:
     """The folder of a training's run, where none is named."""
-    return RUNS / file.name
+    return Path("runs") / file.name
 
 
 def trained_model(path: Path) -> Path:
@@ -128,7 +124,7 @@ def _same_settings(record: dict[str, Any], file: FairFTFile) -> bool:
 def _read_record(folder: Path) -> dict[str, Any] | None:
     """What came out of a training; None where it is not finished, or its record cannot be read."""
     try:
-        record = parse_json(file_text(folder / RECORD, LARGEST_RECORD))
+        record = parse_json(file_text(folder / RECORD, 1 << 24))
     except (OSError, ValueError):
         return None
     whole = isinstance(record, dict) and isinstance(record.get("settings"), dict) and (folder / MODEL).is_dir()

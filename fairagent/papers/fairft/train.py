@@ -69,8 +69,6 @@ def kl_loss(
 
 log = logger(__name__)
 
-TEMPLATE = "ask"
-"""The template of the prompt: as for answers from the retrieved documents."""
 PROBE = ("Question: Is the sky blue?\nAnswer:", " Yes, it is.")
 """Scored with every file of signals: a model that finds it otherwise is another model."""
 
@@ -114,7 +112,7 @@ class Signals:
     def prompt(self, example: TrainingExample, document: Document) -> str:
         (shown,), _ = fit([document], self._tokens)
         messages = self._prompts.render(
-            TEMPLATE, query=query_shown(example.query), documents=numbered([shown], "rank"), brief=False
+            "ask", query=query_shown(example.query), documents=numbered([shown], "rank"), brief=False
         )
         return "\n\n".join([*(text.strip() for _, text in messages), ""])
 

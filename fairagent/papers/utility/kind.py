@@ -56,7 +56,6 @@ from fairagent.retrieve.run_file import RunFile, read_run
 from fairagent.types import Document
 from fairagent.types.common import counted
 
-FILE = "utility.csv"
 TO_BASELINE, TO_ORDER = "†", "‡"
 
 
@@ -205,7 +204,9 @@ class UtilityKind(ExperimentKind):
             for test in (one.to_baseline, one.to_order):
                 line += (test.difference, test.t, test.p) if test else (None, None, None)
             lines.append(line)
-        return KindResults(tables, {FILE: Table.of((*header, *tests), lines), **query_group_files(run)}, page=page)
+        return KindResults(
+            tables, {"utility.csv": Table.of((*header, *tests), lines), **query_group_files(run)}, page=page
+        )
 
     @property
     def short(self) -> tuple[str, str]:
@@ -407,12 +408,10 @@ def summary(run: Results, section: Utility) -> tuple[RowSummary, ...]:
     return tuple(rows)
 
 
-Values = Mapping[tuple[str, str], Mapping[str, float]]
-"""(topic, system) -> measure -> value."""
-
-
-def by_topic(run: Results, section: Utility) -> tuple[Values, tuple[str, ...], tuple[str, ...]]:
-    """The values, and the topics that every row has: those with a utility, and those without, in their order.
+def by_topic(
+    run: Results, section: Utility
+) -> tuple[Mapping[tuple[str, str], Mapping[str, float]], tuple[str, ...], tuple[str, ...]]:
+    """The values, (topic, system) -> measure -> value, and the topics that every row has: with a utility, and without.
 
     A topic's utility is not defined where an answer from no documents is worth nothing.
     """

@@ -370,10 +370,7 @@ def grades_of(collection: Collection, topic: str, meaning: Mapping[int, int]) ->
 
 
 def read_passages(collection: Collection, ids: Ids[str]) -> dict[str, Document]:
-    """Those of the documents that have one of the `ids`; they alone stay in memory.
-
-    Raises DataError for faults of the files.
-    """
+    """Those of the documents that have one of the `ids`; they alone stay in memory. DataError for faults of files."""
     return {document.id: document for document in collection.source if document.id in ids}
 
 

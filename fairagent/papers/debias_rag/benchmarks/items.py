@@ -18,7 +18,7 @@ import numpy as np
 
 from fairagent.collection.records import Record, shown
 from fairagent.errors import DataError
-from fairagent.papers import read_records
+from fairagent.papers import read_records, text_of
 from fairagent.types import FloatArray
 
 BLANK = "BLANK"
@@ -146,14 +146,6 @@ def read_crows_pairs(path: Path) -> dict[str, Pair]:
         return id, Pair(id, kind, more, less, direction == DIRECTIONS[0])
 
     return read_records(path, "CrowS-Pairs", pair)
-
-
-def text_of(record: Record, name: str) -> str:
-    """A field that has to hold a text; ValueError."""
-    value = record.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name!r}: expected a text, got {shown(value)}")
-    return value
 
 
 def filled_word(context: str, sentence: str) -> str:

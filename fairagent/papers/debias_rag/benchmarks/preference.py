@@ -138,7 +138,6 @@ class CausalScorer:
 
 
 PROMPT = "choose_sentence"
-FORCED_CHOICE = "forced choice, no likelihoods"
 
 
 class Order(Reply):
@@ -232,8 +231,6 @@ class Likelihoods(Section):
 
 
 FILE = "stereotypes.csv"
-PREFERRED = "preference"
-"""Who grades an answer that is a preferred sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +316,7 @@ class ChoiceTrial:
             system,
             item.values(scored.scores, scorer.decimals),
             scored.usage,
-            (preferred, PREFERRED),
+            (preferred, "preference"),
             asdict(ItemScores(item.kind, item.part, item.target, scores, scorer.decimals, scored.by_chance)),
         )
 
@@ -358,7 +355,7 @@ class PreferenceKind(QuestionsKind, ABC):
 
     @property
     def way(self) -> str:
-        return self.questions.likelihoods.way if self.questions.likelihoods else FORCED_CHOICE
+        return self.questions.likelihoods.way if self.questions.likelihoods else "forced choice, no likelihoods"
 
     def check(self, checking: Checking) -> None:
         super().check(checking)
