@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +16,10 @@ import tiny_models
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import BudgetExceeded, DataError, ModelError, ReplyInvalid, ReplyRefused, TransientModelError
-from fairagent.evaluate.fingerprint import of_model
+from fairagent.errors import DataError, ModelError, ReplyInvalid, ReplyRefused, TransientModelError
 from fairagent.evaluate.workers import Workers, threads
 from fairagent.guests.dense.splade import SpladeEncoder
-from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion
-from fairagent.llm.models import Models
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import ModelRequest, estimate_tokens
 from fairagent.papers.fair_rag.lamp import (
@@ -40,7 +37,7 @@ from fairagent.papers.fair_rag.lamp import (
 )
 from fairagent.papers.fair_rag.okapi import okapi_scores
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.settings import BudgetSettings, ModelSettings
+from fairagent.settings import ModelSettings
 from fairagent.storage.files import sealed
 
 ALL = tuple(TASKS)
@@ -414,37 +411,3 @@ def test_the_estimate_is_what_is_sent(tmp_path: Path, workers: Workers) -> None:
     sent = sum(estimate_tokens(*(text for _, text in request.messages)) for request in model.requests)
     assert (told.model, told.calls, told.input_tokens, told.output_tokens) == (settings, 15, sent, 15 * 100)
     assert work.estimate(file, settings).calls == 0
-
-
-class Server:
-    """A model behind the door, that counts what reaches it."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def __call__(self, request: dict[str, Any]) -> ServerReply:
-        self.calls += 1
-        return completion(says(request["messages"][-1]["content"]))
-
-
-def test_through_the_door_the_budget_holds_and_nothing_is_paid_for_twice(
-    no_variables: None, tmp_path: Path, workers: Workers
-) -> None:
-    said, file = Server(), tmp_path / "labels" / "a.jsonl"
-    with LoopbackServer(said) as server:
-        environ = {**os.environ, "OPENAI_BASE_URL": server.url}
-        settings = ModelSettings(name="tiny")
-        # Items 2 and 3 are 0 and 1 over again, and all questions are alike.
-        work = labeling(tmp_path, generator=of_model(settings, environ))
-        poor = Models(tmp_path / "cache", BudgetSettings(calls=2), environ=environ)
-        with pytest.raises(BudgetExceeded, match="the budget of 2 calls is used up"):
-            work.make(file, poor.open(settings), workers)
-        poor.close()
-        rich = Models(tmp_path / "cache", environ=environ)
-        assert work.make(file, rich.open(settings), workers).counted == ("10", "11", "12")
-        assert said.calls == 3
-        # Lost, they are made again from the kept replies.
-        file.unlink()
-        work.make(file, rich.open(settings), workers)
-        assert said.calls == 3
-        rich.close()
