@@ -51,7 +51,8 @@ def written(collection: Path, folder: Path) -> None:
 
 def anserini(source: Path, index: Path, workers: int, terms: bool) -> list[str]:
     """The command of Anserini's documentation."""
-    command = [str(find_java() / "bin" / "java"), "-Xmx2g", "-cp", str(find_jar()), "io.anserini.index.IndexCollection"]
+    java = str(find_java()[0] / "bin" / "java")
+    command = [java, "-Xmx2g", "-cp", str(find_jar()), "io.anserini.index.IndexCollection"]
     command += ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-storeRaw", "-quiet"]
     command += ["-input", str(source), "-index", str(index), "-threads", str(workers)]
     return [*command, *(["-storeDocvectors"] if terms else [])]

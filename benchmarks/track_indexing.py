@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 from made_up_track import CORPUS, METADATA, write_track
 
-from fairagent.collection.trec_fair import read_metadata
-from fairagent.collection.trec_fair.track import load_track
+from fairagent.collection.trec_fair import load_track, read_metadata
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import open_site
 

@@ -1,5 +1,7 @@
 """Writes docs/reference/ from the models, the table of parts, the templates and the commands.
 
+And the experiment files that `fairagent evaluate --template KIND` prints, into fairagent/cli/templates.
+
 python docs/generate.py            writes the pages
 python docs/generate.py --check    writes nothing; exit code 1 and their names where pages are not what it would write
 """
@@ -20,13 +22,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from described import Key, describe, kind_template, kinds
 from typer import Typer
 from typer.models import OptionInfo
 
 from fairagent import extend
 from fairagent.answer.filtering import Verdicts
 from fairagent.cli.app import COMMANDS, command
-from fairagent.cli.evaluate import kinds
+from fairagent.cli.config import flow
+from fairagent.cli.evaluate import TEMPLATES
 from fairagent.collection.config import CollectionFile
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
@@ -38,7 +42,6 @@ from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.asking import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
 from fairagent.settings import Settings
-from fairagent.settings.described import Key, describe, flow
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles
 from fairagent.storage.readers import parse_yaml
@@ -286,7 +289,9 @@ def pages() -> dict[str, str]:
 def main(check: bool) -> int:
     """Write the pages, or name those that are not up to date."""
     made = {REFERENCE / name: text for name, text in pages().items()}
-    there = {path: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md") if path.name != WRITTEN}
+    made |= {TEMPLATES / f"{kind}.yaml": kind_template(kind, section) for kind, section in kinds().items()}
+    written = [path for path in (*REFERENCE.glob("*.md"), *TEMPLATES.glob("*.yaml")) if path.name != WRITTEN]
+    there = {path: path.read_text(encoding="utf-8") for path in written}
     stale = sorted(path for path in {*made, *there} if made.get(path) != there.get(path))
     if check:
         if stale:
@@ -294,6 +299,7 @@ def main(check: bool) -> int:
             print(f"{names} not up to date; run `python docs/generate.py`", file=sys.stderr)
         return bool(stale)
     REFERENCE.mkdir(exist_ok=True)
+    TEMPLATES.mkdir(exist_ok=True)
     for path in stale:
         path.write_text(made[path], encoding="utf-8") if path in made else path.unlink()
     return 0

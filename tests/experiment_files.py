@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fairagent.evaluate.check import read_systems, read_values
 from fairagent.evaluate.kind import Checking, ExperimentKind, Problems, Systems
-from fairagent.evaluate.plan import read_systems, read_values
 from fairagent.settings import read_yaml
 
 

@@ -16,7 +16,8 @@ from collecting import faults
 from pydantic import TypeAdapter
 
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.plan import LEAST, kind_class
+from fairagent.evaluate.check import LEAST
+from fairagent.evaluate.kind import kind_class
 from fairagent.measures import parse_measure
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Settings, lay, validate

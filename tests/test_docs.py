@@ -29,7 +29,7 @@ from fairagent.cli.options import overrides
 from fairagent.collection import load_collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.demo import write_demo
-from fairagent.evaluate.plan import shipped_kinds
+from fairagent.evaluate.kind import shipped_kinds
 from fairagent.guests.testing import LoopbackServer
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.retrieve.bm25.build import build_index

@@ -39,7 +39,6 @@ ALLOWED = {
     "storage/arrays.py": {"np.memmap", "np.fromfile"},
     # What Java's Jackson has written of Lucene's own objects.
     "guests/lucene/bm25.py": {"json.loads"},
-    "guests/lucene/index.py": {"json.loads"},
     # Files that this package brings.
     "collection/demo/__init__.py": {"json.loads"},
     "retrieve/light/__init__.py": {"np.load"},

@@ -19,16 +19,16 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
-from fairagent.evaluate.plan import shipped_kinds
+from fairagent.evaluate.kind import shipped_kinds
 from fairagent.llm.prompts.template import Head
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Section, Settings, validate
-from fairagent.settings.described import DescribedSection, describe, template
 from fairagent.settings.parts import SLOTS, part_class, shipped
 
 GENERATOR = Path(__file__).resolve().parents[1] / "docs" / "generate.py"
+sys.path.append(str(GENERATOR.parent))
+from described import DescribedSection, describe, kinds, template  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,7 @@ def test_stale_missing_and_left_over_pages_are_found(
     generate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(generate, "REFERENCE", tmp_path / "reference")
+    monkeypatch.setattr(generate, "TEMPLATES", tmp_path / "templates")
     pages = generate.pages()
     monkeypatch.setattr(generate, "pages", lambda: pages)
     assert generate.main(check=False) == 0

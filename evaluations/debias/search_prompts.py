@@ -13,12 +13,12 @@ import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from fairagent.errors import DataError, UsageError
-from fairagent.llm.likelihood import LocalModel, open_local
+from fairagent.llm.likelihood import open_local
 from fairagent.papers.debias_rag.avoid import AvoidPassage, write_avoid
 from fairagent.types import FloatArray
 
@@ -46,7 +46,7 @@ class LocalCompletions:
     fewer than two are left.
     """
 
-    def __init__(self, model: LocalModel, words: Sequence[str], batch: int = 32) -> None:
+    def __init__(self, model: Any, words: Sequence[str], batch: int = 32) -> None:
         self._model, self._batch = model, batch
         self._masked = model.masked
         pieces = {

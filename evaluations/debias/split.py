@@ -13,7 +13,7 @@ import json
 import random
 from pathlib import Path
 
-from fairagent.collection.leakage import overlap, refuse_overlap
+from fairagent.collection.known import overlap, refuse_overlap
 from fairagent.papers.debias_rag.avoid import AvoidPassage, write_avoid
 from fairagent.papers.debias_rag.benchmarks.items import StereoSetExample, read_stereoset
 from fairagent.storage.files import write_whole

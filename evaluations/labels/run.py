@@ -32,9 +32,8 @@ from typing import Any
 import numpy as np
 
 from fairagent import Collection, GroupTable, Ranking
-from fairagent.collection.groups import tables_of
 from fairagent.collection.labels import under_error
-from fairagent.collection.table import TableBuffer
+from fairagent.collection.table import TableBuffer, tables_of
 from fairagent.collection.targets import make_target
 from fairagent.evaluate.judging import TARGET, evaluate_topic, judged_topics, standard_measures
 from fairagent.labeling.examples import examples_of

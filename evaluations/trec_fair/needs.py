@@ -13,9 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from fairagent import DataError, Document
-from fairagent.collection.trec_fair import read_relevant_pages
-from fairagent.collection.trec_fair.corpus import Corpus
-from fairagent.collection.trec_fair.track import Split, TrackFiles, find_track_files
+from fairagent.collection.trec_fair import Corpus, Split, TrackFiles, find_track_files, read_relevant_pages
 from fairagent.evaluate.tables import aligned
 from fairagent.measures.trec_fair import Year
 from fairagent.retrieve.bm25.build import build_index

@@ -31,8 +31,7 @@ AS_SET = CitationSettings()
 class Aim:
     """What each of a context's documents gives the groups, and what these should get: `due` is `ExposureMeter.due`.
 
-    Documents are named by their numbers in the context, from 1. `columns` are theirs, (k, u + g) a dimension. Every
-    document counts alike, as in an answer's attribution. `settings` say what may be given up for the target.
+    Documents are named by their numbers in the context, from 1, and count alike; `columns` are theirs, (k, u + g) each.
     """
 
     meter: ExposureMeter
@@ -63,7 +62,6 @@ class Aim:
         is unknown is of the group of these where they count, else it is shared out as the target is. Documents behind
         the first `most` come in only if they are half as relevant as the median of those.
 
-        >>> import numpy as np
         >>> from fairagent.collection.targets import Target
         >>> target = Target("gender", ("female", "male"), np.array([0.5, 0.5]), "given")
         >>> rows = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 1], [0, 1, 0], [0, 1, 0.0]])
@@ -80,7 +78,7 @@ class Aim:
             lack = np.zeros(len(relevance))
             for (rows, due), of_groups, count in zip(parts, has, counts, strict=True):
                 lack += count * (rows @ np.maximum(0.0, (len(chosen) + 1) * due - of_groups))
-            # Where no group that is left lacks anything, relevance alone decides.
+            # If no group that is left lacks anything, all values are 0, and relevance alone decides.
             values = (relevance * lack).round(12)
             best = max(left, key=lambda place: (values[place], relevance[place], -place))
             left.remove(best)
@@ -94,9 +92,8 @@ class Aim:
 
         `scores` has what each document would add to the answer. Of all choices whose scores add up to 1 - `loss` of
         those of the `most` best or more, it is the one with the smallest gap, then with the largest scores. Documents
-        with the same groups differ in their scores alone, so that for each number of documents of each type only the
-        best have to be looked at. Where even these are too many, single documents are taken out, added and exchanged
-        until nothing gains.
+        with the same groups differ in their scores alone, so only the best of each type are looked at; where even these
+        are too many, single documents are taken out, added and exchanged until nothing gains.
         """
 
         def summed(numbers: Collection[int]) -> float:
@@ -166,8 +163,8 @@ def revised(
 
     It is asked once, where the gap of the citations is above the tolerance and documents that are not cited would lower
     it and hold something on the question: half of what the median of the cited ones does, or anything where nothing is
-    cited. The second answer stays if its gap is smaller and its support not; else, and where it fails, is cut off, or
-    the budget is used up, the first one stays. `revision` says which, and why; the usage is that of both.
+    cited. The second answer stays if its gap is smaller and its support not; else, and where it fails or is cut off,
+    the first does. `revision` says which, and why; the usage is that of both.
     """
     gap = aim.gap(first.cited)
     if gap <= aim.settings.tolerance or first.truncated:
@@ -180,7 +177,15 @@ def revised(
     nearer = _nearer(first.cited, aim, range(1, len(documents) + 1))
     if not nearer:
         return stays("no source that it does not cite would bring its citations nearer to the target")
-    holding = _strengths(query, documents)
+    # What share of the query's words, of four letters or more if any, each document's best sentence or title holds.
+    every = {word for text, _ in as_query(query).weighted for word in words(text)}
+    wanted = {word for word in every if len(word) > 3} or every
+    holding = [
+        max((len(wanted & set(words(part))) / len(wanted) for part in (one.title, *sentences(one.text))), default=0.0)
+        if wanted
+        else 0.0
+        for one in documents
+    ]
     least = SHARE_OF_MEDIAN * median(holding[number - 1] for number in first.cited) if first.cited else 0.0
     able = [number for number, held in enumerate(holding, start=1) if held > 0 and held >= least]
     unused = _nearer(first.cited, aim, able)
@@ -213,15 +218,3 @@ def _nearer(cited: Sequence[int], aim: Aim, numbers: Sequence[int]) -> list[int]
         chosen.append(best)
         left.remove(best)
     return chosen[len(cited) :]
-
-
-def _strengths(query: str | Query, documents: Sequence[Document]) -> list[float]:
-    """What share of the query's words, of four letters or more if any, each document's best sentence or title holds."""
-    asked = {word for text, _ in as_query(query).weighted for word in words(text) if len(word) > 3} or {
-        word for text, _ in as_query(query).weighted for word in words(text)
-    }
-    best = []
-    for one in documents:
-        parts = [set(words(text)) for text in [one.title, *sentences(one.text)]]
-        best.append(max((len(asked & part) / len(asked) for part in parts), default=0.0) if asked else 0.0)
-    return best

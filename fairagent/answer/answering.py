@@ -1,6 +1,6 @@
 """Answering from a ranking: context, generator, attribution, and what the citations give the groups."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -14,7 +14,7 @@ from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.base import Retriever
 from fairagent.settings.tree import CitationSettings
 from fairagent.storage.threads import progress
-from fairagent.types import Answer, AnswerResult, ContextExposures, Document, Exposure, Hit, SearchResult, Usage, common
+from fairagent.types import Answer, AnswerResult, ContextExposures, Exposure, Hit, SearchResult, Usage, common
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,24 +28,6 @@ class CitedSoFar:
 
 OnCited = Callable[[CitedSoFar], None]
 """Called whenever an answer that is being written cites one more document."""
-
-
-def listener(on_text: OnText | None, on_cited: OnCited | None, aim: Aim | None, documents: int) -> OnText | None:
-    """What an answer's pieces go to, so that both callbacks get what is theirs; None where there is none."""
-    if on_cited is None:
-        return on_text
-    reader = CitationReader(documents)
-
-    def on_piece(piece: str) -> None:
-        if on_text:
-            on_text(piece)
-        before = len(reader.cited)
-        reader.read(piece)
-        if len(reader.cited) > before:
-            exposures = aim.exposures(reader.cited) if aim else ()
-            on_cited(CitedSoFar(tuple(reader.cited), exposures, aim.gap(reader.cited) if aim else 0.0))
-
-    return on_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +49,14 @@ class Answerer:
     ) -> AnswerResult:
         """An answer to the query of `search`, whose exposures `meter` measures; `retriever` has the texts.
 
-        The meter's target is that of the ranking, the context and the citations; `on_cited` hears what these give the
-        groups whenever the text that is being written cites one more document.
-        Where the search has no document there is no answer, and no model is asked; where none survives the filter the
-        generator gets none; the notes say so. Raises what `Contexts.make`, generator and attributor raise.
+        `on_cited` hears what the citations give the groups whenever one more document is cited. Where the search has no
+        document no model is asked; where none survives the filter the generator gets none; the notes say so. Raises
+        what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
         with progress("choosing what to answer from"):
             context = self.contexts.make(search, retriever, meter)
-        # The user's query with the topic's words, where the engine added any; not those for a group.
+        # The user's query with the topic words that the engine added, but without those for a group.
         topic = [step.query for step in search.trace.steps if step.aim is None][-1]
         made = frozenset(context.debiased.made) if context.debiased else frozenset()
         ids = [document.id for document in context.documents]
@@ -84,8 +65,19 @@ class Answerer:
         with progress("writing the answer"):
             answer = Answer("")
             if context.first:
-                listening, goal = listener(on_text, on_cited, aim, len(ids)), aim if self.citations.aim else None
-                answer = answer_with(self.generator, topic, context.documents, listening, goal)
+                reader = CitationReader(len(ids))
+
+                def on_piece(piece: str) -> None:
+                    if on_text:
+                        on_text(piece)
+                    before = len(reader.cited)
+                    reader.read(piece)
+                    if on_cited and len(reader.cited) > before:
+                        exposures, gap = (aim.exposures(reader.cited), aim.gap(reader.cited)) if aim else ((), 0.0)
+                        on_cited(CitedSoFar(tuple(reader.cited), exposures, gap))
+
+                goal = aim if self.citations.aim else None
+                answer = answer_with(self.generator, topic, context.documents, on_piece if on_cited else on_text, goal)
         attribution = None
         if self.attributor and context.first:
             with progress("looking what the answer rests on"):
@@ -94,12 +86,19 @@ class Answerer:
         verdicts = context.filtered.verdicts if context.filtered else ()
         removed = removed_by(verdicts, meter) if context.filtered else ()
         usage = sum((part.usage for part in (answer, context, attribution) if part), Usage())
+        # A document that was made has rank 0 and no known groups, and a note tells where it is cited.
+        hits = {hit.id: hit for hit in search.hits}
+        unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
+        cited = [f"[{number}]" for number in sorted(answer.cited) if context.chosen[number - 1].id in made]
+        note = f"{', '.join(cited)}: synthesized for fairness, not from the collection; a source of nothing"
         return AnswerResult(
             query=search.query,
             answer=answer,
-            context=_hits(context.chosen, search, meter),
+            context=tuple(
+                hits.get(one.id) or Hit(0, one.id, 0.0, one.title, unknown, one.snippet) for one in context.chosen
+            ),
             search=search,
-            notes=(*context.notes, *_made_citations(answer, context.chosen, made)),
+            notes=(*context.notes, note) if cited else context.notes,
             filtered=context.filtered,
             removed=removed,
             attribution=attribution,
@@ -111,16 +110,3 @@ class Answerer:
             support=support_of(answer, context.documents),
             alarms=(*search.trace.alarms, *filter_alarms(verdicts, removed), *common.of_usage(usage)),
         )
-
-
-def _hits(chosen: Sequence[Document], search: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:
-    """The lines of the documents that were chosen; one that was made has rank 0, and its groups are unknown."""
-    hits = {hit.id: hit for hit in search.hits}
-    unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
-    return tuple(hits.get(one.id) or Hit(0, one.id, 0.0, one.title, unknown, one.snippet) for one in chosen)
-
-
-def _made_citations(answer: Answer, chosen: Sequence[Document], made: frozenset[str]) -> tuple[str, ...]:
-    """A note where the answer cites what is no document of the collection."""
-    numbers = ", ".join(f"[{number}]" for number in sorted(answer.cited) if chosen[number - 1].id in made)
-    return (f"{numbers}: synthesized for fairness, not from the collection; a source of nothing",) if numbers else ()

@@ -24,7 +24,7 @@ from fairagent.llm import Model
 from fairagent.llm.budget import in_threads, ledger
 from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
-from fairagent.measures import Discount, Uniform
+from fairagent.measures import UNIFORM, Discount
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
@@ -74,11 +74,10 @@ def with_exposures(
 ) -> Attribution:
     """`attribution` with the exposures of its documents `ids` (the context in rank order), measured by `meter`.
 
-    `retrieved` counts every document of the context, `exposures` each by how far the answer rests on it: the expected
-    exposure of a group in what is attributed. All places weigh the same, since a model reads the whole context; a
-    `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
+    `retrieved` counts every document of the context, `exposures` each by how far the answer rests on it. All places
+    weigh the same, since a model reads the whole context; a `discount` weighs both by rank.
     """
-    places = (discount or Uniform())(len(ids))
+    places = (discount or UNIFORM)(len(ids))
     used = np.flatnonzero(attribution.weights).tolist()
     exposures = meter.weigh([ids[place] for place in used], (places * attribution.weights)[used])
     return replace(attribution, exposures=exposures, retrieved=meter.weigh(ids, places))
@@ -111,7 +110,6 @@ class CitationConfig(Part):
     kind: Literal["citations"] = "citations"
 
     def build(self, site: Site) -> CitationAttributor:
-        """The attributor."""
         return CitationAttributor()
 
 
@@ -124,9 +122,8 @@ LONGEST_ANSWER = 4000
 class JudgeAttributor:
     """Asks `model` with the template `attribute`; a document weighs 1 if the model passes it, else 0.
 
-    The model sees the answer without its citations. `batch` documents are judged in one call, `workers` calls run at a
-    time. Where one gives no usable reply, the answer's own citations count ("fallback"), since weights with holes would
-    be made up, or the error is raised ("fail").
+    The model sees the answer without its citations, `batch` documents in one call, `workers` calls at a time. Where one
+    gives no usable reply, the answer's own citations count ("fallback"), or the error is raised ("fail").
     """
 
     model: Model
@@ -173,9 +170,7 @@ class JudgeConfig(Part):
     """What is done where a verdict is missing. fallback: the answer's citations count."""
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """Each document and the answer as long as a model is ever shown them."""
         yield from longest_calls(case, PROMPT, case.settings.context.documents, 1, answer=LETTER * LONGEST_ANSWER)
 
     def build(self, site: Site) -> JudgeAttributor:
-        """The attributor."""
         return JudgeAttributor(site.model, site.prompts, on_error=self.on_error)

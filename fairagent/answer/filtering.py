@@ -1,4 +1,4 @@
-"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs; what it removed.
+"""FairFilter: keeps documents that bring no bias into an answer or that an answer needs, and counts what it removes.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
 Documents are shown to a model as visible text, cut to a length, under ids that no author can predict.
@@ -38,10 +38,7 @@ TEMPERATURE = 0.0
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One document, cleaned and cut for a model; `id` is the document's own, which no model sees.
-
-    `note` says what a model does not see of it, "" where it sees everything.
-    """
+    """One document, cleaned and cut for a model, which never sees its `id`; `note`: what else it does not see."""
 
     id: str
     title: str
@@ -86,7 +83,7 @@ def call_ids(prompt: str, variables: Sequence[str], pages: Sequence[Page]) -> tu
 
 
 def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: Any) -> Iterator[Calls]:
-    """The calls about `count` documents, `batch` in one, all as long as a model is ever shown one."""
+    """The calls about `count` documents, `batch` in each, all of the greatest length that a model is shown."""
     page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
     for pages in batches([page] * count, batch):
         yield case.calls(prompt, documents=as_data(call_ids(prompt, [""], pages), pages), **variables)
@@ -107,16 +104,13 @@ def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:
         yield tuple(batch)
 
 
-Reason = Annotated[str, text_within(160)]
-"""Twenty words, where a server holds bounds."""
-
-
 class DocumentVerdict(Reply):
     """What a model says about one document, under the id it was sent with."""
 
     id: str
     passed: bool = Field(alias="pass")
-    reason: Reason
+    # Twenty words, where a server holds bounds.
+    reason: Annotated[str, text_within(160)]
 
 
 class Verdicts(Reply):
@@ -234,11 +228,9 @@ class FairFilter:
     `batch` documents are judged in one call. 1 (the paper's) is the safest: a text that tries to sway the model can
     sway its own verdict alone. `workers` calls run at a time.
 
-    `on_error` says what becomes of a document without a usable verdict (an invalid reply, also after a correction; a
-    refusal; an overloaded server): "keep" it, its verdict noting so, "drop" it, or "fail" with the model's error.
-    `compat="authors"` asks the paper's two questions and no more (templates `paper_...`), and reads replies as the
-    released code does (`parse_verdict`): what cannot be read has not passed, so `on_error` is about failed calls alone;
-    it needs `batch=1`.
+    `on_error` says what becomes of a document without a usable verdict: "keep" it, "drop" it, or "fail". With
+    `compat="authors"` the model gets the paper's two questions (templates `paper_...`), and replies are read as the
+    released code does (`parse_verdict`): what cannot be read has not passed; it needs `batch=1`.
     """
 
     model: Model
@@ -252,10 +244,8 @@ class FairFilter:
     def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
         """The documents that stay, in their order, with a verdict on every one; none at all may stay.
 
-        A model sees the first 8,000 visible characters of a text; a verdict's note says what it did not see.
-        `usage.seconds` is the sum over all calls, also of those that ran at the same time.
-
-        Raises FatalModelError and BudgetExceeded, whatever `on_error` says, and every other ModelError with "fail".
+        `usage.seconds` is the sum over all calls, also of those that ran at the same time. Raises FatalModelError and
+        BudgetExceeded, whatever `on_error` says, and every other ModelError with "fail".
         """
         judge = partial(self._judge, query_shown(query))
         pages = [page_of(document) for document in documents]
@@ -290,7 +280,7 @@ class FairFilter:
             if self.compat:
                 (page,) = pages
                 variables = {"query": query, "document": f"{page.title}\n{page.text}".strip()}
-                # A reply that is cut off may hold its object all the same.
+                # Even a reply that was cut off may hold the whole object.
                 request = replace(self.prompts.request(prompt, variables, TEMPERATURE), whole=False)
                 answer = self.model.complete(request)
                 return [(parse_verdict(answer.text), "")], answer.usage
@@ -332,11 +322,9 @@ class FairFilterConfig(Part):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Those of its steps."""
         return STEPS[self.compat] if self.utility else STEPS[self.compat][:1]
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """Every document as long as a model is ever shown one, in both steps."""
         documents = case.settings.context.documents
         for step in self.templates:
             if self.compat:
@@ -345,7 +333,6 @@ class FairFilterConfig(Part):
                 yield from longest_calls(case, step, documents, self.batch)
 
     def build(self, site: Site) -> FairFilter:
-        """The filter."""
         return FairFilter(
             site.model, site.prompts, self.batch, utility=self.utility, on_error=self.on_error, compat=self.compat
         )
@@ -389,7 +376,7 @@ def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
     >>> warning
     'the filter removed 60% of the documents of female (gender), 30 of 50, but 20% of all others, 20 of 100 (p < 0.001)'
     """
-    # Here and not above: scipy.stats takes a while to load.
+    # Imported here, since scipy.stats takes a while to load.
     from scipy.stats import fisher_exact
 
     warnings = []

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import Field
 
@@ -29,23 +29,17 @@ from fairagent.types.clean import name_of, query_shown, visible
 
 
 class Generator(Protocol):
-    """Writes answers: any object with this method will do. Several threads may call it."""
+    """Writes answers: any object with this method will do. Several threads may call it.
+
+    One that looks at groups has a method `aimed(query, documents, aim, on_text)` too, whose citations come as near to
+    the search's target as support allows; `aim` has what the documents give the groups, and what these should get.
+    """
 
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
         """An answer from `documents`, the context in rank order, that cites them by number from 1; there may be none.
 
         What `on_text` raises ends the answer. Raises ModelError where a model gave no usable answer.
         """
-
-
-@runtime_checkable
-class AimingGenerator(Generator, Protocol):
-    """A generator that can look at the groups: its citations come as near to the search's target as support allows."""
-
-    def aimed(
-        self, query: str | Query, documents: Sequence[Document], aim: Aim, on_text: OnText | None = None
-    ) -> Answer:
-        """As `Generator.answer`; `aim` has what the documents give the groups, and what these should get."""
 
 
 def answer_with(
@@ -57,8 +51,8 @@ def answer_with(
 ) -> Answer:
     """The generator's answer; PartError where that is none, or cites what is not in its context."""
     with PartCall("generate", generator, query) as call:
-        if aim and isinstance(generator, AimingGenerator):
-            found = generator.aimed(query, tuple(documents), aim, call.passing(on_text))
+        if aim and (aimed := getattr(generator, "aimed", None)):
+            found = aimed(query, tuple(documents), aim, call.passing(on_text))
         else:
             found = generator.answer(query, tuple(documents), call.passing(on_text))
     answer = call.one_of(found, Answer)
@@ -117,7 +111,7 @@ class ExtractiveGenerator:
     def aimed(
         self, query: str | Query, documents: Sequence[Document], aim: Aim, on_text: OnText | None = None
     ) -> Answer:
-        """See `AimingGenerator.aimed`: the sentences are those that `Aim.choose` takes, which no others beat."""
+        """As `answer`; the sentences are those that `Aim.choose` takes, which no others beat."""
         best = self._best(query, documents)
         chosen, exact = aim.choose({number: score for number, (_, score) in best.items()}, self.most)
         answer = self._written({number: best[number][0] for number in chosen}, documents, on_text)
@@ -174,7 +168,6 @@ class ExtractiveConfig(Part):
     """How many at most, one a document."""
 
     def build(self, site: Site) -> ExtractiveGenerator:
-        """The generator; it reads words as the engine does, where that is known."""
         return ExtractiveGenerator(
             self.sentences, site.engine.analyze if isinstance(site.engine, TermSource) else words
         )
@@ -189,9 +182,9 @@ TEMPERATURE = 0.0
 class LlmGenerator:
     """Asks `model` with the template `answer`, which is given the query and the documents with their numbers.
 
-    `order` is that in which the documents are shown; their numbers are those of rank order all the same. Citations that
-    are no document's number are taken out, and the notes say so.
-    `length` is the most words, 0 leaves it open; `language` is the answer's, "" the question's.
+    `order` is that in which the documents are shown, under their numbers by rank. Citations of no document are taken
+    out, and the notes say so. `length` is the most words, 0 leaves it open; `language` is the answer's, "" the
+    question's.
 
     Where the answer is cut off or none comes, `on_error` keeps what has come of it, marked as truncated ("keep"; an
     error where nothing has), takes sentences of the documents ("fallback"; not for one that was streamed), or fails.
@@ -205,9 +198,9 @@ class LlmGenerator:
     on_error: Literal["keep", "fallback", "fail"] = "keep"
 
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
-        """See `Generator.answer`. Without documents the model gets empty references, as in FairFilter.
+        """See `Generator.answer`; without documents the model gets empty references, as in FairFilter.
 
-        Raises FatalModelError and BudgetExceeded, and as `on_error` says what else `Model.complete` raises, and
+        Raises FatalModelError and BudgetExceeded, as `on_error` says what else `Model.complete` raises, and
         ReplyInvalid where nothing is left of the answer.
         """
         return self._asked(query, documents, on_text, self.on_error)
@@ -215,10 +208,7 @@ class LlmGenerator:
     def aimed(
         self, query: str | Query, documents: Sequence[Document], aim: Aim, on_text: OnText | None = None
     ) -> Answer:
-        """See `AimingGenerator.aimed`: the model may write once more (`revised`), told which sources it has not used.
-
-        `on_text` gets the first answer.
-        """
+        """As `answer`; the model may write once more (`revised`), which `on_text` does not hear."""
         first = self.answer(query, documents, on_text)
 
         def again(unused: Sequence[int]) -> Answer:
@@ -304,7 +294,6 @@ class LlmGeneratorConfig(Part):
     truncated. fallback: sentences of the documents."""
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """A call for each query, with a context as long as it may be, and where citations are aimed a second one."""
         context = case.settings.context
         text = LETTER * 4 * math.ceil(context.tokens / context.documents)
         shown = [{"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}] * context.documents
@@ -315,6 +304,5 @@ class LlmGeneratorConfig(Part):
             yield case.calls(PROMPT, **wishes, draft=draft, unused=list(range(1, context.documents + 1)))
 
     def build(self, site: Site) -> LlmGenerator:
-        """The generator."""
         order = site.settings.context.order
         return LlmGenerator(site.model, site.prompts, order, self.length, self.language, self.on_error)

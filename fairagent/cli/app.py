@@ -58,13 +58,17 @@ class Commands(TyperGroup):
     An error of fairagent becomes its message and exit code; any other is a fault of ours and keeps its traceback.
     """
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
+
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         """Read the arguments, or show the help; what is wrong with them is quoted printably."""
         return _explained(lambda: super(Commands, self).make_context(*arguments, **more))
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that `ctx` (typer's context) names."""
+        return _explained(lambda: super(Commands, self).invoke(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
@@ -77,10 +81,6 @@ class Commands(TyperGroup):
         for one in params:
             one.hidden = one.hidden or one.name in ("install_completion", "show_completion")
         return params
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that `ctx` (typer's context) names."""
-        return _explained(lambda: super(Commands, self).invoke(ctx))
 
 
 class Subcommands(TyperGroup):
@@ -112,7 +112,14 @@ def _explained(act: Callable[[], T]) -> T:
             # A signal that comes while an error is printed changes nothing.
             SIGNALS.note()
     except _WrongUsage as error:
-        error.message = printable(_in_our_words(error))
+        message = str(error.message)
+        if getattr(error, "possibilities", None) is not None and error.option_name:
+            known = [name for one in error.ctx.command.params if not one.hidden for name in one.opts]
+            error.possibilities = None
+            message = no_such("option", error.option_name, [name for name in known if name[:2] == "--"])
+        elif isinstance(error.__cause__, ValidationError):
+            message = worded(*error.__cause__.errors(include_url=False))
+        error.message = printable(message)
         raise
     except FairAgentError as error:
         _complain(str(error))
@@ -178,17 +185,6 @@ def _open_streams() -> None:
     sys.stderr = io.TextIOWrapper(lossy, encoding, "replace", line_buffering=True)
 
 
-def _in_our_words(error: Any) -> str:
-    """What is wrong with arguments, as every door says it."""
-    if option := getattr(error, "possibilities", None) is not None and error.option_name:
-        known = [name for one in error.ctx.command.params if not one.hidden for name in one.opts if name[:2] == "--"]
-        error.possibilities = None
-        return no_such("option", option, known)
-    if isinstance(error.__cause__, ValidationError):
-        return worded(*error.__cause__.errors(include_url=False))
-    return str(error.message)
-
-
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
@@ -217,7 +213,12 @@ def _command(name: str) -> Any:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        echo(f"fairagent {installed_version()}")
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            echo(f"fairagent {version('fairagent')}")
+        except PackageNotFoundError:
+            echo("fairagent (not installed)")
         raise typer.Exit
 
 
@@ -228,16 +229,6 @@ def _program(
     ] = False,
 ) -> None:
     """Rankings that are relevant and show groups their fair share: of people, places, sources, or others."""
-
-
-def installed_version() -> str:
-    """The version of fairagent, as it was installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("fairagent")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def main() -> None:

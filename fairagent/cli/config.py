@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+import yaml
+
 from fairagent.cli.options import AsJson, SettingsOptions, echo, option, overrides, settings_file, spread
-from fairagent.settings import (
-    ENV_PREFIX,
-    Part,
-    Section,
-    Settings,
-    default_profile,
-    from_environment,
-    lay,
-    load_settings,
-    read_yaml,
-)
-from fairagent.settings.described import flow
+from fairagent.settings import Part, Section, from_environment, lay, load_settings, read_yaml
 from fairagent.settings.parts import SLOTS, described
 from fairagent.settings.section import meanings
-from fairagent.settings.tree import profiles, read_profile
+from fairagent.settings.tree import ENV_PREFIX, default_profile, profiles, read_profile
 
 Place = tuple[str, ...]
-Layer = tuple[str, Mapping[str, Any]]
-"""What it is called, and what it sets."""
 ENVIRONMENT = "environment"
 
 
@@ -51,17 +40,34 @@ def config(
     called = overrides(() if defaults else under.assignments, profile=profile)
     environ: Mapping[str, str] = {} if defaults else os.environ
     chosen = load_settings(file, called, environ)
-    layers = [(str(file), read_yaml(file) if file else {}), (ENVIRONMENT, from_environment(environ)), ("--set", called)]
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        (str(file), read_yaml(file) if file else {}), (ENVIRONMENT, from_environment(environ)), ("--set", called)
+    ]  # fmt: skip
     if default_profile([values for _, values in layers]) == "agent":
         layers.insert(0, ("a model is named", {"profile": "agent"}))
-    sources = {} if defaults else sources_of(chosen, layers)
-    if profile is not None and not defaults:
-        sources["profile",] = "--profile"
+    # The layers are laid anew, one by one: what a part of another kind took the place of counts for nothing.
+    sources: dict[Place, str] = {}
+    merged: dict[str, Any] = {}
+    places, of_profile = list(leaves(chosen)), ""
+    for name, values in [] if defaults else layers:
+        steps = [(name, {key: value for key, value in values.items() if key != "profile"})]
+        if values.get("profile"):
+            of_profile = _variable(("profile",)) if name == ENVIRONMENT else name
+            steps.insert(0, (f"profile {values['profile']}", read_profile(values["profile"])))
+        for source, step in steps:
+            merged = lay(merged, step)
+            # A place that is gone meanwhile was another part's.
+            sources = {place: source for place, source in sources.items() if _sets(merged, place)}
+            new = [place for place in places if _sets(step, place)]
+            sources |= {place: _variable(place) if source == ENVIRONMENT else source for place in new}
+    if of_profile:
+        sources["profile",] = "--profile" if profile is not None else of_profile
+    sources = {place: sources[place] for place in places if place in sources}
     if as_json:
         named = {".".join(place): name for place, name in sources.items()}
         echo(to_json({"settings": _plain(chosen), "sources": named}))
     else:
-        echo("\n".join(yaml_lines(chosen, sources, explained=defaults)))
+        echo("\n".join(_yaml_lines(chosen, sources, explained=defaults)))
 
 
 def leaves(section: Section, above: Place = ()) -> Iterator[Place]:
@@ -72,31 +78,6 @@ def leaves(section: Section, above: Place = ()) -> Iterator[Place]:
             yield from leaves(value, (*above, name))
         else:
             yield (*above, name)
-
-
-def sources_of(chosen: Settings, layers: Sequence[Layer]) -> dict[Place, str]:
-    """Which layer sets each value of `chosen` that is not a default; `layers` are those it was laid of, weakest first.
-
-    They are laid anew, one by one: what a part of another kind took the place of counts for nothing.
-    """
-    sources: dict[Place, str] = {}
-    merged: dict[str, Any] = {}
-    places = list(leaves(chosen))
-    profile = ""
-    for name, values in layers:
-        steps = [(name, {key: value for key, value in values.items() if key != "profile"})]
-        if values.get("profile"):
-            profile = _variable(("profile",)) if name == ENVIRONMENT else name
-            steps.insert(0, (f"profile {values['profile']}", read_profile(values["profile"])))
-        for source, step in steps:
-            merged = lay(merged, step)
-            # A place that is gone meanwhile was another part's.
-            sources = {place: source for place, source in sources.items() if _sets(merged, place)}
-            new = [place for place in places if _sets(step, place)]
-            sources |= {place: _variable(place) if source == ENVIRONMENT else source for place in new}
-    if profile:
-        sources["profile",] = profile
-    return {place: sources[place] for place in places if place in sources}
 
 
 def _sets(values: Mapping[str, Any], place: Place) -> bool:
@@ -118,9 +99,7 @@ def _variable(place: Place) -> str:
     return next((name for name in names if name in given), names[0])
 
 
-def yaml_lines(
-    section: Section, sources: Mapping[Place, str], explained: bool = False, above: Place = ()
-) -> Iterator[str]:
+def _yaml_lines(section: Section, sources: Mapping[Place, str], explained: bool, above: Place = ()) -> Iterator[str]:
     """The settings as a YAML file: comments say where a value comes from, or (`explained`) what it means."""
     margin = "  " * len(above)
     for name in type(section).model_fields:
@@ -131,7 +110,7 @@ def yaml_lines(
             yield f"{margin}# {' '.join((meaning or name).split())}"
         if isinstance(value, Section):
             yield f"{margin}{name}:"
-            yield from yaml_lines(value, sources, explained, place)
+            yield from _yaml_lines(value, sources, explained, place)
         else:
             yield f"{margin}{name}: {flow(_plain(value))}{f'  # {sources[place]}' if place in sources else ''}"
 
@@ -145,3 +124,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
     return re.sub(r"//[^/@\s]*@", "//***@", value) if isinstance(value, str) else value
+
+
+def flow(value: Any) -> str:
+    """A value as YAML in one line.
+
+    >>> flow({"BM25": {"profile": "engine"}, "agent": {}}), flow(""), flow(1.5)
+    ('{BM25: {profile: engine}, agent: {}}', "''", '1.5')
+    """
+    text = yaml.safe_dump(value, default_flow_style=True, width=100_000, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")

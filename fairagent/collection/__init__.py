@@ -6,9 +6,8 @@ ranking against it. `trec_fair` reads the track's official files, `demo` has the
 """
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.groups import Groups, Intersection, TopicGroups
 from fairagent.collection.load import load_collection
-from fairagent.collection.table import GroupTable
+from fairagent.collection.table import Groups, GroupTable, Intersection, TopicGroups
 from fairagent.collection.targets import Target, make_target
 
 __all__ = [

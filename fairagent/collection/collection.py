@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fairagent.collection.config import ROW, Chunks, DocumentsFile, passages
-from fairagent.collection.forms import ROW_WARNING, count_records, files_of, mended_note, records
-from fairagent.collection.groups import Groups
+from fairagent.collection.config import ROW, Chunks, DocumentsFile, passages, template_fields
 from fairagent.collection.labels import LabelErrors, Labeling
-from fairagent.collection.records import Faults, Record, checked_id, field_reader, read_text, shown, template_fields
+from fairagent.collection.records import (
+    ROW_WARNING,
+    Faults,
+    Record,
+    checked_id,
+    count_records,
+    field_reader,
+    files_of,
+    mended_note,
+    read_text,
+    records,
+    shown,
+)
 from fairagent.collection.rows import STORED, Bounds
+from fairagent.collection.table import Groups
 from fairagent.errors import DataError, UsageError
 from fairagent.settings import Part
 from fairagent.storage.digests import file_digest
@@ -59,12 +70,10 @@ class Documents:
     paths: tuple[Path, ...]
     fields: DocumentsFile
     share: float = 1.0
-    _mended: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _blank: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
+    _notes: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Document]:
-        faults, blank, empty = Faults(), 0, True
-        self._mended.clear()
+        faults, blank, empty, notes = Faults(), 0, True, list[str]()
         hashes = array("q")
         titled = self.fields.title is None
         read_id = field_reader(self.fields.id)
@@ -78,11 +87,13 @@ class Documents:
                     continue
                 hashes.append(hash(document.id))
                 blank += not document.text.strip()
-                if not faults and self._is_drawn(document.id):
+                if faults:
+                    continue
+                if self.share == 1 or int.from_bytes(_digest(document.id)[:8]) < self.share * 2**64:
                     empty = False
                     yield document
             if faults.mended:
-                self._mended[path.name] = mended_note(faults.mended, path.name)
+                notes.append(mended_note(faults.mended, path.name))
                 faults.mended.clear()
         if not hashes and not faults:
             faults.add(self.paths[0], None, "there are no documents")
@@ -90,20 +101,14 @@ class Documents:
             faults.add(self.paths[0], None, f"no document has the title field {self.fields.title!r}")
         self._find_duplicates(hashes, faults)
         faults.check(f"the documents of collection {self.name!r}")
-        self._blank[:] = blank_note(blank, len(hashes))
+        self._notes[:] = notes + blank_note(blank, len(hashes))
         if empty:
             raise UsageError(f"`share: {self.share}` of the documents leaves none; use more of them")
-
-    def _is_drawn(self, id: str) -> bool:
-        if self.share == 1:
-            return True
-        digest = hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8]) < self.share * 2**64
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What deleting a row does where ids are numbers of rows; of the last pass, ids mended and blank documents."""
-        return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._mended.values(), *self._blank)
+        return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._notes)
 
     def count(self) -> int:
         """About how many documents the files seem to hold; errors show up when the documents are read."""
@@ -140,6 +145,10 @@ class Documents:
                 if hash(id) in suspects and first.setdefault(id, here) != here:
                     message = f"the document id {shown(id)} is that of {first[id]} already"
                     faults.add(path, number, f"{message}; `ids: mend` gives it another")
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
@@ -255,15 +264,15 @@ class Origin:
 class Collection(Summarized):
     """Everything about a collection but its documents is in memory; those are streamed.
 
-    `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
-    a grade > 0 is relevant and 0 is judged and not relevant; it is empty where there are no judgments.
-    `population` maps dimension -> label -> world share. `target` is what its groups should get where a search says
-    nothing else: one target, or one for some of the dimensions. A track judges by its own target, `judged`, whatever
-    that is. `notes` say what was left out or is worth knowing,
-    though it is no error. With `chunks` an index of the collection holds passages of its documents; everything
-    else is about documents. `origin` is what it was loaded from. For whoever searches its index, `indexed` is the
-    fingerprint of what that was made of, and `behind` says where the documents have changed since. `label_errors` says
-    of predicted dimensions how far their labels are right, where a file tells.
+    `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where a grade >
+    0 is relevant and 0 is judged and not relevant; it is empty where there are no judgments. `population` maps
+    dimension -> label -> world share. `target` is what its groups should get where a search says nothing else: one
+    target, or one for some of the dimensions. A track judges by its own target, `judged`, whatever that is. `notes`
+    say what was left out or is worth knowing, though it is no error. With `chunks` an index of the collection holds
+    passages of its documents; everything else is about documents. `origin` is what it was loaded from. For whoever
+    searches its index, `indexed` is the fingerprint of what that was made of, and `behind` says where the documents
+    have changed since. `label_errors` says of predicted dimensions how far their labels are right, where a file
+    tells.
     """
 
     name: str

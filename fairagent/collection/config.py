@@ -6,12 +6,12 @@ cut into passages that fit a model's or an encoder's input.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fairagent.collection.records import template_fields
 from fairagent.settings import Label, Section, Target
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import plain_name
@@ -98,6 +98,19 @@ def check_splitter() -> None:
 
 def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
+
+
+def template_fields(field: str) -> tuple[str, ...]:
+    """The field names within braces; none where `field` is itself a name; ValueError for anything else."""
+    if "{" not in field and "}" not in field:
+        return ()
+    names = []
+    for _, name, specification, conversion in string.Formatter().parse(field):
+        if name is not None:
+            if not name or specification or conversion or any(mark in name for mark in ".[]"):
+                raise ValueError(f"{field!r} is no template of plain {{field}} names")
+            names.append(name)
+    return tuple(names)
 
 
 def _field(value: str) -> str:

@@ -1,11 +1,15 @@
-"""Ids of documents that a run, judgments, groups or a list name, and that the collection does not have.
+"""Ids of documents that a run, judgments, groups or a list name, and that the collection does not have; and leakage.
 
-Some are as it should be: judgments name documents that a sample of the collection leaves out. None at all means that
-the ids are of something else, or went through a spreadsheet: nothing that is measured with them means anything.
+Some missing ids are as it should be: judgments name documents that a sample of the collection leaves out. None at all
+means that the ids are of something else, or went through a spreadsheet: nothing that is measured with them means
+anything. Leakage: training texts must not appear among test texts.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,16 +17,14 @@ from functools import cache
 import numpy as np
 
 from fairagent.collection.collection import Collection, Documents, DocumentsInMemory
-from fairagent.collection.forms import files_of
-from fairagent.collection.groups import Groups, tables_of
-from fairagent.collection.records import shown
+from fairagent.collection.records import files_of, listed, shown
+from fairagent.collection.table import Groups, tables_of
 from fairagent.errors import DataError, FairAgentError
 from fairagent.types.clean import logger
+from fairagent.types.common import counted
 
 NAMED = 5
 """So many ids are named."""
-TRIED = 1_000
-"""So many ids that are missing are tried in other spellings."""
 QUICKLY_READ = 1 << 25
 """Bytes of document files that are read for their ids, where there is no index."""
 SPELLINGS: dict[str, Callable[[str], str]] = {
@@ -40,6 +42,8 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 """What may have become of an id, and how it is undone."""
 
 log = logger(__name__)
+_NOT_WORDS = re.compile(r"[\W_]+")
+_BETWEEN = re.compile(r"(?<=[.!?:;])\s+|[\"\u201c\u201d\u00ab\u00bb\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def compare_ids(what: str, ids: Iterable[str], known: KnownIds, of: int = 0) -> 
     for width in sorted({len(id) for id in known.some if id.isdecimal()}):
         hint = f"with zeros before them (of judgments: `digits: {width}`)"
         spellings[hint] = lambda id, width=width: id.zfill(width)  # type: ignore[misc]
-    counts, tried = dict[str, int](), missing[:TRIED]
+    counts, tried = dict[str, int](), missing[:1_000]
     for name, change in spellings.items():
         changed = [new for old in tried if (new := change(old)) and new != old]
         counts[name] = sum(map(bool, known.has(changed))) if changed else 0
@@ -110,10 +114,11 @@ def known_documents(collection: Collection) -> KnownIds | None:
     """
     source, where = collection.source, f"collection {collection.name!r}"
     try:
-        size = 0 if isinstance(source, DocumentsInMemory) and source.documents else QUICKLY_READ + 1
         if isinstance(source, Documents):
-            size = sum(file.stat().st_size for path in source.paths for file in files_of(path))
-        if size <= QUICKLY_READ:
+            quick = sum(file.stat().st_size for path in source.paths for file in files_of(path)) <= QUICKLY_READ
+        else:
+            quick = isinstance(source, DocumentsInMemory) and bool(source.documents)
+        if quick:
             return KnownIds.of(where, (document.id for document in source))
     except (OSError, FairAgentError) as error:
         log.debug("the documents of %s cannot be read for their ids (%s)", where, error)
@@ -143,8 +148,60 @@ def notes_of_collection(collection: Collection, known: KnownIds | None) -> list[
 
 def notes_of_groups(groups: Groups, known: KnownIds) -> list[str]:
     """The same for tables of groups, of each of which some are looked at."""
-    notes = []
-    for table in filter(len, tables_of(groups)):
-        what = f"documents with groups of {', '.join(table.dimensions)}"
-        notes.append(compare_ids(what, table.some(10_000), known, len(table)))
+    tables = [table for table in tables_of(groups) if len(table)]
+    what = "documents with groups of {}"
+    notes = [
+        compare_ids(what.format(", ".join(table.dimensions)), table.some(10_000), known, len(table)) for table in tables
+    ]
     return [note for note in notes if note]
+
+
+def overlap(training: Iterable[str], test: Iterable[str], *, inside: bool = False) -> tuple[str, ...]:
+    """The texts of `test` that stand in `training` too, each once, in order.
+
+    Compared are whole texts by the hash of their words: case, punctuation, white space and forms of the same character
+    make no difference; a text without words overlaps with nothing. With `inside` texts overlap as well where they have
+    a sentence or a quotation of 4 words or more in common.
+
+    >>> overlap(["Lawyers are men.", "Yes."], ["lawyers are  MEN", "Lawyers are women."])
+    ('lawyers are  MEN',)
+    >>> overlap(["All lawyers are men."], ['Is it so? "All lawyers are men" he wrote.'], inside=True)
+    ('Is it so? "All lawyers are men" he wrote.',)
+    """
+
+    def keys(text: str) -> set[bytes]:
+        parts = [part for part in _BETWEEN.split(text) if len(_NOT_WORDS.sub(" ", part).split()) >= 4]
+        return {text_key(part) for part in (text, *(parts if inside else ()))} - {b""}
+
+    seen = {key for text in training for key in keys(text)}
+    overlapping: dict[bytes, str] = {}
+    for text in test:
+        if not seen.isdisjoint(keys(text)):
+            overlapping.setdefault(text_key(text), text)
+    return tuple(overlapping.values())
+
+
+def refuse_overlap(
+    training: Iterable[str],
+    test: Iterable[str],
+    training_name: str = "the training questions",
+    test_name: str = "the test questions",
+    *,
+    inside: bool = False,
+) -> None:
+    """Raise DataError, with the number of overlaps and the first of them, where texts of `test` are in `training`.
+
+    `inside` is as in `overlap`.
+    """
+    if texts := overlap(training, test, inside=inside):
+        raise DataError(
+            f"{counted(len(texts), 'text')} of {test_name} stand{'s' * (len(texts) == 1)} in {training_name} too, so "
+            "that the test would reward what was learned by heart; take them out of either: "
+            f"{listed([shown(text, 100) for text in texts], 5)}"
+        )
+
+
+def text_key(text: str) -> bytes:
+    """A hash of the words of a text: equal for texts that differ in case, punctuation or white space; b"" for none."""
+    words = _NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).digest() if words else b""

@@ -14,11 +14,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.collection.config import DimensionColumn, GroupsFile, TypeColumn
-from fairagent.collection.forms import records
-from fairagent.collection.groups import Groups, JoinedGroups
-from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
+from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, records, shown
 from fairagent.collection.spellings import join_spellings
-from fairagent.collection.table import GroupTable, Labels, TableBuffer
+from fairagent.collection.table import Groups, GroupTable, JoinedGroups, Labels, TableBuffer
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import awrf_under_error, known_part, odds_spread
 from fairagent.measures.base import seeded

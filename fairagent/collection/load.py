@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -30,17 +31,8 @@ from fairagent.collection.config import (
     GroupsFile,
     RecordsFile,
     check_splitter,
+    template_fields,
 )
-from fairagent.collection.forms import (
-    ROW_WARNING,
-    check_form,
-    form_of,
-    is_dataset,
-    records,
-    splits_of,
-    with_ids,
-)
-from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.labels import (
     LabelErrors,
     Labeling,
@@ -51,11 +43,25 @@ from fairagent.collection.labels import (
     read_label_errors,
 )
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
-from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown, template_fields
+from fairagent.collection.records import (
+    ROW_WARNING,
+    Faults,
+    Record,
+    check_form,
+    checked_id,
+    field_reader,
+    form_of,
+    is_dataset,
+    listed,
+    records,
+    shown,
+    splits_of,
+    with_ids,
+)
 from fairagent.collection.rows import Bounds, rows_of, weight
 from fairagent.collection.spellings import meant
-from fairagent.collection.table import GroupTable, Made, cached_table
-from fairagent.collection.targets import GivenTarget, TargetKind, by_label, checked_population, read_population
+from fairagent.collection.table import Groups, GroupTable, Intersection, JoinedGroups, Made, cached_table
+from fairagent.collection.targets import GivenTarget, TargetKind, by_label, read_population
 from fairagent.errors import DataError, FairAgentError
 from fairagent.settings import read_yaml, validate
 from fairagent.settings.faults import no_such
@@ -63,6 +69,8 @@ from fairagent.storage.digests import file_digest
 from fairagent.storage.files import file_name
 from fairagent.types.clean import logger
 
+FEW = 30
+"""A group of an intersection with fewer documents is noted as small."""
 WORTH_CACHING = 1 << 18
 """Bytes of a groups file that take longer to read than a cached table to load."""
 LOOKED_AT = 100
@@ -103,7 +111,7 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
     what, faults, documents = f"collection {settings.name!r} ({path})", Faults(), settings.documents
     if settings.track:
         # Imported here: only the track needs its formats.
-        from fairagent.collection.trec_fair.track import load_track
+        from fairagent.collection.trec_fair import load_track
 
         of = settings.track
         about = of.year, of.split, of.dimensions, of.query, root / of.keywords if of.keywords else None
@@ -111,8 +119,6 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
         track = replace(track, chunks=settings.chunks, origin=Origin(path, states))
         track = replace(track, target=track.target if settings.target is None else settings.target)
         assert isinstance(track.groups, GroupTable)
-        check_intersections(settings.intersections, track.groups.dimensions, path, faults)
-        faults.check(what)
         return _finished(track, [track.groups], settings.intersections, path)
     paths: tuple[Path, ...] = ()
     for name in documents.path if documents else ():
@@ -130,10 +136,7 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
             for file in paths:
                 _check_header(file, settings, documents, faults)
             faults.check(what)
-    if isinstance(settings.population, str):
-        population = read_population(root / settings.population, faults)
-    else:
-        population = checked_population(settings.population, path, faults)
+    population = read_population(settings.population, path, faults, root)
     topics = read_topics(root / settings.topics.path, settings.topics, faults) if settings.topics else {}
     qrels = Qrels({})
     if settings.qrels:
@@ -149,7 +152,6 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
                 faults.add(file, None, f"the errors of {errors[dimension].dimension!r}, not of {dimension!r}")
         except FairAgentError as error:
             faults.add(file, None, str(error).removeprefix(f"{file}: "))
-    check_intersections(settings.intersections, columns, path, faults)
     faults.check(what)
     notes, parts = qrels.notes, list[GroupTable]()
     for table in tables:
@@ -222,45 +224,51 @@ def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Fau
     place = Path(index or Path("indexes") / settings.name)
     # The current folder has its name only in full; the root has none, and nothing is kept beside it.
     place = place if place.name else place.absolute()
-    cache = place.with_name(f"{place.name}-groups") if place.name and (index or place.is_dir()) else None
-    documents = settings.documents.path if settings.documents else ()
+    is_kept = place.name and (index or place.is_dir())
     for block in settings.groups:
         path = root / block.path
-        if block.path in documents and not path.exists():
+        if settings.documents and block.path in settings.documents.path and not path.exists():
             continue  # that it is gone is said there
-        if cache is None or not path.is_file() or path.stat().st_size < WORTH_CACHING:
-            table = read_groups(path, block, faults)
-        else:
-            table = _cached_groups(path, block, cache, faults)
-        if table:
-            yield table
 
+        def read(path: Path = path, block: GroupsFile = block) -> Made:
+            if (table := read_groups(path, block, faults)) is None:
+                raise DataError(f"{path}: wrong")
+            return table, ()
 
-def _cached_groups(path: Path, block: GroupsFile, cache: Path, faults: Faults) -> GroupTable | None:
-    about = {"name": path.name, "block": block.model_dump(mode="json", exclude={"path"})}
-    # One of each file: an older one has the labels of documents that were deleted since.
-    place = cache.with_name(f"{cache.name}-{file_name(path.name)[:100]}")
+        def origin(path: Path = path, block: GroupsFile = block) -> dict[str, object]:
+            about = block.model_dump(mode="json", exclude={"path"})
+            return {"sha256": file_digest(path), "name": path.name, "block": about}
 
-    def read() -> Made:
-        table = read_groups(path, block, faults)
-        if table is None:
-            raise DataError(f"{path}: wrong")
-        return table, ()
-
-    try:
-        return cached_table(place, lambda: {"sha256": file_digest(path), **about}, read, latest=1)[0]
-    except DataError:
         # All that is wrong is reported together.
-        return None
+        with suppress(DataError):
+            if is_kept and path.is_file() and path.stat().st_size >= WORTH_CACHING:
+                # One of each file: an older one has the labels of documents that were deleted since.
+                name = f"{place.name}-groups-{file_name(path.name)[:100]}"
+                yield cached_table(place.with_name(name), origin, read, latest=1)[0]
+            else:
+                yield read()[0]
 
 
 def _finished(
     collection: Collection, tables: Sequence[GroupTable], wanted: Mapping[str, tuple[str, ...]], path: Path
 ) -> Collection:
     """The collection with the intersections of the tables' dimensions; DataError where its file's targets are wrong."""
+    what, faults = f"collection {collection.name!r} ({path})", Faults()
     of = {dimension: table for table in tables for dimension in table.dimensions}
-    faults, notes = Faults(), list(collection.notes)
-    population, topics = dict(collection.population), dict(collection.topics)
+    for name, parts in wanted.items():
+        unknown = [part for part in parts if part not in of]
+        if name in of:
+            message = "this is the name of a dimension; choose another"
+        elif len(set(parts)) < max(2, len(parts)):
+            message = f"expected two or more different dimensions, got {listed(parts) or 'none'}"
+        elif unknown:
+            hint = " (an intersection is none: name its parts)" if any(part in wanted for part in unknown) else ""
+            message = f"{no_such('dimension', listed(unknown), of)}{hint}"
+        else:
+            continue
+        faults.add(path, None, f"the intersection {name!r}: {message}")
+    faults.check(what)
+    notes, population, topics = list(collection.notes), dict(collection.population), dict(collection.topics)
     made = [Intersection(name, {part: of[part] for part in parts}) for name, parts in wanted.items()]
     for one in made:
         labels = one.labels(one.name)
@@ -271,7 +279,17 @@ def _finished(
             faults.add(path, None, message)
         if one.name not in population and (shares := one.product(population)):
             population[one.name] = shares
-        notes += small_groups(one, population.get(one.name, {}))
+        # Nobody should read too much into small groups.
+        things, world = "judged documents" if one.oracle else "documents", population.get(one.name, {})
+        counts = dict(zip(labels, one.counts.tolist(), strict=True))
+        none = [label for label, count in counts.items() if not count and world.get(label)]
+        few = [f"{label} ({count})" for label, count in counts.items() if count < FEW and label not in none]
+        if few:
+            small = f"fewer than {FEW} {things} are in these groups of {one.name!r}"
+            notes.append(f"{small}, so read little into them: {listed(few)}")
+        if none:
+            absent = f"no document is in these groups of {one.name!r}, though they have a world share"
+            notes.append(f"{absent}: {listed(none)}")
         for id, topic in topics.items():
             if topic.dimensions is not None and set(one.parts) <= set(topic.dimensions):
                 topics[id] = replace(topic, dimensions=(*topic.dimensions, one.name))
@@ -285,7 +303,7 @@ def _finished(
             messages = [no_such("dimension", dimension, groups.dimensions)]
         for message in messages:
             faults.add(path, None, f"target of {dimension!r}: {message}")
-    faults.check(f"collection {collection.name!r} ({path})")
+    faults.check(what)
     return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
 
 
@@ -352,7 +370,7 @@ def collection_of(
         id = "id" if first and "id" in first[1] else CONTENT
     rows = with_ids(rows, id)
     fields = validate(DocumentsFile, {"path": str(place), "id": id, "text": text, "title": title}, "from_records")
-    shares = checked_population(population, place, faults)
+    shares = read_population(population, place, faults)
     doubts: list[str] = []
     if labels is not None:
         all_rows, columns = list(rows), {name: column.column or name for name, column in dimensions.items()}

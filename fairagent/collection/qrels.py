@@ -11,28 +11,26 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from fairagent.collection.config import QrelsFile, TopicsFile
-from fairagent.collection.forms import records
-from fairagent.collection.groups import TopicGroups
+from fairagent.collection.config import QrelsFile, TopicsFile, template_fields
 from fairagent.collection.labels import LabelReader
 from fairagent.collection.records import (
     UTF8,
     Faults,
     Record,
     checked_id,
+    csv_records,
     field_reader,
     json_records,
     lines,
     listed,
     plain_number,
     read_text,
+    records,
     same_ids,
     shown,
-    template_fields,
-    tsv_records,
 )
 from fairagent.collection.run_lines import DOCUMENT, TOPIC, places_of, rows_of
-from fairagent.collection.table import Labels
+from fairagent.collection.table import Labels, TopicGroups
 from fairagent.storage.readers import first_bytes
 from fairagent.types import Topic
 from fairagent.types.common import counted
@@ -135,7 +133,7 @@ def _rows(path: Path, settings: QrelsFile, topics: Collection[str], faults: Faul
                 faults.add(path, number, str(error))
         return
     if settings.header:
-        for number, record in tsv_records(path, faults):
+        for number, record in csv_records(path, faults, tsv=True):
             cells = list(record.values())
             if len(cells) < 4:
                 faults.add(path, 1, f"expected at least topic, iteration, document, grade, got: {listed(list(record))}")

@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
 
-from fairagent.collection.records import Record, shown
 from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.storage.files import open_to_read
 from fairagent.storage.readers import (
@@ -32,7 +30,7 @@ from fairagent.storage.readers import (
     Unpacked,
     too_many_columns,
 )
-from fairagent.types.clean import label_text
+from fairagent.types.clean import label_text, shown
 
 T = TypeVar("T")
 
@@ -42,7 +40,6 @@ VALUE = 50
 """What a value takes, however short it is."""
 STORED = (str, int, float, bool, type(None), list, dict)
 """Values of cells that an index keeps beside a document; others, such as the bytes of a picture, are left out."""
-TOO_DEEP = f"more than {DEEPEST} lists and mappings within each other"
 BATCH = 1_000
 """Rows that are read at once, at most."""
 DECODED = 1 << 26
@@ -51,7 +48,7 @@ LARGEST_FOOTER = 1 << 24
 """Bytes of what a Parquet file says about itself."""
 MOST_CELLS = 100
 """Cells that a Parquet file may say that it has for each of its bytes; and so many millions, however small it is."""
-TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+TEXT_TYPES = ("string", "large_string", "binary", "large_binary")
 WIDTH = 8
 """Bytes that a number counts as, within lists."""
 
@@ -91,7 +88,7 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
         except FairAgentError:
             raise
         except Exception as error:
-            raise unreadable(f"{what} {number}", error) from None
+            raise _unreadable(f"{what} {number}", error) from None
         if number > max(bounds.rows, length or 0):
             raise DataError(f"more than {bounds.rows:,} {what}s (bound `rows`), and no end of them is in sight")
         if length is None and (passed := bounds.clock() - started) > bounds.seconds:
@@ -107,28 +104,10 @@ def error_text(error: Exception) -> str:
     return f"it raises {shown(error, 120)}"
 
 
-def unreadable(what: str, error: Exception) -> DataError:
-    """The error of a stranger's object, `what`, that raised `error` when it was read."""
-    if isinstance(error, Malformed):
-        return DataError(f"{what}: {error}")
-    return DataError(f"{what} cannot be read: {error_text(error)}")
-
-
-def plain_record(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """The record with its cells as JSON has them (`plain`); Malformed, naming the column, where one cannot be."""
-    if len(row) > MOST_COLUMNS:
-        raise Malformed(too_many_columns(len(row)))
-    record: dict[str, Any] = {}
-    for name, value in islice(row.items(), MOST_COLUMNS):
-        try:
-            key = str(name)
-        except Exception as error:
-            raise Malformed(f"the name of column {len(record) + 1} cannot be read: {error_text(error)}") from None
-        try:
-            record[key] = plain(value)
-        except Malformed as error:
-            raise Malformed(f"column {shown(key)}: {error}") from None
-    return record
+def _unreadable(what: str, error: Exception) -> DataError:
+    return DataError(
+        f"{what}: {error}" if isinstance(error, Malformed) else f"{what} cannot be read: {error_text(error)}"
+    )
 
 
 def plain(value: Any) -> Any:
@@ -143,63 +122,80 @@ def plain(value: Any) -> Any:
     """
     if type(value) in (int, bool, type(None)) or (type(value) is str and len(value) <= LONGEST_CELL):
         return value
-    try:
-        return _plain(value, [LONGEST_CELL], 0)
-    except Malformed:
-        raise
-    except RecursionError:
-        raise Malformed(TOO_DEEP) from None
-    except Exception as error:
-        raise Malformed(
-            f"the cell, of type {shown(type(value).__name__)}, cannot be read: {error_text(error)}"
-        ) from None
-
-
-def _plain(value: Any, left: list[int], depth: int) -> Any:
-    """See `plain`; `left` has the characters that the cell may still hold: lists may hold the same list many times."""
+    left, too_deep = LONGEST_CELL, f"more than {DEEPEST} lists and mappings within each other"
 
     def count(characters: int) -> None:
-        left[0] -= characters
-        if left[0] < 0:
+        nonlocal left
+        left -= characters
+        # Lists may hold the same list many times.
+        if left < 0:
             raise Malformed(
                 f"holds more than {LONGEST_CELL:,} characters, or {LONGEST_CELL // VALUE:,} values (bound on a cell)"
             )
 
-    def inside(one: Any) -> Any:
-        if depth == DEEPEST:
-            raise Malformed(TOO_DEEP)
+    def inside(value: Any, depth: int) -> Any:
+        if depth > DEEPEST:
+            raise Malformed(too_deep)
         count(VALUE)
-        one = _plain(one, left, depth + 1)
-        return one if isinstance(one, STORED) else None
+        value = made(value, depth)
+        return value if isinstance(value, STORED) else None
 
-    # Of a subclass the value alone: its methods are somebody's.
-    if isinstance(value, str):
-        count(str.__len__(value))
-        return str.__str__(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int.__int__(value)
-    if isinstance(value, np.generic | np.ndarray):
-        count(VALUE * value.size)
-        return _plain(value.tolist(), left, depth)
-    if isinstance(value, float):
-        number = float.__float__(value)
-        return number if math.isfinite(number) else None
-    if isinstance(value, Mapping):
-        return {_key(_plain(name, left, depth)): inside(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [inside(one) for one in value]
-    if isinstance(value, set | frozenset):
-        return sorted(map(inside, value), key=str)
-    if isinstance(value, Decimal | UUID):
-        return str(value)
-    return str(value.isoformat()) if hasattr(value, "isoformat") else value
+    def made(value: Any, depth: int) -> Any:
+        # Of a subclass the value alone: its methods are somebody's.
+        if isinstance(value, str):
+            count(str.__len__(value))
+            return str.__str__(value)
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return int.__int__(value)
+        if isinstance(value, np.generic | np.ndarray):
+            count(VALUE * value.size)
+            return made(value.tolist(), depth)
+        if isinstance(value, float):
+            number = float.__float__(value)
+            return number if math.isfinite(number) else None
+        if isinstance(value, Mapping):
+            return {_key(made(name, depth)): inside(one, depth + 1) for name, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [inside(one, depth + 1) for one in value]
+        if isinstance(value, set | frozenset):
+            return sorted((inside(one, depth + 1) for one in value), key=str)
+        if isinstance(value, Decimal | UUID):
+            return str(value)
+        return str(value.isoformat()) if hasattr(value, "isoformat") else value
+
+    try:
+        return made(value, 0)
+    except Malformed:
+        raise
+    except RecursionError:
+        raise Malformed(too_deep) from None
+    except Exception as error:
+        kind = shown(type(value).__name__)
+        raise Malformed(f"the cell, of type {kind}, cannot be read: {error_text(error)}") from None
 
 
 def _key(name: Any) -> str:
     """The key of a mapping, which may be a label."""
     return label_text(name) if isinstance(name, bool) or (isinstance(name, float) and name.is_integer()) else str(name)
+
+
+def _plain_record(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """The record with plain cells; Malformed, naming the column, where one cannot be."""
+    if len(row) > MOST_COLUMNS:
+        raise Malformed(too_many_columns(len(row)))
+    record: dict[str, Any] = {}
+    for name, value in row.items():
+        try:
+            key = str(name)
+        except Exception as error:
+            raise Malformed(f"the name of column {len(record) + 1} cannot be read: {error_text(error)}") from None
+        try:
+            record[key] = plain(value)
+        except Malformed as error:
+            raise Malformed(f"column {shown(key)}: {error}") from None
+    return record
 
 
 def weight(value: Any) -> int:
@@ -210,49 +206,51 @@ def weight(value: Any) -> int:
     return VALUE + sum(map(weight, inner))
 
 
-def rows_of(source: Any, bounds: Bounds) -> Iterator[tuple[int, Record]]:
+def rows_of(source: Any, bounds: Bounds) -> Iterator[tuple[int, dict[str, Any]]]:
     """The numbered rows of a table of pandas, polars, pyarrow or `datasets`, or of an iterable.
 
     The tables' own methods are called, so none of these packages is imported. Rows of an iterable are mappings,
     named tuples or dataclasses. Raises UsageError, with the number of the row, for anything else; DataError, with row
     and column, for what is beyond the bounds, and for objects that raise when they are looked at.
     """
-    for number, row in bounded(_table_rows(source), "row", bounds, source):
+    kind = type(source).__name__
+    try:
+        rows: Iterable[Any]
+        if hasattr(source, "to_pylist"):
+            rows = _table_rows(source)
+        elif hasattr(source, "iter_rows"):
+            rows = source.iter_rows(named=True)
+        elif hasattr(source, "convert_dtypes"):
+            rows = _frame_rows(source)
+        elif hasattr(source, "with_format") and hasattr(source, "features"):
+            rows = dataset_rows(source)
+        elif isinstance(source, Iterable):
+            rows = source
+        else:
+            raise UsageError(
+                f"a {kind} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ..."
+            )
+    except UsageError:
+        raise
+    except Exception as error:
+        raise DataError(f"a {kind} cannot be read: {error_text(error)}") from None
+    for number, row in bounded(rows, "row", bounds, source):
         try:
             if hasattr(row, "_asdict"):
                 row = row._asdict()
             elif dataclasses.is_dataclass(row):
                 row = {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
             if not isinstance(row, Mapping):
-                kind = type(row).__name__
                 raise UsageError(
-                    f"row {number} is a {kind} ({shown(row)}); expected a dict, a named tuple or a dataclass"
+                    f"row {number} is a {type(row).__name__} ({shown(row)}); expected a dict, a named tuple or a "
+                    "dataclass"
                 )
-            record = plain_record(row)
+            record = _plain_record(row)
         except FairAgentError:
             raise
         except Exception as error:
-            raise unreadable(f"row {number}", error) from None
+            raise _unreadable(f"row {number}", error) from None
         yield number, record
-
-
-def _table_rows(source: Any) -> Iterable[Any]:
-    """The rows of a table of any kind, or the iterable itself; each kind is known by a method."""
-    try:
-        if hasattr(source, "to_pylist"):
-            return table_rows(source)
-        if hasattr(source, "iter_rows"):
-            return source.iter_rows(named=True)  # type: ignore[no-any-return]
-        if hasattr(source, "convert_dtypes"):
-            return _frame_rows(source)
-        if hasattr(source, "with_format") and hasattr(source, "features"):
-            return dataset_rows(source)
-        if isinstance(source, Iterable):
-            return source
-    except Exception as error:
-        raise DataError(f"a {type(source).__name__} cannot be read: {error_text(error)}") from None
-    name = type(source).__name__
-    raise UsageError(f"a {name} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
 
 
 def _frame_rows(source: Any) -> Iterator[Mapping[Any, Any]]:
@@ -266,7 +264,7 @@ def _frame_rows(source: Any) -> Iterator[Mapping[Any, Any]]:
         yield from part.where(part.notna(), None).to_dict("records")
 
 
-def parquet_rows(path: Path) -> Iterator[Record]:
+def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Every row of a Parquet file; Malformed, naming column and bound, where it stands for far more than it is."""
     from pyarrow.parquet import ParquetFile
 
@@ -299,25 +297,22 @@ def parquet_rows(path: Path) -> Iterator[Record]:
                     values = f"{column.num_values:,} values of {bytes:,} bytes in {packed:,}"
                     raise Malformed(f"column {schema.path!r}: {values}, more than {most:,} (bound on decoded bytes)")
             for batch in file.iter_batches(max(1, min(BATCH, int(DECODED / a_row))), row_groups=[group]):
-                yield from table_rows(batch, unpacked)
+                yield from _batch_rows(batch, unpacked)
 
 
-def table_rows(table: Any, unpacked: Unpacked | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a table or a batch of Arrow; ArrowInvalid where its offsets lead elsewhere.
-
-    Malformed where it has too many columns, where a row would decode to more than `DECODED`, and what `unpacked`
-    raises, which counts the texts.
-    """
+def _table_rows(table: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a table of Arrow; ArrowInvalid where its offsets lead elsewhere."""
     if len(table.schema.names) > MOST_COLUMNS:
         raise Malformed(too_many_columns(len(table.schema.names)))
     # Nobody looks at them who reads it.
     table.validate(full=True)
     for batch in table.to_batches(max_chunksize=BATCH) if hasattr(table, "to_batches") else [table]:
-        yield from _batch_rows(batch, unpacked)
+        yield from _batch_rows(batch)
 
 
-def _batch_rows(batch: Any, unpacked: Unpacked | None) -> Iterator[dict[str, Any]]:
-    sizes = [decoded(column) for column in batch.columns]
+def _batch_rows(batch: Any, unpacked: Unpacked | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a batch; Malformed where one would decode to more than `DECODED`, and what `unpacked` raises."""
+    sizes = [_decoded(column) for column in batch.columns]
     names, rows, largest = batch.schema.names, batch.num_rows, max(sizes, default=0)
     if sum(sizes) > DECODED and rows > 1:
         yield from _batch_rows(batch.slice(0, rows // 2), unpacked)
@@ -337,7 +332,7 @@ def _batch_rows(batch: Any, unpacked: Unpacked | None) -> Iterator[dict[str, Any
     for cells in zip(*columns, strict=True):
         # Of equal texts one is kept.
         shared = (same.setdefault(cell, cell) if isinstance(cell, str) else cell for cell in cells)
-        yield plain_record(dict(zip(names, shared, strict=True)))
+        yield _plain_record(dict(zip(names, shared, strict=True)))
 
 
 def _name(kind: Any) -> str:
@@ -345,55 +340,25 @@ def _name(kind: Any) -> str:
     return str(kind).partition("<")[0]
 
 
-def decoded(array: Any) -> int:
-    """How many bytes the texts of an array of Arrow will take, and the numbers within its lists."""
+def _decoded(array: Any) -> int:
+    """How many bytes the texts of an array of Arrow will take once dictionaries are written out, and its lists."""
     from pyarrow import compute
 
-    def total(numbers: Any) -> int:
-        return int(compute.sum(numbers.cast("int64")).as_py() or 0)
-
-    if hasattr(array, "storage"):
-        return decoded(array.storage)
     kind = _name(array.type)
-    if kind == "dictionary":
-        if not _has_texts(array.type.value_type):
-            return 0
-        counts = array.indices.drop_null().value_counts()
-        values = array.dictionary.take(counts.field("values"))
-        if _name(values.type) in TEXT_TYPES:
-            return total(compute.multiply(compute.binary_length(values).cast("int64"), counts.field("counts")))
-        sizes = (decoded(values.slice(place, 1)) for place in range(len(values)))
-        return sum(count * size for count, size in zip(counts.field("counts").to_pylist(), sizes, strict=True))
-    if kind == "run_end_encoded":
-        start, count = array.find_physical_offset(), array.find_physical_length()
-        parts = (array.values.slice(place, 1) for place in range(start, start + count))
-        return len(array) * max(map(decoded, parts), default=0)
-    if kind in ("string_view", "binary_view"):
-        return sum(int(cell.as_buffer().size) for cell in array if cell.is_valid)
+    if kind == "dictionary" and _name(array.type.value_type) in TEXT_TYPES:
+        lengths = compute.binary_length(array.dictionary).cast("int64")
+        return int(compute.sum(lengths.take(array.indices)).as_py() or 0)
     if kind in TEXT_TYPES:
-        return total(compute.binary_length(array))
+        return int(compute.sum(compute.binary_length(array).cast("int64")).as_py() or 0)
     if kind == "struct":
-        return sum(map(decoded, array.flatten()))
+        return sum(map(_decoded, array.flatten()))
     if kind == "map":
         first, count = array.offsets[0].as_py(), array.offsets[-1].as_py() - array.offsets[0].as_py()
-        keys, values = array.keys.slice(first, count), array.items.slice(first, count)
-        return int(2 * WIDTH * count + decoded(keys) + decoded(values))
-    if kind in ("list_view", "large_list_view"):
-        # A view may name the same values many times, which flattening would write out.
-        size, length = WIDTH * len(array.values) + decoded(array.values), len(array.values)
-        return int(size * total(compute.list_value_length(array)) / length) if length else 0
+        return 2 * WIDTH * int(count) + sum(_decoded(part.slice(first, count)) for part in (array.keys, array.items))
     if kind in ("list", "large_list", "fixed_size_list"):
         inner = array.flatten()
-        return WIDTH * len(inner) + decoded(inner)
+        return WIDTH * len(inner) + _decoded(inner)
     return 0
-
-
-def _has_texts(kind: Any) -> bool:
-    """Whether a type is of texts, or has some inside."""
-    if _name(kind) == "dictionary":
-        return _has_texts(kind.value_type)
-    inner = (kind.field(place).type for place in range(kind.num_fields))
-    return _name(kind) in TEXT_TYPES or any(map(_has_texts, inner))
 
 
 def check_dataset(files: Iterable[Path]) -> None:
@@ -403,22 +368,19 @@ def check_dataset(files: Iterable[Path]) -> None:
     """
     import pyarrow
 
+    def takes_its_place(kind: Any) -> bool:
+        strange = _name(kind).endswith(("dictionary", "run_end_encoded", "_view"))
+        return not strange and all(takes_its_place(kind.field(place).type) for place in range(kind.num_fields))
+
     for path in files:
         unpacked = Unpacked(path.stat().st_size)
         with pyarrow.memory_map(str(path)) as source, pyarrow.ipc.open_stream(source) as stream:
-            if strange := [field.name for field in stream.schema if not _is_plain(field.type)]:
+            if strange := [field.name for field in stream.schema if not takes_its_place(field.type)]:
                 raise Malformed(
                     f"column {strange[0]!r} of {path.name}: a dictionary, runs or views (bound on decoded bytes)"
                 )
             for batch in stream:
                 unpacked.add(batch.nbytes)
-
-
-def _is_plain(kind: Any) -> bool:
-    """Whether values of a type of Arrow, and all within them, take the place that they have."""
-    return not _name(kind).endswith(("dictionary", "run_end_encoded", "_view")) and all(
-        _is_plain(kind.field(place).type) for place in range(kind.num_fields)
-    )
 
 
 def dataset_rows(dataset: Any) -> Iterator[dict[str, Any]]:
@@ -427,7 +389,7 @@ def dataset_rows(dataset: Any) -> Iterator[dict[str, Any]]:
         raise Malformed(too_many_columns(len(dataset.column_names)))
     classes = {name: feature.names for name, feature in (dataset.features or {}).items() if hasattr(feature, "int2str")}
     for table in dataset.with_format("arrow").iter(batch_size=BATCH):
-        for row in table_rows(table):
+        for row in _table_rows(table):
             for name, names in classes.items():
                 # What has no class is None or -1.
                 row[name] = names[row[name]] if row[name] in range(len(names)) else None

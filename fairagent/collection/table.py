@@ -1,12 +1,13 @@
-"""`GroupTable`: the group memberships of up to millions of documents; how one is built, saved and cached on disk.
+"""Groups of documents: `GroupTable` of up to millions of them; groups by topic, several joined, and intersections.
 
-Ids are a sorted array, labels a few small integers a document; a saved table is mapped from disk, so that only the
-pages that are needed are read.
+In a table ids are a sorted array, labels a few small integers a document; a saved one is mapped from disk, so that only
+the pages that are needed are read.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from array import array
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from glob import escape
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from fairagent.collection.records import Faults, checked_id, listed, shown
 from fairagent.collection.rows import Bounds, bounded, error_text
 from fairagent.errors import DataError, FairAgentError, UsageError
+from fairagent.measures import joint_memberships
 from fairagent.settings.faults import no_such
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences, file_digest
@@ -51,6 +53,43 @@ OF_TABLES = Bounds(rows=100_000_000, seconds=6 * 3600.0)
 MOST_LABELS = 65_535
 
 log = logger(__name__)
+
+
+class Groups(Protocol):
+    """The groups of a collection's documents, in one or more dimensions (gender, region ...).
+
+    For a dimension that there is not, every method raises UsageError that names those there are.
+    """
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the dimensions."""
+
+    @property
+    def oracle(self) -> tuple[str, ...]:
+        """The dimensions whose labels were taken from the judgments: whoever uses them sees the judgments."""
+
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        """The dimensions whose memberships are a classifier's probabilities."""
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The known labels, in the order of the columns 1 .. g."""
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown, rows sum to 1 where normalized."""
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """Whether the documents `ids` (n,) are of the dimension's type, as a person of unknown gender is of `gender`'s.
+
+        None where nothing declares it.
+        """
+
+    def shares(self, dimension: str) -> FloatArray:
+        """The mean membership (1 + g,) of all documents."""
+
+    def missing(self, dimension: str) -> float:
+        """The part of `shares` whose group is not known: what is unknown of documents that can be of the type."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +204,7 @@ class GroupTable:
         """The dimensions whose memberships are a classifier's probabilities."""
         self.oracle: tuple[str, ...] = ()
         """The dimensions whose labels were taken from the judgments: none."""
-        self._keys = _keys(ids)
-        self._columns = dict(columns)
+        self._keys, self._columns = _keys(ids), dict(columns)
         # The same list is looked up once a dimension, and by measure, re-ranker and result.
         self._cached_rows = lru_cache(maxsize=64)(self._rows)
 
@@ -267,12 +305,9 @@ class GroupTable:
         write_whole(folder / HEAD, text + "\n")
 
     @classmethod
-    def load(cls, folder: Path | str, compared: bool = False) -> GroupTable:
-        """Map a saved table from disk; DataError where it is incomplete or damaged.
-
-        `compared`: its bytes are known to be those that were saved, so that none is read before it is needed.
-        """
-        folder = Path(folder)
+    def load(cls, folder: Path | str) -> GroupTable:
+        """Map a saved table from disk; DataError where it is incomplete or damaged."""
+        folder, columns = Path(folder), dict[str, LabelColumn]()
         try:
             head = parse_json(file_text(folder / HEAD, LARGEST_HEAD))
             if head["format"] != FORMAT:
@@ -280,26 +315,21 @@ class GroupTable:
             ids = read_array(folder / "ids.npy", mapped=True)
             if ids.shape != (head["documents"],):
                 raise ValueError(f"ids.npy has shape {ids.shape}, expected ({head['documents']},)")
-            columns = {}
             for place, about in enumerate(head["dimensions"]):
                 arrays: dict[str, Any] = {
                     part: read_array(folder / f"{place}.{part}.npy", mapped=True) for part in about["arrays"]
                 }
-                column = LabelColumn(
-                    tuple(about["labels"]), normalize=about["normalize"], predicted=about["predicted"], **arrays
-                )
-                columns[about["name"]] = column
-                if not compared:
-                    column.check(len(ids))
+                flags = {"normalize": about["normalize"], "predicted": about["predicted"]}
+                columns[about["name"]] = LabelColumn(tuple(about["labels"]), **flags, **arrays)
+                columns[about["name"]].check(len(ids))
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{folder}: not a complete group table ({error}); save it again") from None
         return cls(ids, columns)
 
     def _column(self, dimension: str) -> LabelColumn:
-        try:
-            return self._columns[dimension]
-        except KeyError:
-            raise UsageError(no_such("dimension", dimension, self.dimensions)) from None
+        if dimension not in self._columns:
+            raise UsageError(no_such("dimension", dimension, self.dimensions))
+        return self._columns[dimension]
 
     def _rows(self, ids: Sequence[str]) -> IntArray:
         """The row of each id; the row after the last where the table does not have it."""
@@ -369,6 +399,23 @@ class _ColumnBuffer:
         return column if self.closed else column.relabeled(sorted(labels))
 
 
+def _weights(labels: Labels, predicted: bool) -> dict[str, float]:
+    """Distinct label -> weight > 0; unknown alone where there is none."""
+    if labels is None or isinstance(labels, str):
+        return {labels or UNKNOWN: 1.0}
+    if not isinstance(labels, Iterable):
+        return {label_text(labels): 1.0}
+    weights = labels if isinstance(labels, Mapping) else {label: 1.0 for label in labels if label not in (None, "")}
+    for label, weight in weights.items():
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not 0.0 <= weight <= 1e300:
+            raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
+    if predicted and weights and abs((total := math.fsum(weights.values())) - 1.0) > 1e-3:
+        shares = listed([f"{label} {share:g}" for label, share in weights.items()])
+        raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
+    return {label_text(label): float(weight) for label, weight in weights.items() if weight} or {UNKNOWN: 1.0}
+
+
 class TableBuffer:
     """A growing list of rows (id, labels per dimension); `lines` are their line numbers.
 
@@ -383,9 +430,7 @@ class TableBuffer:
         predicted: Collection[str] = (),
         typed: Collection[str] = (),
     ) -> None:
-        self._ids = bytearray()
-        self._lengths = array("H")
-        self.lines = array("I")
+        self._ids, self._lengths, self.lines = bytearray(), array("H"), array("I")
         self._columns = {
             name: _ColumnBuffer(known, name not in unnormalized, name in predicted, name in typed)
             for name, known in labels.items()
@@ -443,23 +488,6 @@ class TableBuffer:
         return ids[order], order
 
 
-def _weights(labels: Labels, predicted: bool) -> dict[str, float]:
-    """Distinct label -> weight > 0; unknown alone where there is none."""
-    if labels is None or isinstance(labels, str):
-        return {labels or UNKNOWN: 1.0}
-    if not isinstance(labels, Iterable):
-        return {label_text(labels): 1.0}
-    weights = labels if isinstance(labels, Mapping) else {label: 1.0 for label in labels if label not in (None, "")}
-    for label, weight in weights.items():
-        number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not number or not 0.0 <= weight <= 1e300:
-            raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
-    if predicted and weights and abs((total := math.fsum(weights.values())) - 1.0) > 1e-3:
-        shares = listed([f"{label} {share:g}" for label, share in weights.items()])
-        raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
-    return {label_text(label): float(weight) for label, weight in weights.items() if weight} or {UNKNOWN: 1.0}
-
-
 Made = tuple[GroupTable, tuple[str, ...]]
 """A table, and notes on what is odd in it."""
 
@@ -476,11 +504,24 @@ def cached_table(
     depends = origin()
     key = hashlib.sha256(json.dumps({"format": FORMAT, **depends}, sort_keys=True).encode()).hexdigest()[:16]
     folder = place.with_name(f"{place.name}-{key}")
-    if cached := _cached(folder):
-        return cached
+
+    def cached() -> Made | None:
+        try:
+            if not is_there(folder, RECORD):
+                return None
+            if damage := differences(folder, whole=True, digest=file_digest):
+                log.warning("the groups at %s are damaged (%s), and read anew", folder, damage[0])
+                return None
+            return GroupTable.load(folder), tuple(parse_json(file_text(folder / NOTES, LARGEST_HEAD)))
+        except (OSError, ValueError, TypeError, FairAgentError) as error:
+            log.debug("no usable groups at %s (%s)", folder, error)
+            return None
+
+    if there := cached():
+        return there
     with one_at_a_time(folder.with_name(f"{folder.name}.lock"), 600.0):
-        if cached := _cached(folder):
-            return cached
+        if there := cached():
+            return there
         made = make()
         if origin() == depends:
             try:
@@ -497,15 +538,151 @@ def cached_table(
     return made
 
 
-def _cached(folder: Path) -> Made | None:
-    """What is cached in `folder`; None where nothing is, or not all of it."""
-    try:
-        if not is_there(folder, RECORD):
-            return None
-        if damage := differences(folder, whole=True, digest=file_digest):
-            log.warning("the groups at %s are damaged (%s), and read anew", folder, damage[0])
-            return None
-        return GroupTable.load(folder, compared=True), tuple(parse_json(file_text(folder / NOTES, LARGEST_HEAD)))
-    except (OSError, ValueError, TypeError, FairAgentError) as error:
-        log.debug("no usable groups at %s (%s)", folder, error)
-        return None
+class TopicGroups(GroupTable):
+    """Labels that depend on the topic, e.g. the stance of a text towards a claim.
+
+    They come from the judgments: only judged documents have one. The ids of its rows are made by `pair`; `shares` is
+    the mean over all judged pairs of topic and document.
+    """
+
+    def __init__(self, ids: AnyArray, columns: Mapping[str, LabelColumn]) -> None:
+        super().__init__(ids, columns)
+        self.oracle = self.dimensions
+
+    @staticmethod
+    def pair(topic: str, id: str) -> str:
+        """The id of a document's row for one topic (neither id holds white space)."""
+        return f"{topic}\t{id}"
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids` for `topic`; all unknown without a topic."""
+        return super().memberships(dimension, [self.pair(topic, id) for id in ids])
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """Whether the documents `ids` (n,) are of the dimension's type for `topic`; others than judged ones are not."""
+        return super().of_type(dimension, [self.pair(topic, id) for id in ids])
+
+    def batches(self, size: int = BATCH) -> Iterator[tuple[str, list[str]]]:
+        """Each topic's judged documents."""
+        judged: dict[str, list[str]] = {}
+        for _, pairs in super().batches(size):
+            for topic, _, id in (pair.partition("\t") for pair in pairs):
+                judged.setdefault(topic, []).append(id)
+        yield from judged.items()
+
+
+class JoinedGroups:
+    """Several groups with different dimensions as one; none at all where there are no parts."""
+
+    def __init__(self, parts: Sequence[Groups]) -> None:
+        self._parts = {dimension: part for part in parts for dimension in part.dimensions}
+        self.parts = tuple(dict.fromkeys(self._parts.values()))
+        self.dimensions = tuple(self._parts)
+        self.oracle = tuple(name for part in parts for name in part.oracle)
+        self.predicted = tuple(name for part in parts for name in part.predicted)
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """See `Groups`, as for the other methods."""
+        return self._part(dimension).labels(dimension)
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """(n, 1 + g)."""
+        return self._part(dimension).memberships(dimension, ids, topic)
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """(n,)."""
+        return self._part(dimension).of_type(dimension, ids, topic)
+
+    def shares(self, dimension: str) -> FloatArray:
+        """(1 + g,)."""
+        return self._part(dimension).shares(dimension)
+
+    def missing(self, dimension: str) -> float:
+        """From 0 to 1."""
+        return self._part(dimension).missing(dimension)
+
+    def _part(self, dimension: str) -> Groups:
+        if dimension not in self._parts:
+            raise UsageError(no_such("dimension", dimension, self.dimensions))
+        return self._parts[dimension]
+
+
+def tables_of(groups: Groups) -> list[GroupTable]:
+    """The tables that groups are joined of, without labels that come from judgments and what is made of others."""
+    if isinstance(groups, JoinedGroups):
+        return [table for part in groups.parts for table in tables_of(part)]
+    return [groups] if isinstance(groups, GroupTable) and not isinstance(groups, TopicGroups) else []
+
+
+class Intersection:
+    """The combinations of the groups of two or more dimensions as one dimension.
+
+    All combinations are groups, whether or not they occur, the last dimension running fastest. A row is the outer
+    product of the parts' rows; column 0 collects the mass with an unknown in any part.
+    """
+
+    def __init__(self, name: str, parts: Mapping[str, GroupTable]) -> None:
+        """Take the tables of the dimensions that are combined, in order."""
+        self.name, self._parts = name, dict(parts)
+        self.parts, self.dimensions = tuple(parts), (name,)
+        self.oracle = self.dimensions if any(part in table.oracle for part, table in parts.items()) else ()
+        self.predicted = self.dimensions if any(part in table.predicted for part, table in parts.items()) else ()
+        cells = itertools.product(*(table.labels(dimension) for dimension, table in parts.items()))
+        self._labels = tuple(" x ".join(cell) for cell in cells)
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The combinations of known labels, in the order of the columns 1 .. g."""
+        return self._labels
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown in any part."""
+        rows = [table.memberships(name, ids, topic) for name, table in self._parts.items()]
+        known = (np.indices([row.shape[1] for row in rows]) > 0).all(axis=0).ravel()
+        joint = joint_memberships(rows)
+        return np.column_stack([joint[:, ~known].sum(axis=1), joint[:, known]])
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """Whether the documents `ids` (n,) are of the type of every part that declares one; None where no part does."""
+        types = [table.of_type(name, ids, topic) for name, table in self._parts.items()]
+        declared = [one for one in types if one is not None]
+        return np.logical_and.reduce(declared) if declared else None
+
+    def shares(self, dimension: str) -> FloatArray:
+        """The mean membership (1 + g,) of all documents; of all judged ones where labels depend on the topic."""
+        return self._counted[0]
+
+    def missing(self, dimension: str) -> float:
+        """What is unknown of documents that can be of the type, as a mean over the same documents."""
+        return self._counted[2]
+
+    @property
+    def counts(self) -> IntArray:
+        """How many documents (g,) are in each group, at least in part; judged ones where labels depend on the topic."""
+        return self._counted[1]
+
+    def product(self, population: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """Label -> world share, as if the parts were independent; empty where a part has no world shares."""
+        if not all(name in population for name in self._parts):
+            return {}
+        shares = ([population[name].get(label, 0.0) for label in t.labels(name)] for name, t in self._parts.items())
+        return dict(zip(self._labels, map(math.prod, itertools.product(*shares)), strict=True))
+
+    @cached_property
+    def _counted(self) -> tuple[FloatArray, IntArray, float]:
+        """Shares, counts, and what is missing."""
+        tables = list(dict.fromkeys(self._parts.values()))
+        # Only judged pairs of topic and document have labels that depend on a topic; and a document that the first
+        # table does not have is unknown there, so that it is in no group.
+        first = next((table for table in tables if isinstance(table, TopicGroups)), tables[0])
+        batches = list(first.batches())
+        if len(tables) > 1 and not isinstance(first, TopicGroups):
+            own = {id for _, ids in batches for id in ids}
+            batches.append(("", list({id for table in tables for _, ids in table.batches() for id in ids} - own)))
+        sums, counts, missing = np.zeros(1 + len(self._labels)), np.zeros(len(self._labels), np.int64), 0.0
+        for topic, ids in batches:
+            rows, of_type = self.memberships(self.name, ids, topic), self.of_type(self.name, ids, topic)
+            sums += rows.sum(axis=0)
+            counts += np.count_nonzero(rows[:, 1:], axis=0)
+            missing += float(rows[:, 0].sum() if of_type is None else rows[of_type, 0].sum())
+        documents = sum(len(ids) for _, ids in batches)
+        return sums / documents, counts, missing / documents

@@ -14,9 +14,9 @@ from typing import Any
 
 from fairagent.collection import Collection
 from fairagent.errors import DataError, FairAgentError, FatalModelError, IndexMismatch, ModelError, UsageError
-from fairagent.evaluate.check import CheckedExperiment, open_collection
+from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.fingerprint import changes, fingerprint, keys, provenance, without_passwords
-from fairagent.evaluate.kind import SEARCH, Opened, Subject, Trial
+from fairagent.evaluate.kind import SEARCH, Opened, Subject, Trial, open_collection
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, prepared
 from fairagent.evaluate.results import made_files, write_results

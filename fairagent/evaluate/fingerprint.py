@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.config import CollectionFile
-from fairagent.collection.trec_fair.track import find_track_files
+from fairagent.collection.trec_fair import find_track_files
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.llm.prompts import Prompts

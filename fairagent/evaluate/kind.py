@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from fairagent.collection import Collection
-from fairagent.errors import FairAgentError, SettingsError
+from fairagent.collection import Collection, load_collection
+from fairagent.collection.collection import DocumentsInMemory
+from fairagent.collection.table import JoinedGroups
+from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Calls
-from fairagent.settings import BudgetSettings, Price, Section, Settings
-from fairagent.settings.faults import no_such
+from fairagent.settings import BudgetSettings, Price, Section, Settings, plugins
+from fairagent.settings.faults import nearest, no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import Topic
 from fairagent.types.common import counted
@@ -39,9 +41,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-# --- what the keys of a file hold -----------------------------------------------------------------------------------
-
-
 class TopicSample(Section):
     """Topics drawn by the experiment's seed."""
 
@@ -50,7 +49,6 @@ class TopicSample(Section):
 
 
 def _topics(value: Any) -> Any:
-    """`value` with ids as texts; one message for a wrong form."""
     if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
         return tuple(map(str, value))
     number = isinstance(value, int) and not isinstance(value, bool) and value >= 1
@@ -63,7 +61,7 @@ def _topics(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """A number that YAML has read where a name is meant."""
+    # YAML reads a number where a name is meant.
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -89,9 +87,6 @@ class FileSection(Section):
     def relative_to(self, folder: Path) -> Self:
         """With paths from anywhere."""
         return self.model_copy(update={name: str((folder / getattr(self, name)).absolute()) for name in self.paths})
-
-
-# --- problems -------------------------------------------------------------------------------------------------------
 
 
 class Problems:
@@ -120,42 +115,12 @@ class Problems:
         if message not in map(str, self.errors):
             self.errors.append(type(message))
 
-    def by_system(self, names: Iterable[str]) -> dict[str, list[FairAgentError]]:
-        """System -> what keeps it alone from running: what was noted for it, or begins with its place."""
-        of_system: dict[str, list[FairAgentError]] = {name: [] for name in names}
-        for error in self.errors:
-            place = place_in(str(error), of_system)
-            for name in {*self.of.get(str(error), ()), *([place[0]] if place else [])} & of_system.keys():
-                of_system[name].append(error)
-        return of_system
-
-    def error(self, file: Path | str) -> FairAgentError:
-        """One error, of the first problem's type, with all of them; `file` is the experiment's, or what it is of."""
-        listed = ["- " + str(error).replace("\n", "\n  ") for error in self.errors]
-        first = f"experiment {file}: {counted(len(self.errors), 'problem')}, nothing was run"
-        return type(self.errors[0])("\n".join([first, *listed]))
-
     def check(self, file: Path | str) -> None:
-        """Raise that error; nothing where there is no problem."""
+        """Raise one error of the first problem's type that lists all of them; nothing where there is no problem."""
         if self.errors:
-            raise self.error(file)
-
-
-def place_in(message: str, names: Iterable[str]) -> tuple[str, str] | None:
-    """The system in whose place a message begins, and the rest of it; None where it begins otherwise.
-
-    >>> place_in("systems.GPT.4: no key", ["GPT", "GPT.4"]), place_in("topics: none", ["GPT"])
-    (('GPT.4', 'no key'), None)
-    """
-    # A name may begin with another and a dot.
-    for name in sorted(names, key=len, reverse=True):
-        for mark in (": ", "."):
-            if message.startswith(place := f"systems.{name}{mark}"):
-                return name, message.removeprefix(place)
-    return None
-
-
-# --- values between the steps ---------------------------------------------------------------------------------------
+            first = f"experiment {file}: {counted(len(self.errors), 'problem')}, nothing was run"
+            listed = ["- " + str(error).replace("\n", "\n  ") for error in self.errors]
+            raise type(self.errors[0])("\n".join([first, *listed]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +213,7 @@ class KindResults:
     together: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
 
 
+NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), DocumentsInMemory(()))
 SEARCH = frozenset({"engine", "loop", "rerank"})
 """The sections of the settings that a search uses."""
 
@@ -320,8 +286,6 @@ class ExperimentKind(Section, ABC):
     def needs_collection(self) -> bool:
         """Whether there has to be a collection even if no system searches."""
         return self.uses >= SEARCH
-
-    # --- reading and checking
 
     def relative_to(self, folder: Path) -> Self:
         """With paths from anywhere; in the file they are relative to its `folder`."""
@@ -406,8 +370,6 @@ class ExperimentKind(Section, ABC):
         """The most calls of a language model that a row makes besides those of its search."""
         yield from ()
 
-    # --- running, and what came out
-
     @abstractmethod
     def trial(self, opened: Opened) -> Trial:
         """What makes the outcomes."""
@@ -423,21 +385,65 @@ class ExperimentKind(Section, ABC):
         return KindResults()
 
 
-# --- topics ---------------------------------------------------------------------------------------------------------
+# --- the kinds that there are, and the topics that a file chooses ---------------------------------------------------
+
+SHIPPED = {
+    "ranking": "fairagent.evaluate.ranking:RankingKind",
+    "answers": "fairagent.evaluate.questions:AnswersKind",
+}
+"""The kinds that need no add-on -> `module:Class`, as text: nothing is imported before it is named."""
+GROUP = "fairagent.kinds"
+"""The entry points of add-ons, fairagent's own and those of other packages."""
+
+
+def kinds() -> tuple[str, ...]:
+    """The kinds that there are: ours, then those of add-ons."""
+    return plugins.names(SHIPPED, GROUP)
+
+
+def kind_class(name: object) -> type[ExperimentKind]:
+    """The class of a kind; SettingsError where there is none, BackendUnavailable where it lacks a package."""
+    if not isinstance(name, str):
+        raise SettingsError(f"kind: expected the name of a kind of experiment; {nearest('', kinds())}")
+    what, called = "kind of experiment", "fairagent.extend.ExperimentKind"
+    try:
+        loaded: type[ExperimentKind] | None = plugins.load(what, name, SHIPPED, GROUP, ExperimentKind, called)
+    except ValueError as error:
+        lacking = isinstance(error.__cause__, ImportError)
+        raise (BackendUnavailable if lacking else SettingsError)(f"kind: {error}") from error
+    if loaded is None:
+        raise SettingsError(f"kind: {no_such(what, name, kinds())}")
+    return loaded
+
+
+def shipped_kinds() -> dict[str, type[ExperimentKind]]:
+    """The kinds of fairagent itself."""
+    return {name: kind_class(name) for name in plugins.ours(SHIPPED, GROUP)}
+
+
+def as_kind(value: Any) -> ExperimentKind:
+    """The experiment that plain values describe."""
+    return value if isinstance(value, ExperimentKind) else kind_class(value["kind"]).model_validate(value)
+
+
+def open_collection(kind: ExperimentKind) -> Collection:
+    """The collection that an experiment names; where it needs none, an empty one. Raises what loading it raises."""
+    return load_collection(Path(kind.collection)) if kind.collection else NO_COLLECTION
 
 
 def choose_topics(
     kind: ExperimentKind, there: Sequence[str], checking: Checking, what: str = "topic of the collection"
 ) -> list[str]:
     """Those of the topics `there` that the file chooses, in their order; a sample by group."""
-    name = checking.collection.name if checking.collection and kind.collection else ""
     topics = kind.topics
     if topics in ("tune", "test"):
+        name = checking.collection.name if checking.collection and kind.collection else ""
         return [id for id in there if half(name, id) == topics]
     if isinstance(topics, int):
         return list(there[:topics])
     if isinstance(topics, TopicSample):
-        return list(sample_of(checking.subject.topics, there, topics.sample, kind.seed)) if checking.subject else []
+        of = checking.subject.topics if checking.subject else {}
+        return list(sample_of(of, there, topics.sample, kind.seed)) if checking.subject else []
     if not isinstance(topics, tuple):
         return list(there)
     for id in topics:
@@ -456,19 +462,14 @@ def _hash(text: str) -> bytes:
 
 
 def sample_of(topics: Mapping[str, Topic], ids: Sequence[str], count: int, seed: int) -> tuple[str, ...]:
-    """`count` of the `ids` in their order, of each group of the `topics` its share; see `sampled`."""
-    chosen = sampled({id: topics[id].group for id in ids}, count, seed)
-    return tuple(id for id in ids if id in chosen)
-
-
-def sampled(classes: Mapping[str, str], count: int, seed: int) -> frozenset[str]:
-    """`count` of the topics (topic -> class), of each class its share; within a class those of the smallest hash."""
+    """`count` of the `ids` in their order, of each group of the `topics` its share; within one, the smallest hashes."""
     ordered: dict[str, list[str]] = {}
-    for topic in sorted(classes, key=lambda topic: _hash(f"{seed}/{topic}")):
-        ordered.setdefault(classes[topic], []).append(topic)
-    count = min(count, len(classes))
-    quotas = {name: count * len(topics) // len(classes) for name, topics in ordered.items()}
-    left = sorted(ordered, key=lambda name: (-(count * len(ordered[name]) % len(classes)), name))
+    for id in sorted(ids, key=lambda id: _hash(f"{seed}/{id}")):
+        ordered.setdefault(topics[id].group, []).append(id)
+    count = min(count, len(ids))
+    quotas = {name: count * len(of) // len(ids) for name, of in ordered.items()}
+    left = sorted(ordered, key=lambda name: (-(count * len(ordered[name]) % len(ids)), name))
     for name in left[: count - sum(quotas.values())]:
         quotas[name] += 1
-    return frozenset(topic for name, topics in ordered.items() for topic in topics[: quotas[name]])
+    chosen = {id for name, of in ordered.items() for id in of[: quotas[name]]}
+    return tuple(id for id in ids if id in chosen)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from fairagent.collection import Collection
-from fairagent.collection.leakage import refuse_overlap
+from fairagent.collection.known import refuse_overlap
 from fairagent.errors import ReplyTruncated, SettingsError
 from fairagent.evaluate.fingerprint import file_hash
 from fairagent.evaluate.kind import (

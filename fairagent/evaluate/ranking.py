@@ -10,18 +10,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection, Groups
-from fairagent.collection.config import CollectionFile
 from fairagent.collection.records import listed
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate import unawareness
-from fairagent.evaluate.check import CheckedExperiment, check_experiment_values
 from fairagent.evaluate.findings import query_group_files, query_group_tables
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
 from fairagent.evaluate.kind import (
@@ -43,10 +40,7 @@ from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.measures import LOG2_MAX2, Measure, Product, min_max, parse_measure
 from fairagent.measures.parse import label_of
 from fairagent.retrieve.base import as_query, searched
-from fairagent.retrieve.run_file import check_scored
 from fairagent.retrieve.stochastic import draw, topic_rng
-from fairagent.settings import read_yaml, validate
-from fairagent.storage.readers import unpacked_name
 from fairagent.types import UNKNOWN, Draw, Exposure, Ranking
 from fairagent.types.common import counted
 
@@ -504,65 +498,3 @@ def recall_tables(recalls: Sequence[MeanRecall], folded: bool = False) -> Iterat
         ]
         heads: list[str | Column] = ["system", "all", *names, Column("entered", ".1f")]
         yield Table.of(heads, lines, title, notes, systems=True, folded=folded)
-
-
-# --- run files that are compared ------------------------------------------------------------------------------------
-
-SUFFIXES = (".txt", ".tsv", ".csv", ".run", ".trec", ".res")
-"""Ends of files' names that are no part of a run's name."""
-
-
-def check_runs(
-    runs: Sequence[Path],
-    collection: Path,
-    dimensions: Sequence[str] = (),
-    measures: Sequence[str] = (),
-    n: int | None = None,
-    baseline: str = "",
-    target: Any = None,
-    environ: Mapping[str, str] | None = None,
-) -> CheckedExperiment:
-    """An experiment that compares `runs` on a collection, checked as one of a file is.
-
-    By `measures`, or by the standard ones at `n` (20), which cuts the runs; on a collection without judgments, by those
-    that need none. `target` is that of an experiment.
-    """
-    if n is not None and measures:
-        raise UsageError("measures have their own cut-offs, e.g. nDCG@10: leave out n")
-    named: dict[str, Path] = {}
-    for run in runs:
-        if (other := named.setdefault(run_name(run), run)) != run:
-            raise UsageError(f"two runs are called {run_name(run)!r}, {other} and {run}: rename one of the files")
-    if not measures:
-        file = validate(CollectionFile, read_yaml(collection), str(collection))
-        measures = STANDARD if file.track or file.qrels else UNJUDGED
-        if measures is UNJUDGED:
-            try:
-                check_scored(named.get(baseline, runs[0]), "")
-            except DataError:
-                measures = [measure for measure in measures if not measure.startswith("kept")]
-        measures = [measure.replace(f"@{LENGTH}", f"@{n or LENGTH}") for measure in measures]
-    values = {
-        "name": "runs",
-        "collection": str(collection.absolute()),
-        "measures": list(measures),
-        "dimensions": list(dimensions),
-        "baseline": baseline,
-        "target": target,
-        "run_depth": n or WHOLE,
-        "systems": {
-            name: {"profile": "engine", "engine": {"kind": "run-file", "path": str(run.absolute())}}
-            for name, run in named.items()
-        },
-    }
-    return check_experiment_values(values, f"of {counted(len(runs), 'run')}", Path.cwd(), environ=environ)
-
-
-def run_name(path: Path) -> str:
-    """What a run file's run is called.
-
-    >>> run_name(Path("runs/bm25.txt.gz")), run_name(Path("UDInfo.run2"))
-    ('bm25', 'UDInfo.run2')
-    """
-    name = unpacked_name(path)
-    return Path(name).stem if Path(name).suffix in SUFFIXES else name

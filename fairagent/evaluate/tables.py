@@ -117,7 +117,8 @@ class Table:
         <BLANKLINE>
         """
         rows = [[f"{column.above} {column.name}".strip() for column in self.columns], *self._plain()]
-        lines = [f"| {' | '.join(in_line(cell).replace('|', BAR) for cell in row)} |" for row in rows]
+        barred = [[in_line(cell).replace("|", "\\|") for cell in row] for row in rows]
+        lines = [f"| {' | '.join(row)} |" for row in barred]
         lines.insert(1, f"|---|{'--:|' * (len(self.columns) - 1)}")
         notes = "\n".join(f"* {in_line(note)}" for note in self.notes)
         return "\n\n".join(part for part in (in_line(self.title), "\n".join(lines), notes) if part) + "\n"
@@ -231,10 +232,6 @@ class Table:
         return [
             [_shown(cell, column, False) for cell, column in zip(row, self.columns, strict=True)] for row in self.rows
         ]
-
-
-BAR = "\\|"
-"""A bar within a cell of Markdown."""
 
 
 def _value(cell: object) -> object:

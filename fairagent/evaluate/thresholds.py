@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairagent.collection.groups import Groups
+from fairagent.collection.table import Groups
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.comparison import SAME
 from fairagent.evaluate.kind import ExperimentKind, MeasureInfo, Problems
@@ -57,11 +57,7 @@ class Bound:
         return cls(sign, float(f"{add or '+'}{distance or 0}" if relative else absolute), bool(relative))
 
     def __str__(self) -> str:
-        """As in a file.
-
-        >>> str(Bound(">=", 0.95)), str(Bound(">=", -0.01, True)), str(Bound(">", 0.0, True))
-        ('>= 0.95', '>= baseline - 0.01', '> baseline')
-        """
+        """As in a file."""
         if not self.relative:
             return f"{self.sign} {self.number:.12g}"
         added = f" {'-' if self.number < 0 else '+'} {abs(self.number):.12g}" if self.number else ""
@@ -107,12 +103,13 @@ def read_thresholds(
     labels = {name: groups.labels(name) if name in exposed else () for name in dimensions}
     of_groups: dict[str, bool | None] = {one.name: None if kind.classes else one.of_groups for one in measured}
     of_groups |= dict.fromkeys(kind.measured_together)
+    shown = labels_of(tuple(of_groups))
 
     def measure(name: str, dimension: str) -> str:
         """The full definition of the measure of that name; UsageError where `dimension` has no value of it."""
         if name in labels:
             raise UsageError(f"{name!r} is a dimension: write measures or groups, with their bounds, under it")
-        shown, definition = labels_of(tuple(of_groups)), name
+        definition = name
         with suppress(UsageError, BackendUnavailable):
             definition = str(parse_measure(name))
         there = [one for one in shown if one in (name, definition)]
@@ -128,33 +125,34 @@ def read_thresholds(
             raise UsageError(f"{name!r} stands {'under a dimension' if of else 'beside the dimensions, not under one'}")
         return there[0]
 
-    thresholds: list[Threshold] = []
-
-    def read(place: str, rows: Sequence[str], values: Mapping[Any, Any]) -> None:
-        """Those of one system, or of several alike."""
-        for key, value in values.items():
-            dimension, where, bounds = ("", place, {key: value})
-            if isinstance(value, Mapping):
-                dimension, where, bounds = str(key), f"{place}.{key}", dict(value)
-                if dimension not in labels:
-                    problems.add(SettingsError, f"{place}: {no_such('dimension', dimension, labels)}")
-                    continue
-            for name, text in ((str(name), text) for name, text in bounds.items()):
-                of_group = name in labels.get(dimension, ())
-                definition = name if of_group else problems.attempt(where, measure, name, dimension)
-                bound = problems.attempt(f"{where}.{name}", Bound.parse, text)
-                if definition and bound:
-                    thresholds.extend(Threshold(row, dimension, definition, of_group, bound, baseline) for row in rows)
-
-    others = [name for name in systems if name != baseline] or list(systems)
+    # Place in the file, the systems that it is for, dimension, and name -> bound.
+    read: list[tuple[str, Sequence[str], str, Mapping[Any, Any]]] = []
+    others: Sequence[str] = [name for name in systems if name != baseline] or systems
+    rows: Sequence[str]
     for key, value in kind.thresholds.items():
         if key in systems and isinstance(value, Mapping):
-            read(f"assert.{key}", [key], value)
+            place, rows, below = f"assert.{key}", [key], value
         elif isinstance(value, Mapping) and key not in labels:
             message = no_such("system and no dimension", key, [*systems, *labels])
             problems.add(SettingsError, f"assert: {message}")
+            continue
         else:
-            read("assert", others, {key: value})
+            place, rows, below = "assert", others, {key: value}
+        for name, bounds in below.items():
+            if not isinstance(bounds, Mapping):
+                read.append((place, rows, "", {name: bounds}))
+            elif str(name) in labels:
+                read.append((f"{place}.{name}", rows, str(name), bounds))
+            else:
+                problems.add(SettingsError, f"{place}: {no_such('dimension', str(name), labels)}")
+    thresholds: list[Threshold] = []
+    for where, rows, dimension, bounds in read:
+        for name, text in ((str(name), text) for name, text in bounds.items()):
+            of_group = name in labels.get(dimension, ())
+            definition = name if of_group else problems.attempt(where, measure, name, dimension)
+            bound = problems.attempt(f"{where}.{name}", Bound.parse, text)
+            if definition and bound:
+                thresholds += [Threshold(row, dimension, definition, of_group, bound, baseline) for row in rows]
     return tuple(thresholds)
 
 
@@ -189,10 +187,9 @@ def verdicts(run: Results) -> tuple[ThresholdVerdict, ...]:
     for one in run.thresholds:
         value = numbers.get((one.system, one.dimension, one.of_group, one.name))
         base = numbers.get((one.baseline, one.dimension, one.of_group, one.name)) if one.bound.relative else 0.0
-        if value is None or base is None:
-            results.append(ThresholdVerdict(one, value, None, False))
-        else:
-            results.append(ThresholdVerdict(one, value, one.bound.limit(base), one.bound.holds(value, base)))
+        limit = None if value is None or base is None else one.bound.limit(base)
+        met = value is not None and base is not None and one.bound.holds(value, base)
+        results.append(ThresholdVerdict(one, value, limit, met))
     return tuple(results)
 
 

@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import Any
 
 from fairagent.collection import Collection
-from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.table import JoinedGroups
 from fairagent.collection.targets import TARGET, judged_by
 from fairagent.errors import UsageError
 from fairagent.evaluate.judging import JudgedBy, judged_value

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from fairagent.collection import Collection
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.forms import form_of, records
-from fairagent.collection.groups import tables_of
 from fairagent.collection.known import KnownIds, compare_ids
-from fairagent.collection.records import Faults, Record, checked_id, lines, listed, read_text, shown
+from fairagent.collection.records import Faults, Record, checked_id, form_of, lines, listed, read_text, records, shown
+from fairagent.collection.table import tables_of
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.types.common import counted

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from fairagent.collection import Collection, GroupTable
-from fairagent.collection.groups import tables_of
 from fairagent.collection.known import KnownIds
 from fairagent.collection.labels import LabelErrors
 from fairagent.collection.records import shown
-from fairagent.collection.table import Labels, TableBuffer
+from fairagent.collection.table import Labels, TableBuffer, tables_of
 from fairagent.collection.targets import judged_by
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.judging import Judge, judged_topics, standard_measures

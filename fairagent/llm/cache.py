@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,12 +23,14 @@ from fairagent.storage.files import expect_regular, one_at_a_time, sealed, unsea
 from fairagent.storage.threads import holding
 from fairagent.types.clean import logger
 
-ENVIRONMENT_ERRORS = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM}
-ENVIRONMENT_ERRORS |= {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL}
-ENVIRONMENT_ERRORS |= {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_AUTH}
+ENVIRONMENT = (
+    *("SQLITE_PERM", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_NOMEM", "SQLITE_READONLY", "SQLITE_INTERRUPT"),
+    *("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_CANTOPEN", "SQLITE_PROTOCOL", "SQLITE_AUTH"),
+)
 """SQLite's codes where the disk, the rights or another process is at fault; every other code is damage."""
 ODD = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError)
 """What diskcache raises where the tables hold what it never wrote there."""
+FAULTS = (sqlite3.Error, OSError, diskcache.Timeout, *ODD)
 FORMAT_KEY, FORMAT = "format", "1"
 """Of the rows; a database of another format is moved aside."""
 DATABASE = "cache.db"
@@ -45,12 +46,6 @@ T = TypeVar("T")
 _ROW = TypeAdapter(ModelReply)
 
 
-def key_of(identity: Mapping[str, Any]) -> str:
-    """SHA-256 (hex) of everything that a reply depends on, as plain values."""
-    canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
     """A diskcache disk that stores texts only; what is none of ours is "".
 
@@ -60,7 +55,9 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
     def put(self, key: Any) -> tuple[str, bool]:
         """The key as it is stored."""
-        return _text(key), True
+        if not isinstance(key, str):
+            raise TypeError(f"expected a text, not {type(key).__name__}")
+        return key, True
 
     def get(self, key: Any, raw: Any) -> str:
         """A stored key."""
@@ -68,7 +65,7 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
     def store(self, value: Any, read: Any, key: Any = None) -> tuple[int, int, None, str]:
         """The value as it is stored: size (as diskcache counts: 0 in the database), mode, no file name, the text."""
-        return 0, diskcache.core.MODE_RAW, None, _text(value)
+        return 0, diskcache.core.MODE_RAW, None, self.put(value)[0]
 
     def fetch(self, mode: Any, filename: Any, value: Any, read: Any) -> str:
         """A stored value."""
@@ -76,12 +73,6 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
     def remove(self, file_path: Any) -> None:
         """Nothing: no row of ours names a file."""
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, not {type(value).__name__}")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +118,12 @@ class ReplyCache:
                     with one_at_a_time(path, 0.0):
                         pass
             try:
-                self._rows = self._connect()
-            except (sqlite3.Error, *ODD) as error:
+                self._connect()
+            except FAULTS as error:
                 if not _damaged(error):
                     raise
                 self._move_aside(error)
-                self._rows = self._connect()
+                self._connect()
         except NotRegular:
             raise
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
@@ -169,16 +160,14 @@ class ReplyCache:
 
         Of all who fetch the same, one asks; the others wait for it up to `seconds`.
         """
-
-        def cached() -> T | None:
-            return read(reply) if (reply := self.get(key)) else None
-
-        if (value := cached()) is not None:
+        if (reply := self.get(key)) and (value := read(reply)) is not None:
             return value
         with self.alone(key, seconds):
-            if (value := cached()) is None:
-                value, reply = ask()
-                self.put(key, reply)
+            # Somebody else may have asked meanwhile.
+            if (reply := self.get(key)) and (value := read(reply)) is not None:
+                return value
+            value, reply = ask()
+            self.put(key, reply)
         return value
 
     @contextmanager
@@ -197,16 +186,12 @@ class ReplyCache:
 
     def stats(self) -> CacheStats:
         """What the cache holds; what cannot be read is left out."""
-        models: Counter[str] = Counter()
-        calls = tokens = 0
-        dollars = 0.0
-        for key in self._try(list) or ():
-            if key and key != FORMAT_KEY and (reply := self.get(key)):
-                models[reply.model] += 1
-                calls += reply.calls
-                tokens += reply.input_tokens + reply.output_tokens
-                dollars += reply.cost or 0.0
+        found = [self.get(key) for key in self._try(list) or () if key not in ("", FORMAT_KEY)]
+        replies = [reply for reply in found if reply]
+        models = Counter(reply.model for reply in replies)
         size = sum(path.stat().st_size for path in self.folder.glob(f"{DATABASE}*"))
+        calls, tokens = sum(one.calls for one in replies), sum(one.input_tokens + one.output_tokens for one in replies)
+        dollars = sum((one.cost or 0.0 for one in replies), 0.0)
         return CacheStats(str(self.folder), models.total(), size, calls, tokens, dollars, dict(models))
 
     def close(self) -> None:
@@ -219,16 +204,15 @@ class ReplyCache:
             rows = self._rows
             try:
                 return work(rows)
-            except (sqlite3.Error, OSError, diskcache.Timeout, *ODD) as error:
+            except FAULTS as error:
                 if last or not _damaged(error) or not self._replaced(rows, error):
                     if not self._warned:
-                        self._warned = True
-                        reason = _reason(error)
+                        self._warned, reason = True, _reason(error)
                         log.warning("the cache in %s cannot be used (%s); replies are not stored", self.folder, reason)
                     break
         return None
 
-    def _connect(self) -> Any:
+    def _connect(self) -> None:
         rows = diskcache.Cache(
             str(self.folder), timeout=LONGEST_WAIT, disk=TextDisk, eviction_policy="none", cull_limit=0, statistics=0
         )
@@ -238,13 +222,12 @@ class ReplyCache:
         elif written != FORMAT:
             rows.close()
             raise sqlite3.DatabaseError(f"format {written[:9]!r}; this version of fairagent writes {FORMAT!r}")
-        self._inode = (self.folder / DATABASE).stat().st_ino
+        self._rows, self._inode = rows, (self.folder / DATABASE).stat().st_ino
         # Others cannot enter the folder; nor read what somebody copies out of it.
         for path in self.folder.glob(f"{DATABASE}*"):
             # Another process may have closed it, and its log is gone.
             with suppress(PermissionError, FileNotFoundError):
                 path.chmod(0o600)
-        return rows
 
     def _replaced(self, old: Any, error: Exception) -> bool:
         """Whether there is another database in the place of the damaged `old` one."""
@@ -256,7 +239,7 @@ class ReplyCache:
                         old.close()
                     if (self.folder / DATABASE).stat().st_ino == self._inode:
                         self._move_aside(error)
-                    self._rows = self._connect()
+                    self._connect()
                 except (sqlite3.Error, OSError, diskcache.Timeout):
                     return False
         return True
@@ -276,7 +259,7 @@ def _damaged(error: Exception) -> bool:
         return isinstance(error, ODD)
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     # A short read is an error of the disk by its code, but it means a file that ends too early.
-    return code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF not in ENVIRONMENT_ERRORS
+    return code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF not in {getattr(sqlite3, one) for one in ENVIRONMENT}
 
 
 def _reason(error: Exception) -> str:

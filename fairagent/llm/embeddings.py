@@ -6,8 +6,9 @@ import base64
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,15 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
-from fairagent.llm.cache import ReplyCache, key_of
-from fairagent.llm.request import ModelReply, estimate_tokens
+from fairagent.llm.request import ModelReply, estimate_tokens, key_of
 from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
+
+if TYPE_CHECKING:
+    from fairagent.llm.cache import ReplyCache
 
 BATCH = 32
 """Texts of a request: what every sort of server takes."""
@@ -43,28 +46,11 @@ class _Embedding(BaseModel):
     embedding: list[float] = Field(min_length=1)
 
 
-class _EmbeddingTokens(BaseModel):
-    prompt_tokens: TokenCount
-
-
 class _EmbeddingAnswer(Body):
     data: Any = None
 
 
-_EMBEDDINGS = TypeAdapter(list[_Embedding])
-
-
-def _vectors(entries: object, count: int) -> Vectors | str:
-    """The vectors in the order of their texts, or what is wrong with them."""
-    try:
-        items = sorted(_EMBEDDINGS.validate_python(entries), key=lambda item: item.index)
-        with np.errstate(over="ignore"):
-            vectors = np.array([item.embedding for item in items], dtype=np.float32)
-    except ValueError:
-        return "vectors of another form, or of several lengths; lists of as many numbers, each with its index, expected"
-    if [item.index for item in items] != list(range(count)):
-        return f"{len(items):,} vectors; {count:,} were expected, one a text, numbered from 0"
-    return vectors if np.isfinite(vectors).all() else "numbers that are not finite"
+_EMBEDDINGS, _TOKENS = TypeAdapter(list[_Embedding]), TypeAdapter(TokenCount)
 
 
 class EmbeddingModel(ServerModel):
@@ -139,27 +125,19 @@ class EmbeddingModel(ServerModel):
 
     def _ask(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
         call, texts = Call(*self._times()), list(batch.values())
-        # Without a format the client requests base64, which not every server knows.
+        # Without a format many servers send base64, which others do not know.
         payload = {"model": self.name, "input": texts, "encoding_format": "float"}
-        create = self._client.embeddings.with_raw_response.create
-
-        def attempt() -> tuple[Vectors, Usage]:
-            try:
-                return self._request(
-                    create, payload, call, (estimate_tokens(*texts), 0), lambda response: self._read(response, texts)
-                )
-            except ModelError as error:
-                call.spent += error.usage
-                error.usage = Usage()
-                raise
-
+        tokens = estimate_tokens(*texts), 0
         try:
             with call_span("embeddings", self.name) as span:
-                vectors, last = self._repeat(attempt, "embeddings", call)
-                usage = self._total(call, last)
+                vectors, usage = self._repeat(
+                    lambda: self._request("/embeddings", payload, call, tokens, lambda one: self._read(one, texts)),
+                    "embeddings",
+                    call,
+                )
                 tell_usage(span, usage)
         except (ModelError, BudgetExceeded) as error:
-            error.usage = replace(self._total(call, error.usage), unusable=call.sent)
+            error.usage = replace(error.usage, unusable=call.sent)
             self._count(error.usage)
             raise
         self._count(usage)
@@ -168,15 +146,13 @@ class EmbeddingModel(ServerModel):
             ends = np.cumsum([len(text) for text in texts], dtype=np.float64)
             shares = np.diff(np.rint(usage.input_tokens * ends / max(1.0, ends[-1])).astype(int), prepend=0).tolist()
             calls = [call.sent, *[0] * len(texts)]
-            for key, vector, tokens, sent in zip(batch, vectors, shares, calls, strict=False):
+            for key, vector, share, sent in zip(batch, vectors, shares, calls, strict=False):
                 text = base64.b64encode(vector.astype(STORED).tobytes()).decode()
-                cost = self.cost(tokens)
-                self._cache.put(
-                    key, ModelReply(text, tokens, 0, self.name, estimated=usage.estimated, calls=sent, cost=cost)
-                )
+                more: Any = {"estimated": usage.estimated, "calls": sent, "cost": self.cost(share)}
+                self._cache.put(key, ModelReply(text, share, 0, self.name, **more))
         return dict(zip(batch, vectors, strict=True))
 
-    def _read(self, response: Any, texts: Sequence[str]) -> tuple[tuple[Vectors, Usage], Usage]:
+    def _read(self, response: Any, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """The vectors (n, d) in the `response` to `texts`, in their order, with the usage.
 
         Raises ReplyInvalid with `usage`: no vectors, one of another length than the others or than before, too few or
@@ -185,23 +161,31 @@ class EmbeddingModel(ServerModel):
         answer = read_body(_EmbeddingAnswer, response, self.endpoint, "an embeddings", self.name)
         if not answer.data:
             raise FatalModelError(f"{self.endpoint.host} answered without vectors (no data); is it an embeddings API?")
+        usage, vectors, wrong = Usage(1, estimate_tokens(*texts), estimated=True), np.zeros((0, 0), np.float32), ""
+        with suppress(ValidationError, AttributeError):
+            usage = Usage(1, _TOKENS.validate_python(answer.usage.get("prompt_tokens")))
         try:
-            usage = Usage(1, _EmbeddingTokens.model_validate(answer.usage).prompt_tokens)
-        except ValidationError:
-            usage = Usage(1, estimate_tokens(*texts), estimated=True)
-        vectors = _vectors(answer.data, len(texts))
-        if not isinstance(vectors, str) and not self._has_dimension(vectors.shape[1]):
-            vectors = (
-                f"vectors of {vectors.shape[1]} numbers; {self._dimension} were expected, as before. Has the model "
-                "been replaced there? Then build what it made again, and clear the cache (`fairagent cache clear`)"
-            )
-        if isinstance(vectors, str):
+            items = sorted(_EMBEDDINGS.validate_python(answer.data), key=lambda item: item.index)
+            with np.errstate(over="ignore"):
+                vectors = np.array([item.embedding for item in items], dtype=np.float32)
+            if [item.index for item in items] != list(range(len(texts))):
+                wrong = f"{len(items):,} vectors; {len(texts):,} were expected, one a text, numbered from 0"
+            elif not np.isfinite(vectors).all():
+                wrong = "numbers that are not finite"
+            elif not self._has_dimension(vectors.shape[1]):
+                wrong = (
+                    f"vectors of {vectors.shape[1]} numbers; {self._dimension} were expected, as before. Has the model "
+                    "been replaced there? Then build what it made again, and clear the cache (`fairagent cache clear`)"
+                )
+        except ValueError:
+            wrong = "vectors of another form, or of several lengths; lists of as many numbers, each with its index"
+        if wrong:
             error = ReplyInvalid(
-                f"{self.endpoint.host} answered {self.name!r} with {vectors}", raw=self.endpoint.hide(response.text)
+                f"{self.endpoint.host} answered {self.name!r} with {wrong}", raw=self.hide(response.text)
             )
             error.usage = usage
             raise error
-        return (vectors, usage), usage
+        return vectors, usage
 
     def _has_dimension(self, length: int) -> bool:
         """Whether vectors have this length; the first one decides which they have."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -43,33 +43,11 @@ class Likelihood(Protocol):
         """
 
 
-class LocalModel(Protocol):
-    """A transformers model on this machine; `masked` where it fills in masks, else it predicts the next token."""
-
-    name: str
-    masked: bool
-    tokenizer: Any
-    model: Any
-
-
-class MaskedLikelihood(LocalModel, Protocol):
-    """A model that fills in masks, and scores tokens and next sentences."""
-
-    ids: Callable[[str], list[int]]
-    """The tokens of a text on its own, with the marks that the model wants at its ends."""
-    each: Callable[[str, Sequence[int], str], FloatArray]
-    """Of text, places of `ids(text)` and context: the log-probabilities, (len(places),), each token masked alone."""
-    word: Callable[[str, int, int, str], FloatArray]
-    """Of text, start, end and context: the log-probabilities of the tokens of text[start:end], (t,), left to right."""
-    follows: Callable[[str, str], float]
-    """Of two sentences: the probability that the second one follows the first."""
-
-
 def open_local(kind: Literal["causal", "masked", "self-debiased"], *arguments: Any, **options: Any) -> Any:
     """A likelihood of this kind by a model on this machine, which an add-on brings (entry points of `GROUP`).
 
-    A causal one is a `Likelihood` and a `LocalModel`, a masked one a `MaskedLikelihood`: both take a name, `device`,
-    `dtype` and `batch`, the causal one `chat` too. A self-debiased one is a `Likelihood` by a causal one and a rule.
+    A causal one is a `Likelihood`, a masked one scores single tokens: both take a name, `device`, `dtype` and `batch`,
+    the causal one `chat` too. A self-debiased one is a `Likelihood` by a causal one and a rule.
     Raises BackendUnavailable where the add-on, its package or the model is missing.
     """
     try:
@@ -215,8 +193,8 @@ class EndpointModel(ServerModel):
     def _score(self, pair: Pair) -> FloatArray:
         def request() -> tuple[FloatArray, ModelReply]:
             call = Call(*self._times())
-            scores, tokens = self._repeat(lambda: self._post(pair, call), "likelihood", call)
-            return scores, ModelReply(json.dumps(scores.tolist()), tokens, 0, self.name)
+            scores, usage = self._repeat(lambda: self._post(pair, call), "likelihood", call)
+            return scores, ModelReply(json.dumps(scores.tolist()), usage.input_tokens, 0, self.name)
 
         def cached_scores(reply: ModelReply) -> FloatArray | None:
             try:
@@ -230,31 +208,28 @@ class EndpointModel(ServerModel):
         key = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
         return self._cache.fetch(key, self.settings.deadline, cached_scores, request)
 
-    def _post(self, pair: Pair, call: Call) -> tuple[FloatArray, int]:
-        """The text's log-probabilities by one request, and how many tokens it took."""
+    def _post(self, pair: Pair, call: Call) -> tuple[FloatArray, Usage]:
+        """The text's log-probabilities by one request, and what it took."""
         context, text = pair
         # Temperature 0 and one token: a server has to write something, and what it writes is ignored.
         payload: dict[str, Any] = {"model": self.name, "max_tokens": 1, "temperature": 0}
-        create: Callable[..., Any]
         if self._chat:
-            create = self._client.chat.completions.with_raw_response.create
             payload["messages"] = [{"role": "user", "content": context}, {"role": "assistant", "content": text}]
-            options = {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
-            payload["extra_body"] = options
+            payload |= {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
         else:
-            create = self._client.completions.with_raw_response.create
             payload |= {"prompt": context + text, "echo": True, "logprobs": 1}
         estimated = estimate_tokens(*pair)
 
-        def read(response: Any) -> tuple[tuple[TokenScores | None, int], Usage]:
+        def read(response: Any) -> tuple[TokenScores | None, Usage]:
             completion = read_body(_ScoredCompletion, response, self.endpoint, "a completion", self.name)
             try:
                 tokens = _ScoredTokens.model_validate(completion.usage).total_tokens
             except ValidationError:
                 tokens = estimated
-            return (completion.token_scores(), tokens), Usage(1, tokens)
+            return completion.token_scores(), Usage(1, tokens)
 
-        token_scores, tokens = self._request(create, payload, call, (estimated, 0), read)
+        path = "/chat/completions" if self._chat else "/completions"
+        token_scores, usage = self._request(path, payload, call, (estimated, 0), read)
         if token_scores is None:
             raise FatalModelError(
                 f"{self.endpoint.host} tells no log-probabilities of a prompt of {self.name!r}; serve the model with "
@@ -267,4 +242,4 @@ class EndpointModel(ServerModel):
                 f"{self.endpoint.host}: the tokens of {self.name!r} do not show where the text {text[:60]!r} stands "
                 "in the prompt, or its first one has no probability; give it a context, or use a local model"
             )
-        return scores, tokens
+        return scores, usage

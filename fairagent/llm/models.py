@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError
 from fairagent.llm.budget import Budget, Ledger, charged
 from fairagent.llm.exchange import valid_reply
-from fairagent.llm.request import ModelReply, ModelRequest, read_reply, stream
+from fairagent.llm.request import ModelReply, ModelRequest, key_of, read_reply, stream
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
@@ -21,9 +21,6 @@ from fairagent.types import Usage
 if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
     from fairagent.llm.embeddings import EmbeddingModel
-    from fairagent.llm.server import ServerModel
-
-S = TypeVar("S", bound="ServerModel")
 
 PATIENCE = 300.0
 """Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
@@ -64,10 +61,12 @@ class CachingModel:
             on_text(reply.text)
         return reply
 
+    def close(self) -> None:
+        """Close the model's connections."""
+        self.model.close()
+
     def key(self, request: ModelRequest) -> str:
         """SHA-256 (hex) of everything that the reply depends on."""
-        from fairagent.llm.cache import key_of
-
         return key_of({"format": FORMAT, **self.model.identity(request)})
 
     def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
@@ -122,9 +121,8 @@ class Models:
         self._environ = environ
         self._lock = threading.Lock()
         self._cache: ReplyCache | None = None
-        self._opened: dict[ModelSettings, CachingModel] = {}
-        self._embedding: dict[ModelSettings, EmbeddingModel] = {}
-        self._firsts: dict[tuple[str, str, str], Any] = {}
+        self._opened: dict[tuple[type, ModelSettings], Any] = {}
+        self._firsts: dict[tuple[type, str, str], Any] = {}
         self._ledger = Ledger()
 
     @classmethod
@@ -138,15 +136,18 @@ class Models:
         Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
         a key, or where the cache's folder cannot be used.
         """
+        # Here and not above: who only counts models needs none of them.
         from fairagent.llm.openai import OpenAIModel
 
         with self._lock:
-            if settings not in self._opened:
+            opened: CachingModel | None = self._opened.get((OpenAIModel, settings))
+            if opened is None:
                 price = self._price_of(settings.name)
                 model = self._sharing(OpenAIModel(settings, self._environ, self.budget, price))
-                cache, name = self._open_cache(), settings.name
-                self._opened[settings] = CachingModel(model, cache, self._ledger, settings.deadline, name)
-            return self._opened[settings]
+                cache = self._open_cache()
+                opened = CachingModel(model, cache, self._ledger, settings.deadline, settings.name)
+                self._opened[OpenAIModel, settings] = opened
+        return opened
 
     def open_embeddings(self, settings: ModelSettings) -> EmbeddingModel:
         """The embedding model of this name at the settings' server, the same one for the same settings.
@@ -156,16 +157,17 @@ class Models:
         from fairagent.llm.embeddings import EmbeddingModel
 
         with self._lock:
-            if settings not in self._embedding:
+            opened: EmbeddingModel | None = self._opened.get((EmbeddingModel, settings))
+            if opened is None:
                 price, cache = self._price_of(settings.name), self._open_cache()
                 model = EmbeddingModel(settings, self._environ, self.budget, price, cache, self._ledger)
-                self._embedding[settings] = self._sharing(model)
-            return self._embedding[settings]
+                opened = self._opened[EmbeddingModel, settings] = self._sharing(model)
+        return opened
 
-    def _sharing(self, model: S) -> S:
+    def _sharing(self, model: Any) -> Any:
         """The model, with what others of its sort and name know of its server."""
         # Health and refusals of one API say nothing about another at the same address.
-        model.share(self._firsts.setdefault((type(model).__name__, model.endpoint.base_url, model.name), model))
+        model.share(self._firsts.setdefault((type(model), model.endpoint.base_url, model.name), model))
         return model
 
     @property
@@ -177,12 +179,10 @@ class Models:
         """Close all connections, and the cache."""
         with self._lock:
             for opened in self._opened.values():
-                opened.model.close()
-            for model in self._embedding.values():
-                model.close()
+                opened.close()
             if self._cache:
                 self._cache.close()
-            self._opened, self._embedding, self._cache = {}, {}, None
+            self._opened, self._cache = {}, None
 
     def _price_of(self, name: str) -> Price | None:
         price = self._prices.get(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,15 +25,17 @@ from fairagent.errors import (
 )
 from fairagent.llm.exchange import attempt
 from fairagent.llm.request import (
+    BOUNDS,
     ModelReply,
     ModelRequest,
     check_room,
     estimate_tokens,
     schema_of,
     with_bounds,
-    without_bounds,
+    without,
 )
 from fairagent.llm.server import (
+    MOST_VALUES,
     Body,
     Call,
     Endpoint,
@@ -44,7 +46,6 @@ from fairagent.llm.server import (
     broken_off,
     read_body,
 )
-from fairagent.llm.transport import lines
 from fairagent.types import Usage
 from fairagent.types.clean import THOUGHTS, logger
 
@@ -117,7 +118,7 @@ class Capabilities:
                 form = str(payload["response_format"]["type"])
                 if form == "json_schema":
                     schema = payload["response_format"]["json_schema"]["schema"]
-                    form = FORMS[0] if without_bounds(schema) != schema else form
+                    form = FORMS[0] if without(BOUNDS, schema) != schema else form
                 # Another thread may have learned it in the meantime.
                 self._form = max(self._form, FORMS.index(form) + 1)
                 return f"no response_format {form}"
@@ -154,8 +155,9 @@ def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
     ['keywords']
     """
     assert request.reply is not None
-    schema, shaped = schema_of(request.reply, request.narrowed), with_bounds if bounds else without_bounds
-    return {"name": request.reply.__name__, "strict": True, "schema": shaped(schema)}
+    schema = schema_of(request.reply, request.narrowed)
+    shaped = with_bounds(schema) if bounds else without(BOUNDS, schema)
+    return {"name": request.reply.__name__, "strict": True, "schema": shaped}
 
 
 LARGEST_SUM = 1.01
@@ -326,6 +328,33 @@ class _ChatCall(Call):
         return "".join(self.streamed)
 
 
+LONGEST_LINE = 1 << 20
+"""The longest line of a stream, in bytes; a line holds a few words."""
+
+
+def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:
+    r"""The lines (UTF-8) of a body, as they come; they end with \n or \r\n, as those of a stream of events do.
+
+    Raises ModelError for one without an end, and beyond half a million.
+
+    >>> list(lines([b"da", b"ta: a\r\ndata: b\n", b"\ndata", b": \xe2\x80", b"\xa8"], "host"))
+    ['data: a', 'data: b', '', 'data: \u2028']
+    """
+    rest, count = bytearray(), 0
+    for chunk in chunks:
+        rest += chunk
+        if b"\n" in chunk:
+            *ended, rest = rest.split(b"\n")
+            count += len(ended)
+            if count > MOST_VALUES:
+                raise ModelError(f"{host} sent more than {MOST_VALUES:,} lines as one answer; the rest was not read")
+            yield from (line.removesuffix(b"\r").decode("utf-8", "replace") for line in ended)
+        if len(rest) > LONGEST_LINE:
+            raise ModelError(f"{host} sent a line of more than {LONGEST_LINE >> 20} MB; the rest was not read")
+    if rest:
+        yield rest.removesuffix(b"\r").decode("utf-8", "replace")
+
+
 class OpenAIModel(ServerModel):
     """A model behind a chat completion API; see `ServerModel`.
 
@@ -338,7 +367,8 @@ class OpenAIModel(ServerModel):
 
     def share(self, other: Any) -> None:
         """Use what the `other` model of the same server and name knows of its server."""
-        self._breakers, self.capabilities = other._breakers, other.capabilities
+        super().share(other)
+        self.capabilities = other.capabilities
 
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         """Everything that may change the reply, but for what the server refuses, as plain values without a secret."""
@@ -351,10 +381,6 @@ class OpenAIModel(ServerModel):
         """The body of the request as this server takes it; `longer` multiplies the longest reply."""
         options = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
         return self.capabilities.shape(self._full_payload(request, longer) | options, request)
-
-    def hide(self, text: str) -> str:
-        """`text` without the key."""
-        return self.endpoint.hide(text)
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The model's answer; see `Model.complete`. Raises BudgetExceeded as well."""
@@ -395,14 +421,10 @@ class OpenAIModel(ServerModel):
 
         # All attempts at a form are one turn of the breaker, so that of many threads one learns what the server takes.
         sort = (request.reply is not None, request.seed is not None, on_text is not None, bool(request.choices))
-        try:
-            reply = self._repeat(lambda: self._attempt(call), sort, call)
-        except (ModelError, BudgetExceeded) as error:
-            error.usage = self._total(call, error.usage, notes())
-            raise
-        return reply.with_usage(self._total(call, reply.usage, notes()))
+        reply, usage = self._repeat(lambda: self._attempt(call), sort, call, notes)
+        return reply.with_usage(usage)
 
-    def _attempt(self, call: _ChatCall) -> ModelReply:
+    def _attempt(self, call: _ChatCall) -> tuple[ModelReply, Usage]:
         """One try: a request, and again where the server could not take its form or cut the reply off."""
         call.tries += 1
         while True:
@@ -410,7 +432,8 @@ class OpenAIModel(ServerModel):
             error: ModelError
             note: str | None = None
             try:
-                return attempt(partial(self._post, payload, call), lambda: call.text)
+                reply = attempt(partial(self._post, payload, call), lambda: call.text)
+                return reply, reply.usage
             except Refused as refused:
                 error, note = refused.error, self.capabilities.learn(payload, refused.body)
             except ReplyTruncated as truncated:
@@ -440,8 +463,8 @@ class OpenAIModel(ServerModel):
             reply = self._read_stream(response, call) if "stream" in payload else self._read(response, call)
             return reply, reply.usage
 
-        create = self._client.chat.completions.with_raw_response.create
-        return self._request(create, payload, call, tokens, read, lambda: estimate_tokens(call.text), refusable=True)
+        path = "/chat/completions"
+        return self._request(path, payload, call, tokens, read, lambda: estimate_tokens(call.text), refusable=True)[0]
 
     def _read(self, response: Any, call: _ChatCall) -> ModelReply:
         """The reply that came as a whole."""
@@ -456,8 +479,8 @@ class OpenAIModel(ServerModel):
         try:
             with closing(response):
                 if STREAM in response.headers.get("content-type", ""):
-                    chunks = self._chunks(lines(response.iter_bytes(), self.endpoint.host), call)
-                    return _reply_of(self._joined(chunks, call), call.request, self.endpoint, self.name)
+                    whole = self._joined(lines(response.iter_bytes(), self.endpoint.host), call)
+                    return _reply_of(whole, call.request, self.endpoint, self.name)
                 response.read()
                 return self._read(response, call)
         except ModelError as raised:
@@ -469,8 +492,9 @@ class OpenAIModel(ServerModel):
             error.usage = Usage(1, read, estimate_tokens(call.text), estimated=True)
         raise error
 
-    def _chunks(self, stream: Iterator[str], call: _ChatCall) -> Iterator[_Chunk | None]:
-        """The chunks of a stream, None at its end."""
+    def _joined(self, stream: Iterator[str], call: _ChatCall) -> _ChatCompletion:
+        """The completion whose pieces are passed on as they come; TransientModelError where it ends too early."""
+        whole, refusal, finish, complete = _ChatCompletion(), "", "", False
         for line in stream:
             # Whoever listens takes time as well.
             if self._clock() > call.end:
@@ -479,29 +503,19 @@ class OpenAIModel(ServerModel):
             name, _, content = line.partition(":")
             if name != "data" or not (content := content.strip()):
                 continue
-            if content == "[DONE]":
-                yield None
-                return
+            if complete := content == "[DONE]":
+                break
             try:
                 chunk = _Chunk.model_validate_json(content)
             except ValidationError:
                 raise broken_off(self.endpoint.host) from None
             if chunk.error:
                 raise body_error(chunk.error, self.endpoint, self.name)
-            yield chunk
-
-    def _joined(self, chunks: Iterator[_Chunk | None], call: _ChatCall) -> _ChatCompletion:
-        """The completion whose pieces are passed on as they come; TransientModelError where it ends too early."""
-        whole, refusal, finish, complete = _ChatCompletion(), "", "", False
-        for chunk in chunks:
-            if chunk is None:
-                complete = True
-                break
             whole.model, whole.usage = chunk.model or whole.model, chunk.usage or whole.usage
             # The last chunk with the usage has no choice.
             for choice in chunk.choices[:1]:
                 finish, refusal = choice.finish_reason or finish, refusal + (choice.delta.refusal or "")
-                if piece := self.endpoint.hide(choice.delta.content or ""):
+                if piece := self.hide(choice.delta.content or ""):
                     call.pass_on(piece)
         if not complete and not finish:
             raise broken_off(self.endpoint.host)

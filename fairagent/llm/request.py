@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -14,8 +16,6 @@ from fairagent.settings.faults import fault_lines
 from fairagent.types import Usage
 from fairagent.types.clean import THOUGHTS
 
-MOST_FAULTS = 5
-LONGEST_FAULT = 200
 LONGEST_REPLY = 1 << 18
 """Characters of a reply that is to be JSON: 60,000 tokens; a longer one is not read."""
 MOST_PARTS = 10_000
@@ -82,7 +82,7 @@ def schema_of(reply: type[Reply], narrowed: Narrowed | None = None) -> dict[str,
 
     Servers refuse anything else as not strict.
     """
-    schema: dict[str, Any] = _without({"title", "default", "description"}, reply.model_json_schema())
+    schema: dict[str, Any] = without({"title", "default", "description"}, reply.model_json_schema())
     for part in (schema, *schema.get("$defs", {}).values()):
         if "properties" in part:
             part["required"] = list(part["properties"])
@@ -100,24 +100,17 @@ def with_bounds(schema: Any) -> Any:
     return {key: with_bounds(part) for key, part in schema.items() if key != "items" or "prefixItems" not in schema}
 
 
-def without_bounds(schema: Any) -> Any:
-    """The schema without what keeps texts and lists short; enums stay, which every server knows."""
-    return _without(BOUNDS, schema)
-
-
-def _without(keywords: Set[str], schema: Any) -> Any:
+def without(keywords: Set[str], schema: Any) -> Any:
     """The schema without these keywords; names of properties and definitions are no keywords."""
     if isinstance(schema, list):
-        return [_without(keywords, part) for part in schema]
+        return [without(keywords, part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: {name: _without(keywords, part) for name, part in value.items()}
-        if key in ("properties", "$defs")
-        else _without(keywords, value)
-        for key, value in schema.items()
-        if key not in keywords
-    }
+    bare = {key: part for key, part in schema.items() if key not in keywords}
+    for key, part in bare.items():
+        named = key in ("properties", "$defs")
+        bare[key] = {name: without(keywords, one) for name, one in part.items()} if named else without(keywords, part)
+    return bare
 
 
 def parse_reply(text: str, reply: type[R]) -> R:
@@ -140,9 +133,7 @@ def parse_reply(text: str, reply: type[R]) -> R:
             return reply.model_validate_json(candidate)
         except ValidationError as error:
             faults = error.errors(include_url=False)
-            fault = "; ".join(
-                one[:LONGEST_FAULT].removeprefix("(top): ") for one in fault_lines(reply, faults[:MOST_FAULTS])
-            )
+            fault = "; ".join(one[:200].removeprefix("(top): ") for one in fault_lines(reply, faults[:5]))
             if faults[0]["type"] != "json_invalid":
                 break
     raise ReplyInvalid(f"the reply is not the JSON object that was requested: {fault}", raw=text)
@@ -286,6 +277,12 @@ def estimate_tokens(*texts: str) -> int:
     4
     """
     return -(-sum(len(text.encode("utf-8", "replace")) for text in texts) // 4)
+
+
+def key_of(identity: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of everything that a reply depends on, as plain values."""
+    canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def check_room(settings: ModelSettings, request: ModelRequest) -> None:

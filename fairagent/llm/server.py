@@ -1,4 +1,7 @@
-"""A model at a server: address, key and errors, health (breaker), retries, budget and price, for every API of it."""
+"""A model at a server: address, key and errors, health (breaker), retries, budget and price, for every API of it.
+
+`ServerModel._request` is the one place where a request leaves.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,6 +24,7 @@ from pydantic_core import from_json
 
 from fairagent.errors import (
     BackendUnavailable,
+    BudgetExceeded,
     FatalModelError,
     ModelError,
     ReplyRefused,
@@ -28,7 +33,7 @@ from fairagent.errors import (
 )
 from fairagent.llm.budget import Budget, requester
 from fairagent.settings import ModelSettings, Price
-from fairagent.settings.models import cost_of
+from fairagent.settings.tree import cost_of
 from fairagent.storage.threads import sleep as pause
 from fairagent.storage.threads import waiting
 from fairagent.types import Usage
@@ -39,20 +44,34 @@ URL_VARIABLE = "OPENAI_BASE_URL"
 OPENAI = "https://api.openai.com/v1"
 SHORTEST_SECRET = 8
 """Shorter keys ("none", "ollama") are placeholders; to black them out would spoil replies that hold the word."""
-QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
-KEY_CODES = frozenset({"invalid_api_key", "account_deactivated"})
-MODEL_CODES = frozenset({"model_not_found"})
-FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
-OVERLOAD_CODES = frozenset({"server_error", "internal_server_error", "rate_limit_exceeded", "overloaded_error"})
-KNOWN_CODES = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CODES
+CODES = {
+    **dict.fromkeys(("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"), "quota"),
+    **dict.fromkeys(("invalid_api_key", "account_deactivated"), "key"),
+    **dict.fromkeys(("content_filter", "content_policy_violation"), "filter"),
+    **dict.fromkeys(("server_error", "internal_server_error", "rate_limit_exceeded", "overloaded_error"), "overload"),
+    "model_not_found": "model",
+}
+"""What the codes of providers say."""
 LONGEST_QUOTE = 300
 MOST_VALUES = 500_000
 """Brackets and commas of an answer, each of which may take 150 bytes when its JSON is read; lines of a stream."""
 MOST_TOKENS = 100_000_000
 """More than any model reads or writes at once: a larger count is none."""
+LONGEST_WAIT = 30.0
+"""Seconds. A server that demands more is not waited for: the call is given up at once."""
+MOST_FAILURES = 5
+"""Transient failures in a row after which the endpoint is left alone; one where there has never been a connection."""
+PAUSE = 30.0
+"""Seconds that it is left alone."""
+LONGEST_LOOK = 60.0
+"""Seconds after which whoever waits looks at the clock again."""
 
 # Strict: neither 3.5 nor true is a count.
 TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True)]
+
+log = logger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +126,24 @@ class Endpoint:
 
 
 def is_local(host: str) -> bool:
-    """Whether `host` is this machine or one of the local network, where servers usually need no key.
-
-    >>> is_local("localhost"), is_local("192.168.1.7"), is_local("gpu-box"), is_local("api.openai.com")
-    (True, True, True, False)
-    """
+    """Whether `host` is this machine or one of the local network, where servers usually need no key."""
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:
         return "." not in host or host.endswith((".localhost", ".local", ".internal"))
 
 
-def check_named(settings: ModelSettings) -> None:
-    """Raise SettingsError where the settings name no model."""
-    if not settings.name:
-        raise SettingsError(
-            "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in the "
-            'environment, or model={"name": ...} in the call'
-        )
+class NotConnected(TransientModelError):
+    """There is no connection to the server: refused, unresolved, or not in time."""
+
+
+class Refused(ModelError):
+    """The server did not accept the request; `body` is its explanation, `error` the error if nothing can be done."""
+
+    def __init__(self, error: ModelError, body: str) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.body = body
 
 
 def client_error(error: Exception, endpoint: Endpoint, model: str) -> ModelError:
@@ -133,17 +152,20 @@ def client_error(error: Exception, endpoint: Endpoint, model: str) -> ModelError
     if response is None:
         # What the transport raised is its cause; any other error is the client's own, which no other attempt mends.
         cause = error.__cause__
-        return (
-            cause
-            if isinstance(cause, ModelError)
-            else FatalModelError(f"{endpoint.host}: {endpoint.quote(str(cause or error))}")
-        )
+        if isinstance(cause, ModelError):
+            return cause
+        return FatalModelError(f"{endpoint.host}: {endpoint.quote(str(cause or error))}")
     status, headers = response.status_code, response.headers
     if 300 <= status < 400:
-        where = endpoint.quote(_redirected_to(str(response.request.url), headers.get("location", "")))
+        # Of the new place no path is told, in which a key may stand.
+        where, location = "an address that it does not name", headers.get("location", "")
+        with suppress(ValueError):
+            parts = urlsplit(urljoin(str(response.request.url), location))
+            if location and parts.hostname:
+                where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
         return FatalModelError(
-            f"{endpoint.host} answered {status}: it sends requests on to {where}, where nothing was sent. If your "
-            "server is there, set model.base_url in the settings to its address"
+            f"{endpoint.host} answered {status}: it sends requests on to {endpoint.quote(where)}, where nothing was "
+            "sent. If your server is there, set model.base_url in the settings to its address"
         )
     body: object = response.text
     # No JSON, or nested too deeply to be read: then it is the words.
@@ -152,47 +174,34 @@ def client_error(error: Exception, endpoint: Endpoint, model: str) -> ModelError
     return status_error(status, *read_error(body), endpoint, model, retry_after(headers))
 
 
-def _redirected_to(url: str, location: str) -> str:
-    """Scheme, host and port that a redirect names; no path, in which a key may stand."""
-    try:
-        parts = urlsplit(urljoin(url, location))
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return "an invalid address"
-    named = location and parts.hostname
-    return f"{parts.scheme}://{parts.hostname}{port}" if named else "an address that it does not name"
-
-
 def status_error(
     status: int, code: str, words: str, endpoint: Endpoint, model: str, wait: float | None = None
 ) -> ModelError:
     """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
-    named = "" if code.isdecimal() else endpoint.quote(code)
+    named, sort = "" if code.isdecimal() else endpoint.quote(code), CODES.get(code, "")
     answered = f"{status or 'with an error'} {named}".strip()
     what = f"{endpoint.host} answered {answered}: {endpoint.quote(words) or 'no explanation'}"
-    if status == 402 or code in QUOTA_CODES:
+    if status == 402 or sort == "quota":
         return FatalModelError(
             f"{what}. The quota or credit of the account is used up; add to it or use another server"
         )
-    if status in (401, 403, 407) or code in KEY_CODES:
+    if status in (401, 403, 407) or sort == "key":
         return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {model!r} there")
-    if status == 404 or code in MODEL_CODES:
+    if status == 404 or sort == "model":
         return FatalModelError(f"{what}. Check model.name ({model!r}) and model.base_url in the settings")
-    if code in FILTER_CODES:
+    if sort == "filter":
         return ReplyRefused(what, raw=endpoint.hide(words))
     if status in (408, 409, 425, 429) or status >= 500:
         return TransientModelError(what, retry_after=wait)
-    if not status:
-        return FatalModelError(what)
-    if status == 405:
-        return FatalModelError(f"{what}. Check model.base_url in the settings")
+    if status in (0, 405):
+        return FatalModelError(f"{what}. Check model.base_url in the settings" if status else what)
     return ModelError(what)
 
 
 def body_error(error: object, endpoint: Endpoint, model: str) -> ModelError:
     """The error for an error body that came with HTTP 200: transient if its code means overload, else fatal."""
     code, words = read_error(error)
-    status = int(code) if code.isdecimal() and len(code) == 3 else 503 if code in OVERLOAD_CODES else 0
+    status = int(code) if code.isdecimal() and len(code) == 3 else 503 if CODES.get(code) == "overload" else 0
     return status_error(status if status == 429 or status >= 500 else 0, code, words, endpoint, model)
 
 
@@ -213,7 +222,7 @@ def read_error(body: object) -> tuple[str, str]:
     # Some providers name the error in `type` alone; FastAPI's servers describe it in `detail`.
     code, category = str(body.get("code") or ""), str(body.get("type") or "")
     words = str(body.get("message") or body.get("detail") or "")
-    return category if category in KNOWN_CODES and code not in KNOWN_CODES else code, words
+    return category if category in CODES and code not in CODES else code, words
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
@@ -224,18 +233,15 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     """
     given = headers.get("retry-after", "").strip()
     for text, scale in ((headers.get("retry-after-ms", ""), 1000), (given, 1)):
-        try:
+        with suppress(ValueError):
             seconds = float(text) / scale
-        except ValueError:
-            continue
-        if math.isfinite(seconds) and seconds >= 0:
-            return seconds
-    try:
+            if math.isfinite(seconds) and seconds >= 0:
+                return seconds
+    with suppress(ValueError, OverflowError):
         date = parsedate_to_datetime(given)
-    except (ValueError, OverflowError):
-        return None
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+        date = date if date.tzinfo else date.replace(tzinfo=UTC)
+        return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+    return None
 
 
 class Body(BaseModel):
@@ -277,20 +283,6 @@ def broken_off(host: str, why: str = "") -> TransientModelError:
     return TransientModelError(f"the answer of {host} broke off on the way{why}")
 
 
-LONGEST_WAIT = 30.0
-"""Seconds. A server that demands more is not waited for: the call is given up at once."""
-MOST_FAILURES = 5
-"""Transient failures in a row after which the endpoint is left alone; one where there has never been a connection."""
-PAUSE = 30.0
-"""Seconds that it is left alone."""
-LONGEST_LOOK = 60.0
-"""Seconds after which whoever waits looks at the clock again."""
-
-log = logger(__name__)
-
-T = TypeVar("T")
-
-
 class Breaker:
     """A circuit breaker: keeps requests from a server that cannot answer them.
 
@@ -327,9 +319,7 @@ class Breaker:
             error = raised
             raise
         finally:
-            wait = self._leave(turn, sort, error)
-            if wait and isinstance(error, TransientModelError):
-                error.retry_after = max(error.retry_after or 0.0, wait)
+            self._leave(turn, sort, error)
 
     def _enter(self, sort: Hashable, end: float) -> object | None:
         """The turn of a request that has to be the only one of those that try the server, waited for; else None."""
@@ -351,18 +341,13 @@ class Breaker:
                     return self._turn
                 waiting(self._changed.wait, min(end - now, self._turn_ends - now, LONGEST_LOOK))
 
-    def _leave(self, turn: object | None, sort: Hashable, error: BaseException | None) -> float:
-        """Take note of what became of a request; the seconds for which the server is to be left alone."""
-        # Here and not above: it loads httpx, which who asks no model need not wait for.
-        from fairagent.llm.transport import NotConnected
-
+    def _leave(self, turn: object | None, sort: Hashable, error: BaseException | None) -> None:
+        """Take note of what became of a request, and tell a transient error how long the server is left alone."""
         with self._changed:
-            mine = turn is not None and turn is self._turn
-            if mine:
+            if mine := turn is not None and turn is self._turn:
                 self._turn = None
-            self._reached = self._reached or (
-                error is None or (isinstance(error, ModelError) and not isinstance(error, NotConnected))
-            )
+            answered = error is None or (isinstance(error, ModelError) and not isinstance(error, NotConnected))
+            self._reached = self._reached or answered
             if isinstance(error, FatalModelError):
                 self._fatal = str(error)
             elif isinstance(error, TransientModelError):
@@ -373,18 +358,33 @@ class Breaker:
                     log.info("%d failures in a row: no request for %.0f s", self._failures, PAUSE)
                     self._open_until = self._clock() + PAUSE
                     self._answered.clear()
-            elif error is None or isinstance(error, ModelError):
+                if wait := self._wait():
+                    error.retry_after = max(error.retry_after or 0.0, wait)
+            elif answered:
                 # The server answered, though maybe not as hoped; anything else, as Ctrl-C, says nothing about it.
                 self._failures, self._open_until = 0, 0.0
                 self._answered.add(sort)
             self._changed.notify_all()
-            return self._wait()
 
     def _wait(self) -> float:
         """The seconds until the server may be called again, which nobody waits for where it was never reached."""
         # Not a rounding error more than PAUSE, which a caller may just be willing to wait.
         left = min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0
         return math.inf if left and not self._reached else left
+
+
+deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+"""When what this thread sends and receives has to be done, by `time.monotonic`."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """All that this thread sends and receives inside the block may take so many seconds together, waits included."""
+    token = deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        deadline.reset(token)
 
 
 @dataclass(slots=True)
@@ -395,15 +395,6 @@ class Call:
     end: float
     sent: int = 0
     spent: Usage = field(default_factory=Usage)
-
-
-class Refused(ModelError):
-    """The server did not accept the request; `body` is its explanation, `error` the error if nothing can be done."""
-
-    def __init__(self, error: ModelError, body: str) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.body = body
 
 
 class ServerModel:
@@ -425,17 +416,23 @@ class ServerModel:
         sleep: Callable[[float], None] = pause,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        from fairagent.llm.transport import open_client
+        # Here and not above: it loads httpx, which who asks no model need not wait for.
+        from fairagent.llm import transport
 
         self.settings = settings
         self.endpoint = Endpoint.find(settings.base_url, environ)
-        check_named(settings)
+        if not settings.name:
+            raise SettingsError(
+                "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in "
+                'the environment, or model={"name": ...} in the call'
+            )
         self._breakers: dict[str, Breaker] = {}
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
         self._sleep = sleep
-        self._client = open_client(self.endpoint, settings)
+        self._client = transport.open_client(self.endpoint, settings)
+        self._send = transport.send
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings.name!r} at {self.endpoint.host})"
@@ -454,6 +451,10 @@ class ServerModel:
         """Use what the `other` model of the same sort, server and name knows of its server."""
         self._breakers = other._breakers
 
+    def hide(self, text: str) -> str:
+        """`text` without the key."""
+        return self.endpoint.hide(text)
+
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
@@ -467,11 +468,17 @@ class ServerModel:
         now = self._clock()
         return now, now + self.settings.deadline
 
-    def _repeat(self, attempt: Callable[[], T], sort: object, call: Call) -> T:
-        """What `attempt`, a request of this `sort`, comes to; the only layer that retries.
+    def _repeat(
+        self,
+        attempt: Callable[[], tuple[T, Usage]],
+        sort: Hashable,
+        call: Call,
+        notes: Callable[[], tuple[str, ...]] = tuple,
+    ) -> tuple[T, Usage]:
+        """What `attempt`, a request of this `sort`, comes to, and the usage of all; the only layer that retries.
 
         Only TransientModelError is worth another try, after the wait that the server or the breaker demands by
-        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one.
+        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one. An error has the `usage` of all as well.
         """
         # Here and not above: who asks no model need not wait for it.
         import tenacity
@@ -479,54 +486,56 @@ class ServerModel:
         # AWS's "full jitter", so that threads that fail together return apart.
         jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
-        def demanded(state: tenacity.RetryCallState) -> float | None:
+        def demanded(state: tenacity.RetryCallState) -> float:
             error = state.outcome.exception() if state.outcome else None
-            return error.retry_after if isinstance(error, TransientModelError) else None
+            return getattr(error, "retry_after", None) or 0.0
 
         def over(state: tenacity.RetryCallState) -> bool:
             last = state.attempt_number >= self.settings.attempts or self._clock() + state.upcoming_sleep > call.end
-            return last or (demanded(state) or 0.0) > LONGEST_WAIT
+            return last or demanded(state) > LONGEST_WAIT
+
+        def total(last: Usage) -> Usage:
+            read, written = call.spent.input_tokens + last.input_tokens, call.spent.output_tokens + last.output_tokens
+            return replace(
+                last,
+                calls=call.sent,
+                input_tokens=read,
+                output_tokens=written,
+                cost=self.cost(read, written),
+                seconds=self._clock() - call.started,
+                notes=tuple(dict.fromkeys((*notes(), *call.spent.notes, *last.notes))),
+            )
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientModelError),
-            wait=lambda state: max(demanded(state) or 0.0, jitter(state)),
+            wait=lambda state: max(demanded(state), jitter(state)),
             stop=over,
             sleep=self._sleep,
             before_sleep=lambda state: log.info("attempt %d failed", state.attempt_number),
             reraise=True,
         )
-        return retrying(lambda: self.breaker.run(attempt, sort, call.end - self._clock()))
-
-    def _total(self, call: Call, last: Usage, notes: tuple[str, ...] = ()) -> Usage:
-        """The usage of the whole call, `last` being that of its last attempt."""
-        read, written = call.spent.input_tokens + last.input_tokens, call.spent.output_tokens + last.output_tokens
-        return replace(
-            last,
-            calls=call.sent,
-            input_tokens=read,
-            output_tokens=written,
-            cost=self.cost(read, written),
-            seconds=self._clock() - call.started,
-            notes=tuple(dict.fromkeys((*notes, *call.spent.notes, *last.notes))),
-        )
+        try:
+            value, last = retrying(lambda: self.breaker.run(attempt, sort, call.end - self._clock()))
+            return value, total(last)
+        except (ModelError, BudgetExceeded) as error:
+            error.usage = total(error.usage)
+            raise
 
     def _request(
         self,
-        create: Callable[..., Any],
-        payload: dict[str, Any],
+        path: str,
+        payload: Mapping[str, Any],
         call: Call,
         tokens: tuple[int, int],
         read: Callable[[Any], tuple[T, Usage]],
         given_up: Callable[[], int] = int,
         refusable: bool = False,
-    ) -> T:
+    ) -> tuple[T, Usage]:
         """What `read` makes of the response to one request, if the budget has room for so many `tokens` in and out.
 
         `given_up` are the tokens that have come where the caller has left. `refusable`: it raises `Refused` where
         another form of the request may do.
         """
-        from fairagent.llm.transport import within
-
         left, (most_in, most_out) = call.end - self._clock(), tokens
         if left <= 0:
             raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
@@ -534,32 +543,25 @@ class ServerModel:
             call.sent += 1
             # Unless there is an answer, what was sent is paid for all the same.
             used = most_in, most_out
+            error: ModelError
             try:
                 # A stream may go on while something comes; what comes as a whole is one wait.
                 with within(left if "stream" in payload else min(left, self.settings.timeout)):
-                    value, usage = read(self._send(create, payload, refusable))
-                used = usage.input_tokens, usage.output_tokens
-                return value
-            except ModelError as error:
-                used = error.usage.input_tokens, error.usage.output_tokens
+                    response: Any = self._send(self._client, path, payload)
+                    if not isinstance(response, BaseException):
+                        value, usage = read(response)
+                        used = usage.input_tokens, usage.output_tokens
+                        return value, usage
+                log.info("%s: %s", self, type(response.__cause__ or response).__name__)
+                error = client_error(response, self.endpoint, self.name)
+                if refusable and getattr(response, "status_code", 0) in (400, 422, 500, 501):
+                    error = Refused(error, self.hide(response.response.text))
+                raise error
+            except ModelError as raised:
+                used = raised.usage.input_tokens, raised.usage.output_tokens
                 raise
             except BaseException:
                 used = most_in, given_up()
                 raise
             finally:
                 reservation.settle(sum(used), self.cost(*used) or 0.0)
-
-    def _send(self, create: Callable[..., Any], payload: dict[str, Any], refusable: bool) -> Any:
-        """The response to a request by the `openai` client."""
-        import openai
-
-        error: ModelError
-        try:
-            return create(**payload).http_response
-        except openai.OpenAIError as raised:
-            log.info("%s: %s", self, type(raised.__cause__ or raised).__name__)
-            error = client_error(raised, self.endpoint, self.name)
-            if refusable and isinstance(raised, openai.APIStatusError) and raised.status_code in (400, 422, 500, 501):
-                error = Refused(error, self.endpoint.hide(raised.response.text))
-        # Out of the handler, so that the client's error, which knows the key, is not its context.
-        raise error

@@ -1,24 +1,22 @@
 """How requests to a server leave and answers come in: one deadline for all waits, sizes limited, no redirects.
 
-httpx and httpcore limit each wait alone, so that a server that sends a byte now and then could hold a request for ever.
-Here each wait (connecting, TLS, sending, head and body of the answer) may take what is left until one deadline. A
-redirect is never followed: the next host would get the prompt. Of an answer's head only the content type is passed on,
-and its text is UTF-8, as JSON is: no charset, cookie or coding of a server's choice reaches a decoder.
+httpx limits each wait alone, so that a server that sends a byte now and then could hold a request for ever. Here each
+wait (connecting, TLS, sending, head and body of the answer) may take what is left until one `deadline`. A redirect is
+never followed: the next host would get the prompt. Of an answer's head only the content type is passed on, and its text
+is UTF-8, as JSON is: no charset, cookie or coding of a server's choice reaches a decoder.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import os
 import socket
 import ssl
 import time
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
@@ -27,56 +25,29 @@ import httpcore
 import httpx
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
-from fairagent.llm.server import MOST_VALUES, Endpoint, broken_off
+from fairagent.llm.server import Endpoint, NotConnected, broken_off, deadline
 from fairagent.settings import ModelSettings
 from fairagent.storage.threads import abandonable, ended_by
 
 if TYPE_CHECKING:
-    from openai import OpenAI
+    from openai import OpenAI, OpenAIError
 
-MOST_CONNECTIONS = 1000
-"""Open at a time, to one server; 100 of them stay open while idle."""
+LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=5.0)
 LONGEST_WAIT = 86_400.0
 """Seconds: the operating system takes no wait without an end."""
 LONGEST_CONNECT = 5.0
 """Seconds that connecting may take."""
 MOST_BYTES = 16 << 20
 """The longest answer that is read, packed or unpacked: 16 MB, thousands of times what a page of text takes."""
-LONGEST_LINE = 1 << 20
-"""The longest line of a stream, in bytes; a line holds a few words."""
 MOST_OF_AN_ERROR = 1 << 16
 """Bytes that are read of the body of an error: a sentence stands in it."""
 _PIECE = 1 << 16
 """Bytes sent at a time, since each has a wait of its own; bytes unpacked at a time, since few may hold gigabytes."""
-_NETWORK_ERRORS = (
-    httpcore.TimeoutException,
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.ProxyError,
-    httpcore.UnsupportedProtocol,
-    ValueError,  # h11, of a length with thousands of digits
-)
-
-_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
-
-
-class NotConnected(TransientModelError):
-    """There is no connection to the server: refused, unresolved, or not in time."""
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """All that this thread sends and receives inside the block may take so many seconds together, waits included."""
-    token = _deadline.set(time.monotonic() + seconds)
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
 
 
 def _left(timeout: float | None) -> float:
     """The seconds that the next wait may take; ReadTimeout where there are none."""
-    left = _deadline.get() - time.monotonic()
+    left = deadline.get() - time.monotonic()
     if left <= 0:
         raise httpcore.ReadTimeout("no time left")
     return min(left, LONGEST_WAIT if timeout is None else timeout, LONGEST_WAIT)
@@ -85,14 +56,7 @@ def _left(timeout: float | None) -> float:
 class _TimedBackend(httpcore.SyncBackend):
     """Opens connections in the time that is left; the system's search for a name's addresses has limits of its own."""
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> Any:
         opened = super().connect_tcp
 
         def connect() -> httpcore.NetworkStream:
@@ -103,7 +67,7 @@ class _TimedBackend(httpcore.SyncBackend):
             failure: Exception = httpcore.ConnectError(f"{host} has no address")
             for address in dict.fromkeys(str(entry[4][0]) for entry in entries):
                 try:
-                    return _TimedStream(opened(address, port, _left(timeout), local_address, socket_options))
+                    return _TimedStream(opened(address, port, _left(timeout), *more, **options))
                 except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                     failure = error
             raise failure
@@ -121,25 +85,20 @@ class _TimedStream(httpcore.NetworkStream):
         self.close = stream.close  # type: ignore[method-assign]
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        with ended_by(self._break_off):
+        with ended_by(partial(_break_off, self._stream.get_extra_info("socket"))):
             return self._stream.read(max_bytes, _left(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        with ended_by(self._break_off):
+        with ended_by(partial(_break_off, self._stream.get_extra_info("socket"))):
             for start in range(0, len(buffer), _PIECE):
                 self._stream.write(buffer[start : start + _PIECE], _left(timeout))
 
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
+    def start_tls(self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: Any = None) -> Any:
         # The socket of TLS takes the place of this one at once, and is not to be had before the handshake is done: a
         # second one of the same connection ends it as well.
         number = self._stream.get_extra_info("socket").fileno()
         with closing(socket.socket(fileno=os.dup(number))) as second, ended_by(partial(_break_off, second)):
             return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
-
-    def _break_off(self) -> None:
-        _break_off(self._stream.get_extra_info("socket"))
 
 
 def _break_off(connected: socket.socket) -> None:
@@ -148,89 +107,62 @@ def _break_off(connected: socket.socket) -> None:
         socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
-def open_pool(base_url: str, tls: ssl.SSLContext | None = None) -> httpcore.ConnectionPool:
-    """The connections to the server at `base_url`, through the proxy that the environment names for it.
-
-    `tls` checks its certificate, None by the usual authorities. Raises BackendUnavailable for an unusable proxy.
-    """
-    address = httpx.URL(base_url)
-    proxies = getproxies()
-    direct = proxy_bypass(address.host) or proxy_bypass(address.netloc.decode("ascii"))
-    named = "" if direct else proxies.get(address.scheme) or proxies.get("all")
-    options: dict[str, Any] = {
-        "network_backend": _TimedBackend(),
-        "max_connections": MOST_CONNECTIONS,
-        "max_keepalive_connections": MOST_CONNECTIONS // 10,
-        "keepalive_expiry": 5.0,
-    }
-    if address.scheme == "https":
-        # Reading the certificates takes 20 ms, which a server on this machine need not cost.
-        options["ssl_context"] = tls or httpx.create_ssl_context()
-    if not named:
-        return httpcore.ConnectionPool(**options)
-    try:
-        proxy = httpx.Proxy(named if "://" in named else f"http://{named}")
-        if proxy.url.scheme.startswith("socks5"):
-            return httpcore.SOCKSProxy(str(proxy.url), proxy.raw_auth, **options)
-        return httpcore.HTTPProxy(str(proxy.url), proxy.raw_auth, proxy_ssl_context=proxy.ssl_context, **options)
-    except (ValueError, httpx.InvalidURL, ImportError, RuntimeError) as error:
-        raise BackendUnavailable(
-            f"the proxy that the environment names for {address.host} cannot be used "
-            f"({type(error).__name__}); it has to be http://HOST:PORT. To go without, add {address.host} to NO_PROXY"
-        ) from None
-
-
-class Transport(httpx.BaseTransport):
-    """Sends requests to one endpoint.
+class Transport(httpx.HTTPTransport):
+    """Sends requests to one endpoint, through the proxy that the environment names for it.
 
     It raises NotConnected, TransientModelError (not in time, broken off), FatalModelError (packed in an unknown way)
-    and ModelError (too large). Of an answer that is no success the body's beginning is passed on.
+    and ModelError (too large). Of an answer that is no success the body's beginning is passed on. BackendUnavailable
+    for an unusable proxy.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._pool = open_pool(endpoint.base_url)
+        address, proxies = httpx.URL(endpoint.base_url), getproxies()
+        direct = proxy_bypass(address.host) or proxy_bypass(address.netloc.decode("ascii"))
+        named = "" if direct else proxies.get(address.scheme) or proxies.get("all") or ""
+        # Reading the certificates takes 20 ms, which a server on this machine need not cost.
+        checks: Any = True if address.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            proxy = httpx.Proxy(named if "://" in named else f"http://{named}") if named else None
+            super().__init__(verify=checks, limits=LIMITS, proxy=proxy)
+        except (ValueError, httpx.InvalidURL, ImportError, RuntimeError) as error:
+            raise BackendUnavailable(
+                f"the proxy that the environment names for {address.host} cannot be used ({type(error).__name__}); it "
+                f"has to be http://HOST:PORT. To go without, add {address.host} to NO_PROXY"
+            ) from None
+        self._host = endpoint.host
+        # httpx has no public way to put another one in its place.
+        self._pool._network_backend = _TimedBackend()
         # A client that nobody closes, as users' own may be, leaves no socket open.
         weakref.finalize(self, self._pool.close)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """The answer to `request`, the body of a success still to be read."""
-        assert isinstance(request.stream, httpx.SyncByteStream)
-        url = request.url
-        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        sent = httpcore.Request(
-            request.method, target, headers=request.headers.raw, content=request.stream, extensions=request.extensions
-        )
         failure: ModelError
         try:
-            answer = self._pool.handle_request(sent)
-        except _NETWORK_ERRORS as error:
-            failure = _network_error(error, self._endpoint.host, begun=False)
+            answer = super().handle_request(request)
+        except (httpx.TransportError, httpcore.TimeoutException, ValueError) as error:
+            # A ValueError is h11's, of a length with thousands of digits.
+            failure = _network_error(error, self._host, begun=False)
         else:
-            head: dict[str, str] = {}
-            for name, value in answer.headers:
-                head.setdefault(name.decode("ascii", "ignore").lower(), value.decode("ascii", "ignore"))
-            body = _Body(answer, head.get("content-encoding", ""), self._endpoint.host)
-            headers = {"content-type": head.get("content-type", "").partition(";")[0]}
-            if 200 <= answer.status < 300:
-                return httpx.Response(answer.status, headers=headers, stream=body)
-            headers |= {name: head[name] for name in ("location", "retry-after", "retry-after-ms") if name in head}
-            return httpx.Response(answer.status, headers=headers, content=body.beginning())
+            body = _Body(answer, self._host)
+            headers = {"content-type": answer.headers.get("content-type", "").partition(";")[0]}
+            if answer.is_success:
+                return httpx.Response(answer.status_code, headers=headers, stream=body)
+            for name in ("location", "retry-after", "retry-after-ms"):
+                if name in answer.headers:
+                    headers[name] = answer.headers[name]
+            return httpx.Response(answer.status_code, headers=headers, content=body.beginning())
         # Out of the handler, so that the client's error, which knows the request, is not its context.
         raise failure
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._pool.close()
 
 
 class _Body(httpx.SyncByteStream):
     """The body of an answer, unpacked, in the errors of fairagent."""
 
-    def __init__(self, answer: httpcore.Response, coding: str, host: str) -> None:
-        self._answer = answer
-        self._coding = coding.strip().lower()
-        self._host = host
+    def __init__(self, answer: httpx.Response, host: str) -> None:
+        self._answer, self._host = answer, host
+        self._coding = answer.headers.get("content-encoding", "").strip().lower()
+        self.close = answer.close  # type: ignore[method-assign]
 
     def __iter__(self) -> Iterator[bytes]:
         if self._coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
@@ -238,11 +170,11 @@ class _Body(httpx.SyncByteStream):
                 f"{self._host} packed its answer in a way that was not requested and is not read here "
                 f"(content-encoding: {self._coding[:40]!r}); set the server, or the proxy before it, to send it plain"
             )
-        assert isinstance(self._answer.stream, Iterable)
         unpack = None if self._coding in ("", "identity") else zlib.decompressobj(zlib.MAX_WBITS | 32)
         packed = plain = 0
         failure: ModelError
         try:
+            assert isinstance(self._answer.stream, Iterable)
             for chunk in self._answer.stream:
                 packed += len(chunk)
                 while chunk:
@@ -258,12 +190,9 @@ class _Body(httpx.SyncByteStream):
             return
         except zlib.error:
             failure = broken_off(self._host, " (its gzip is damaged)")
-        except _NETWORK_ERRORS as error:
+        except (httpx.TransportError, httpcore.TimeoutException, ValueError) as error:
             failure = _network_error(error, self._host, begun=True)
         raise failure
-
-    def close(self) -> None:
-        self._answer.close()
 
     def beginning(self) -> bytes:
         """The first words of an error; what cannot be read of them is left out, since the status says enough."""
@@ -279,37 +208,14 @@ class _Body(httpx.SyncByteStream):
 def _network_error(error: Exception, host: str, begun: bool) -> TransientModelError:
     """What a failure of the network is, before or after the answer has `begun`."""
     reason = type(error).__name__
-    not_connected = isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout)
-    if isinstance(error, httpcore.TimeoutException) and not not_connected:
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return NotConnected(f"no connection to {host} ({reason}); is a server running at that address?")
+    if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException):
         late = "finish in time (model.timeout and model.deadline" if begun else "answer in time (model.timeout"
         return TransientModelError(f"{host} did not {late} in the settings)")
     if begun:
         return TransientModelError(f"the answer of {host} broke off, no connection any more ({reason})")
-    kind = NotConnected if not_connected else TransientModelError
-    return kind(f"no connection to {host} ({reason}); is a server running at that address?")
-
-
-def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:
-    r"""The lines (UTF-8) of a body, as they come; they end with \n or \r\n, as those of a stream of events do.
-
-    Raises ModelError for one without an end, and beyond half a million.
-
-    >>> list(lines([b"da", b"ta: a\r\ndata: b\n", b"\ndata", b": \xe2\x80", b"\xa8"], "host"))
-    ['data: a', 'data: b', '', 'data: \u2028']
-    """
-    rest, count = bytearray(), 0
-    for chunk in chunks:
-        rest += chunk
-        if b"\n" in chunk:
-            *ended, rest = rest.split(b"\n")
-            count += len(ended)
-            if count > MOST_VALUES:
-                raise ModelError(f"{host} sent more than {MOST_VALUES:,} lines as one answer; the rest was not read")
-            yield from (line.removesuffix(b"\r").decode("utf-8", "replace") for line in ended)
-        if len(rest) > LONGEST_LINE:
-            raise ModelError(f"{host} sent a line of more than {LONGEST_LINE >> 20} MB; the rest was not read")
-    if rest:
-        yield rest.removesuffix(b"\r").decode("utf-8", "replace")
+    return TransientModelError(f"no connection to {host} ({reason}); is a server running at that address?")
 
 
 LOGGERS = ("openai", "openai._base_client", "httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
@@ -321,17 +227,13 @@ PROMPTS = "Request options"
 class _Secrecy(logging.Filter):
     """Blackens the keys of all endpoints in every record and, unless `prompts`, drops those that hold prompts."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.endpoints: set[Endpoint] = set()
-        self.prompts = False
+    endpoints: frozenset[Endpoint] = frozenset()
+    prompts = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not self.prompts and isinstance(record.msg, str) and record.msg.startswith(PROMPTS):
             return False
-        message = record.getMessage()
-        if (hidden := self._hide(message)) != message:
-            record.msg, record.args = hidden, ()
+        record.msg, record.args = self._hide(record.getMessage()), ()
         if record.exc_info:
             # A traceback is text only when it is written; here it becomes text that can be blackened.
             record.exc_text = self._hide(logging.Formatter().formatException(record.exc_info))
@@ -339,8 +241,7 @@ class _Secrecy(logging.Filter):
         return True
 
     def _hide(self, text: str) -> str:
-        # A copy: another thread may open a model meanwhile.
-        for endpoint in tuple(self.endpoints):
+        for endpoint in self.endpoints:
             text = endpoint.hide(text)
         return text
 
@@ -357,7 +258,7 @@ def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
     # Here and not above: openai takes a third of a second to load, and most runs need no model.
     from openai import OpenAI
 
-    _secrecy.endpoints.add(endpoint)
+    _secrecy.endpoints |= {endpoint}
     _secrecy.prompts = settings.log_prompts
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_secrecy)
@@ -370,3 +271,15 @@ def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
     )
     key = endpoint.key.get_secret_value() or "no-key"
     return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=http.timeout, max_retries=0, http_client=http)
+
+
+def send(client: OpenAI, path: str, payload: Mapping[str, Any]) -> httpx.Response | OpenAIError:
+    """The response to a request, that of a stream still to be read; what the client raised is returned."""
+    import openai
+
+    given: dict[str, Any] = {"body": payload, "stream": "stream" in payload, "stream_cls": openai.Stream[Any]}
+    try:
+        response: httpx.Response = client.post(path, cast_to=httpx.Response, **given)
+        return response
+    except openai.OpenAIError as error:
+        return error

@@ -62,15 +62,14 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
     `debts` (m,) are those before this request, in shares of one ranking's attention; `relevance` (m,) is 0 or more,
     `weights` (n,), n <= m, are those of the ranks. It minimizes sum_i |debts_i + r_i - a_i| among the rankings whose
     `quality` is 1 - `tolerance` or more: a linear assignment, with a price on relevance that is found by halving. EXACT
-    where the bound does not bind; otherwise the bound holds, and the sum may exceed the least one, which the paper's
-    integer program would find. Ties go to the earlier candidate. Raises UsageError for a tolerance outside of 0 to 1.
+    where the bound does not bind; otherwise the bound holds, and the sum may exceed the least one. Ties go to the
+    earlier candidate. Raises UsageError for a tolerance outside of 0 to 1.
 
     The second document was shown too little before:
 
-    >>> pay_documents(np.array([-0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5]), tolerance=0.1)
-    [1, 0]
-    >>> pay_documents(np.array([-0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5]), tolerance=0.01)
-    [0, 1]
+    >>> case = np.array([-0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5])
+    >>> pay_documents(*case, tolerance=0.1), pay_documents(*case, tolerance=0.01)
+    ([1, 0], [0, 1])
     """
     # Imported here, since it takes longer than all of a search that pays nothing.
     from scipy.optimize import linear_sum_assignment
@@ -79,7 +78,10 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
         raise UsageError(f"the tolerance of relevance is from 0 to 1, not {tolerance}")
     if len(debts) != len(relevance) or len(weights) > len(relevance):
         raise DataError(f"{len(debts)} debts, {len(relevance)} candidates and {len(weights)} ranks do not fit")
-    best, least = _by_relevance(relevance, weights), (1 - tolerance) * _best(relevance, weights)
+    # The best ranking has the most relevant at the heaviest rank.
+    placed = np.empty(len(weights), dtype=np.intp)
+    placed[np.argsort(-weights, kind="stable")] = np.argsort(-relevance, kind="stable")[: len(weights)]
+    best, least = list[int](placed.tolist()), (1 - tolerance) * _best(relevance, weights)
     if not len(weights) or tolerance == 0:
         return best
     owed = debts + deserved(relevance)
@@ -114,15 +116,6 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
         if high - low <= CLOSE * high:
             break
     return min((best, found), key=lambda one: float(costs[np.arange(len(one)), one].sum()))
-
-
-def _by_relevance(relevance: FloatArray, weights: FloatArray) -> list[int]:
-    """The best ranking, the heaviest rank for the most relevant."""
-    order = np.argsort(-relevance, kind="stable")[: len(weights)]
-    placed = np.empty(len(weights), dtype=np.intp)
-    placed[np.argsort(-weights, kind="stable")] = order
-    best: list[int] = placed.tolist()
-    return best
 
 
 def _best(relevance: FloatArray, weights: FloatArray) -> float:

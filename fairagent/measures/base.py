@@ -27,9 +27,8 @@ class JudgedRanking:
 
     `relevant` (n,) says which are relevant, `n_relevant` how many relevant documents the topic has. `memberships` (n,
     g) and `target` (g,) have column 0 `UNKNOWN`; `known` (n,) is False for documents without a group record, `of_type`
-    (n,) says which are of the dimension's type. `grades` (n,) are the judgments, nan for an unjudged document,
-    `judgments` (j,) the grades of all judged documents of the topic. None: not needed, of `known` that all have a
-    record.
+    (n,) True for those of the dimension's type. `grades` (n,) are the judgments, nan for an unjudged document,
+    `judgments` (j,) all grades of the topic. None: not needed, of `known` that all have a record.
     """
 
     relevant: NDArray[np.bool_]
@@ -109,10 +108,6 @@ class Product(Measure):
     """left * right of one judged ranking, such as nDCG * AWRF; the factors are no products.
 
     A run's score is the mean of the topics' products, not the product of the means.
-
-    >>> from fairagent.measures import AWRF, NDCG
-    >>> print(Product(NDCG(20), AWRF(20)))
-    nDCG(discount=log2-max2)@20*AWRF(discount=log2-max2, log=e, unknown=group)@20
     """
 
     left: Measure
@@ -123,8 +118,7 @@ class Product(Measure):
             raise UsageError("a product has two factors, and neither can be a product itself")
 
     @property
-    def n(self) -> int | None:  # type: ignore[override]
-        """The larger of both cut-offs."""
+    def n(self) -> int | None:  # type: ignore[override] # noqa: D102
         return None if self.left.n is None or self.right.n is None else max(self.left.n, self.right.n)
 
     @property
@@ -155,8 +149,7 @@ class Product(Measure):
         return f"{self.left}*{self.right}"
 
     @property
-    def label(self) -> str:
-        """The labels of both."""
+    def label(self) -> str:  # noqa: D102
         return f"{self.left.label}*{self.right.label}"
 
 
@@ -258,156 +251,92 @@ FORMS = (
     "log2-max2, log2-plus1, uniform, geometric(patience) with 0 < patience <= 1, step(k) with k >= 1, "
     "given(1, w, ...) with a weight of 0 or more for each rank"
 )
+_AT: dict[str, Callable[[FloatArray, tuple[float, ...]], FloatArray]] = {
+    # The TREC Fair Ranking track's, 2021 and 2022: ranks 1 and 2 weigh the same.
+    "log2-max2": lambda ranks, _: 1.0 / np.log2(np.maximum(ranks, 2.0)),
+    # The usual discount of nDCG (trec_eval).
+    "log2-plus1": lambda ranks, _: 1.0 / np.log2(ranks + 1.0),
+    # The order within the cut-off does not matter.
+    "uniform": lambda ranks, _: np.ones_like(ranks),
+    # A reader goes on with this probability after each rank (RBP).
+    "geometric": lambda ranks, numbers: np.power(numbers[0], ranks - 1.0),
+    # A machine user, who reads the first k and nothing else.
+    "step": lambda ranks, numbers: (ranks <= numbers[0]).astype(np.float64),
+    # Attention that was measured; ranks behind it have none.
+    "given": lambda ranks, numbers: np.append(numbers, 0.0)[np.minimum(ranks.astype(np.intp) - 1, len(numbers))],
+}
 
 
-class Discount(ABC):
+@dataclass(frozen=True)
+class Discount:
     """The share of a reader's attention that each rank gets; `str(discount)` is its definition.
 
-    Ranks start at 1; the weight of rank 1 is 1 and none is negative. Equal definitions are equal values.
+    Ranks start at 1; the weight of rank 1 is 1 and none is negative. `numbers` are those of the definition: the
+    patience, k, or the weights. Equal definitions are equal values. Raises UsageError for other numbers (`FORMS`).
     """
 
-    rises: ClassVar[bool] = False
-    """Whether a rank may weigh more than one before it."""
+    form: str
+    numbers: tuple[float, ...] = ()
 
-    @abstractmethod
-    def _at(self, ranks: FloatArray) -> FloatArray:
-        """The weights of the given ranks (n,), which start at 1."""
+    def __post_init__(self) -> None:
+        if self.form == "geometric" and not 0.0 < self.numbers[0] <= 1.0:
+            raise UsageError(f"geometric discount: patience {self.numbers[0]!r} is not in (0, 1]")
+        if self.form == "step" and self.numbers[0] < 1:
+            raise UsageError(f"step discount: k {self.numbers[0]!r} is below 1")
+        if self.form == "given" and not (
+            self.numbers[:1] == (1.0,) and all(0 <= one < math.inf for one in self.numbers)
+        ):
+            raise UsageError(f"given discount: the weights {self.numbers!r} do not begin with 1, or are not 0 or more")
+
+    @property
+    def rises(self) -> bool:
+        """Whether a rank weighs more than one before it."""
+        return any(one < after for one, after in pairwise(self.numbers))
 
     def __call__(self, n: int) -> FloatArray:
         """The weights of ranks 1..n, shape (n,), read-only; DataError where `n` is negative.
 
-        >>> Log2Plus1()(3).round(6).tolist()
+        >>> LOG2_PLUS1(3).round(6).tolist()
         [1.0, 0.63093, 0.5]
         """
         return _weights(self, n)
 
-
-@dataclass(frozen=True)
-class Log2Max2(Discount):
-    """1 / log2(max(rank, 2)): ranks 1 and 2 weigh the same (the TREC Fair Ranking track's, 2021 and 2022)."""
-
-    def _at(self, ranks: FloatArray) -> FloatArray:
-        return 1.0 / np.log2(np.maximum(ranks, 2.0))
-
     def __str__(self) -> str:
-        return "log2-max2"
+        numbers = ", ".join(str(one) if self.form == "step" else repr(float(one)) for one in self.numbers)
+        return f"{self.form}{numbers and f'({numbers})'}"
 
 
-@dataclass(frozen=True)
-class Log2Plus1(Discount):
-    """1 / log2(rank + 1): the usual discount of nDCG (trec_eval)."""
-
-    def _at(self, ranks: FloatArray) -> FloatArray:
-        return 1.0 / np.log2(ranks + 1.0)
-
-    def __str__(self) -> str:
-        return "log2-plus1"
+LOG2_MAX2 = Discount("log2-max2")
+"""1 / log2(max(rank, 2)), the discount that measures use by default."""
+LOG2_PLUS1 = Discount("log2-plus1")
+UNIFORM = Discount("uniform")
 
 
-@dataclass(frozen=True)
-class Uniform(Discount):
-    """1 at every rank: the order within the cut-off does not matter."""
-
-    def _at(self, ranks: FloatArray) -> FloatArray:
-        return np.ones_like(ranks)
-
-    def __str__(self) -> str:
-        return "uniform"
-
-
-@dataclass(frozen=True)
-class Geometric(Discount):
-    """patience^(rank - 1): a reader goes on with probability `patience` in (0, 1] after each (RBP)."""
-
-    patience: float
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.patience <= 1.0:
-            raise UsageError(f"geometric discount: patience {self.patience!r} is not in (0, 1]")
-
-    def _at(self, ranks: FloatArray) -> FloatArray:
-        return np.power(self.patience, ranks - 1.0)
-
-    def __str__(self) -> str:
-        return f"geometric({float(self.patience)!r})"
-
-
-@dataclass(frozen=True)
-class StepDiscount(Discount):
-    """1 at ranks up to `k` (>= 1), 0 below: a machine user, who reads the first k and nothing else."""
-
-    k: int
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise UsageError(f"step discount: k {self.k!r} is below 1")
-
-    def _at(self, ranks: FloatArray) -> FloatArray:
-        return (ranks <= self.k).astype(np.float64)
-
-    def __str__(self) -> str:
-        return f"step({self.k})"
-
-
-@dataclass(frozen=True)
-class Given(Discount):
-    """The `weights` of the first ranks, that of rank 1 being 1; 0 below: attention that was measured."""
-
-    weights: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not self.weights or self.weights[0] != 1.0:
-            raise UsageError(f"given discount: the weights {self.weights!r} do not begin with 1")
-        if not all(0.0 <= weight < float("inf") for weight in self.weights):
-            raise UsageError(f"given discount: {self.weights!r} holds a weight that is not a number of 0 or more")
-
-    @property
-    def rises(self) -> bool:  # type: ignore[override]
-        """Whether a rank weighs more than one before it."""
-        return any(one < after for one, after in pairwise(self.weights))
-
-    def _at(self, ranks: FloatArray) -> FloatArray:
-        places = ranks.astype(np.intp) - 1
-        weights = np.array([*self.weights, 0.0])
-        return weights[np.minimum(places, len(self.weights))]
-
-    def __str__(self) -> str:
-        return f"given({', '.join(repr(float(weight)) for weight in self.weights)})"
-
-
-def given_by(attention: Sequence[float]) -> Given:
-    """The discount of the attention (k,) that was measured at each rank; the first is not 0. Three digits.
+def given_by(attention: Sequence[float]) -> Discount:
+    """The discount of the attention (k,) measured at each rank, over that of the first, which is not 0; three digits.
 
     >>> str(given_by([0.4, 0.2, 0.1]))
     'given(1.0, 0.5, 0.25)'
     """
     if not len(attention) or not attention[0] > 0:
         raise DataError("there is no attention at rank 1, by which the others are measured")
-    return Given(tuple(round(float(one / attention[0]), 3) for one in attention))
-
-
-LOG2_MAX2 = Log2Max2()
-"""The discount that measures use by default."""
-
-_PLAIN: dict[str, Discount] = {str(discount): discount for discount in (LOG2_MAX2, Log2Plus1(), Uniform())}
+    return Discount("given", tuple(round(float(one / attention[0]), 3) for one in attention))
 
 
 def parse_discount(text: str) -> Discount:
     """The discount that `text` defines; UsageError, with the accepted forms, where it defines none.
 
     >>> parse_discount("geometric(0.8)")
-    Geometric(patience=0.8)
+    Discount(form='geometric', numbers=(0.8,))
     """
     definition = text.strip()
-    if definition in _PLAIN:
-        return _PLAIN[definition]
-    match = re.fullmatch(r"(geometric|step)\(([^(),]+)\)", definition)
-    several = re.fullmatch(r"given\(([^()]+)\)", definition)
-    with suppress(ValueError):  # not a number: the same advice as for an unknown name
-        if several:
-            return Given(tuple(map(float, several[1].split(","))))
-        if match:
-            return Geometric(float(match[2])) if match[1] == "geometric" else StepDiscount(int(match[2]))
+    if definition in ("log2-max2", "log2-plus1", "uniform"):
+        return Discount(definition)
+    if match := re.fullmatch(r"(geometric|step|given)\(([^()]+)\)", definition):
+        with suppress(ValueError):  # not a number: the same advice as for an unknown name
+            numbers = tuple(map(int if match[1] == "step" else float, match[2].split(",")))
+            if match[1] == "given" or len(numbers) == 1:
+                return Discount(match[1], numbers)
     raise UsageError(f"{text!r} is no rank discount; the accepted forms are: {FORMS}")
 
 
@@ -415,6 +344,6 @@ def parse_discount(text: str) -> Discount:
 def _weights(discount: Discount, n: int) -> FloatArray:
     if n < 0:
         raise DataError(f"a discount of {n} ranks, expected 0 or more")
-    weights = discount._at(np.arange(1, n + 1, dtype=np.float64))
+    weights = _AT[discount.form](np.arange(1, n + 1, dtype=np.float64), discount.numbers)
     weights.flags.writeable = False
     return weights

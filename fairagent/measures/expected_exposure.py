@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.base import Discount, StepDiscount, as_rankings, as_shares, as_shown, as_vector
+from fairagent.measures.base import Discount, as_rankings, as_shares, as_shown, as_vector
 from fairagent.types import FloatArray
 from fairagent.types.common import Compat
 
@@ -99,7 +99,7 @@ def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
     """
     mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
     counts = np.array([[mask.sum(), (~mask).sum()]])
-    of_useful, of_others = class_exposure(counts, StepDiscount(shown))[0]
+    of_useful, of_others = class_exposure(counts, Discount("step", (shown,)))[0]
     target: FloatArray = np.where(mask, of_useful, of_others)
     return target
 
@@ -107,17 +107,15 @@ def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
 def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Compat = None) -> ExpectedExposure:
     """EE-D, EE-R and EE-L of the machine user's `exposure` (n,) where `useful` (n,) items are to be shown.
 
-    Any e in [0, 1]^n with the sum k' can be had by drawing sets of k' items, so the bounds are those of this set:
-    - EE-D: least k'^2/n where all items are alike, most k' for one fixed set.
-    - EE-R: most with the k' items of the highest target, least with those of the lowest.
-    - EE-L: least 0; most at a fixed set, k' + |e*|^2 - 2 min EE-R.
-    Where bounds meet (n <= k, or all useful), disparity is 0, relevance 1 and difference 0.
+    Any e in [0, 1]^n with the sum k' can be had by drawing sets of k' items, so the bounds are those of this set: EE-D
+    from k'^2/n (all items alike) to k' (one fixed set); EE-R with the k' items of the lowest and of the highest target;
+    EE-L from 0 to k' + |e*|^2 - 2 min EE-R (a fixed set). Where bounds meet (n <= k, or all useful), they count as 0, 1
+    and 0.
 
     `compat="authors"`: EE-D from 0 to k; EE-R counts useful items alone, though its upper bound counts all, from 0;
-    EE-L likewise, from 0 to |e*|^2 + k; k stays k where n < k. For what their code cannot count (no useful item, or
-    all n = m <= k) the paper's values stand.
-    Raises DataError for shapes that do not fit, values outside [0, 1], a sum above k' (rankings that were not cut at k)
-    and k < 1.
+    EE-L likewise, from 0 to |e*|^2 + k; k stays k where n < k. For what their code cannot count (no useful item, or all
+    n = m <= k) the paper's values stand. Raises DataError for shapes that do not fit, values outside [0, 1], a sum
+    above k' (rankings that were not cut at k) and k < 1.
 
     >>> measured = expected_exposure([1.0, 0.5, 0.5, 0.0], [True, False, False, False], k=2)
     >>> round(measured.disparity.raw, 4), round(measured.disparity.normalized, 4), measured.relevance.normalized
@@ -178,10 +176,9 @@ DECIMALS = 12
 
 @dataclass(frozen=True, slots=True)
 class DisparityInterval:
-    """The normalized EU of what lies in one interval of EE-D.
+    """The normalized EU of what lies in one interval of EE-D: `count` values and their `mean`.
 
-    `count` values, their `mean`, its `difference` from the mean of the deterministic ranking, and the p-value of an
-    unpaired Student t-test of both; None where there are no values, or too few to test (two on either side).
+    `difference` is from the mean of the deterministic ranking, `p` of an unpaired t-test; None: too few values.
     """
 
     low: float
@@ -239,6 +236,7 @@ def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
 
 def _unpaired_t(first: FloatArray, second: FloatArray) -> float | None:
     """The two-sided p-value of Student's t-test with pooled variance; 1 or 0 where nothing varies, None for n < 2."""
+    # Not by scipy's own test, which warns where the values hardly vary.
     from scipy.stats import t
 
     n, m = len(first), len(second)

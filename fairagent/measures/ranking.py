@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.base import (
     LOG2_MAX2,
+    LOG2_PLUS1,
     Discount,
     JudgedRanking,
-    Log2Plus1,
     Measure,
     as_distribution,
     as_memberships,
@@ -44,13 +44,9 @@ def awrf(
     In [1 - ln 2, 1] = [0.3069, 1] with the natural logarithm, in [0, 1] with `base` 2; 1 is exactly the target.
     `memberships` (m, g) has a row a document in rank order, `target` (g,) adds up to 1, both with column 0 `UNKNOWN`.
     Documents whose `known` (m,) is False are dropped, the others keep their ranks. `unknown` = "group" counts UNKNOWN
-    as a group like any other; "ignore" leaves documents without a label out of both sides. Source: TREC Fair Ranking
-    2022 guidelines and code, Task 1 (2021 ignored the unknown).
+    as a group like any other; "ignore" leaves documents without a label out of both sides. Raises DataError where one
+    side has no mass, and for arguments out of form. Source: TREC Fair Ranking 2022, Task 1 (2021 ignored the unknown).
 
-    Raises DataError where one side has no mass, for shapes that do not fit, negative, nan or infinite numbers, a target
-    that does not add up to 1, and n < 1.
-
-    >>> import numpy as np
     >>> ranking = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # unknown, female, male, NB
     >>> round(awrf(ranking, np.array([0.25, 0.310625, 0.435625, 0.00375]), n=500), 6)
     0.988707
@@ -84,9 +80,8 @@ def joint_memberships(rows: Sequence[FloatArray]) -> FloatArray:
     """The memberships in all combinations of dimensions: (n, g_1), (n, g_2) ... -> (n, g_1 * g_2 * ...).
 
     Row by row the outer product, the last dimension running fastest; column 0 is UNKNOWN in every dimension. Raises
-    DataError where there is no dimension, shapes do not fit, or a number is negative, nan or infinite.
+    DataError where there is no dimension, and for arguments out of form.
 
-    >>> import numpy as np
     >>> joint_memberships([np.array([[0.5, 0.5]]), np.array([[0.2, 0, 0.8]])]).tolist()
     [[0.1, 0.0, 0.4, 0.1, 0.0, 0.4]]
     """
@@ -110,9 +105,6 @@ class AWRF(Measure):
     """AWRF at cut-off `n` (>= 1); `log` names the logarithm of the divergence, "e" or "2".
 
     `AWRF@20` is that of TREC Fair Ranking 2022; `AWRF(unknown=ignore)@20` leaves documents without a label out.
-
-    >>> print(AWRF(20))
-    AWRF(discount=log2-max2, log=e, unknown=group)@20
     """
 
     name: ClassVar[str] = "AWRF"
@@ -133,10 +125,7 @@ class AWRF(Measure):
         return self.unknown == "ignore"
 
     def __call__(self, judged: JudgedRanking) -> float:
-        """`awrf` of the judged ranking, in [1 - ln 2, 1] (log e) or [0, 1] (log 2).
-
-        A ranking that shows nothing to any group that counts has the lowest value, as in the track.
-        """
+        """`awrf` of the judged ranking; one that shows no group that counts has the lowest value, as in the track."""
         memberships, target = judged.groups_for(self)
         shown = memberships[: self.n]
         if judged.known is not None:
@@ -168,10 +157,9 @@ def ndcg(relevant: NDArray[np.bool_], n_relevant: int, n: int, discount: Discoun
     """Normalized discounted cumulative gain of the first `n` ranks with binary relevance, in [0, 1].
 
     `relevant` (m,) of bool is in rank order; `n_relevant` is how many relevant documents the topic has. The weights of
-    relevant ranks are divided by those of ranks 1..min(n, n_relevant). An empty ranking scores 0.
-    Raises DataError where n or n_relevant is below 1. Source: TREC Fair Ranking 2022.
+    relevant ranks are divided by those of ranks 1..min(n, n_relevant). An empty ranking scores 0. Raises DataError
+    where n or n_relevant is below 1. Source: TREC Fair Ranking 2022.
 
-    >>> import numpy as np
     >>> round(ndcg(np.array([True, False, True]), n_relevant=4, n=500), 6)
     0.520909
     """
@@ -199,7 +187,7 @@ def graded_ndcg(ranking: Sequence[str], grades: Mapping[str, int], n: int, gain:
     if max(grades.values(), default=0) <= 0:
         return None
     of_ranking = np.array([grades.get(id, 0) for id in ranking], dtype=np.float64)
-    return _graded(of_ranking, np.array([*grades.values()], dtype=np.float64), n, gain, Log2Plus1())
+    return _graded(of_ranking, np.array([*grades.values()], dtype=np.float64), n, gain, LOG2_PLUS1)
 
 
 def _graded(grades: FloatArray, judgments: FloatArray, n: int, gain: Gain, discount: Discount) -> float:
@@ -214,9 +202,6 @@ class NDCG(Measure):
     """nDCG at cut-off `n` (>= 1), in its variants by `gain` and `discount`.
 
     `nDCG@20` is that of TREC Fair Ranking, trec_eval's is `nDCG(discount=log2-plus1, gain=linear)@20`.
-
-    >>> print(NDCG(20), NDCG(20, Log2Plus1(), "linear"))
-    nDCG(discount=log2-max2)@20 nDCG(discount=log2-plus1, gain=linear)@20
     """
 
     name: ClassVar[str] = "nDCG"
@@ -244,17 +229,14 @@ class NDCG(Measure):
 def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
     """NDKL: the mean of KL(shares of ranks 1..i, target) over the prefixes i <= n, weighted by 1 / log2(i + 1).
 
-    In nats; 0 is the target in every prefix. `memberships` (m, 1 + g) holds a row a document in rank order, `target`
-    (1 + g,) the shares that add up to 1 (within 1e-6), both with column 0 `UNKNOWN`, which is left out of both sides;
-    so are prefixes before the first label of the mean. A target of 0 counts as 1e-6, so that a document of such a
-    group costs much, and not infinitely much.
-
-    Raises DataError where no prefix has a label or the target no mass, for shapes that do not fit, negative, nan or
-    infinite numbers, and n < 1.
+    In nats; 0 is the target in every prefix. `memberships` (m, 1 + g) has a row a document in rank order, `target` (1 +
+    g,) adds up to 1; column 0 `UNKNOWN` is left out of both sides, and prefixes before the first label out of the mean.
+    A target of 0 counts as 1e-6, so that a document of such a group costs much, and not infinitely much. Raises
+    DataError where no prefix has a label or the target no mass, and for arguments out of form. Source: Geyik et al.,
+    KDD 2019.
 
     Shares of (1, 0) and (1/2, 1/2) where half each is due: (ln 2 + 0 / log2 3) / (1 + 1 / log2 3).
 
-    >>> import numpy as np
     >>> rows, due = np.array([[0, 1.0, 0], [0, 0, 1.0]]), np.array([0, 0.5, 0.5])
     >>> round(ndkl(rows, due, n=2), 6)
     0.425001
@@ -268,7 +250,7 @@ def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
     if not due.sum() > 0:
         raise DataError("the target has no mass on any known group; leave the topic out or use another target")
     mass, due = np.cumsum(rows, axis=0), due / due.sum()
-    weights = Log2Plus1()(len(mass))
+    weights = LOG2_PLUS1(len(mass))
     some = mass.sum(axis=1) > 0
     if not some.any():
         raise DataError("NDKL is not defined: nothing that is ranked has a group that counts; leave the topic out")
@@ -280,11 +262,7 @@ def ndkl(memberships: FloatArray, target: FloatArray, n: int) -> float:
 
 @dataclass(frozen=True)
 class NDKL(Measure):
-    """`ndkl` at cut-off `n` (>= 1) as a measure, in nats; lower is fairer.
-
-    >>> print(NDKL(20))
-    NDKL@20
-    """
+    """`ndkl` at cut-off `n` (>= 1) as a measure, in nats; lower is fairer."""
 
     name: ClassVar[str] = "NDKL"
     of_groups: ClassVar[bool] = True
@@ -315,7 +293,6 @@ class Unlabeled(Measure):
     With `of` = "type" only those count that are of the dimension's type: a person of unknown gender, and not a page
     about a river. It describes a ranking: neither more nor less of it is better. Nothing shown gives 0.
 
-    >>> import numpy as np
     >>> rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])  # no label, a label, no label
     >>> nobody = np.zeros(3, dtype=bool)
     >>> shown = JudgedRanking(nobody, 0, rows, np.array([0, 1.0]), of_type=np.array([True, True, False]))

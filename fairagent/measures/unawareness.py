@@ -49,10 +49,9 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
     """The mean probabilities of validation documents by their true group, (g, g): column j is of group j.
 
     `posteriors` (n, g) are a classifier's probabilities for documents that it has not been trained on, `groups` (n,)
-    their true groups, 0 .. g - 1. Columns add up to 1. Raises DataError for rows that do not add up to 1, and where a
-    group has no document. Source: Bella et al., ICDM 2010.
+    their true groups, 0 .. g - 1. Raises DataError for rows that do not add up to 1, and where a group has no document.
+    Source: Bella et al., ICDM 2010.
 
-    >>> import numpy as np
     >>> confusion_matrix(np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]), [0, 0, 1]).round(6).tolist()
     [[0.8, 0.4], [0.2, 0.6]]
     """
@@ -70,12 +69,11 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
 def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevalence:
     """The groups' shares in documents whose (weighted) mean probabilities are `mean` (g,), which add up to 1.
 
-    Without `confusion` they are `mean` itself (PCC). With it (g, g) they are the distribution p that minimizes
+    Without `confusion` they are `mean` itself (PCC). With it (g, g) they are the distribution p with the least
     ||confusion p - mean||^2 (PACC), exact where documents of a group get the same probabilities here as in the
-    validation set. A singular matrix is not solved: `adjusted` is False then. Raises DataError for shapes that do not
-    fit, and where `mean` or a column does not add up to 1. Sources: Forman, DMKD 2008; Bella et al., ICDM 2010.
+    validation set. A singular matrix is not solved: `adjusted` is False then. Raises DataError for arguments out of
+    form. Sources: Forman, DMKD 2008; Bella et al., ICDM 2010.
 
-    >>> import numpy as np
     >>> corrected = prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.4], [0.2, 0.6]]))
     >>> corrected.shares.round(6).tolist(), corrected.adjusted
     ([0.25, 0.75], True)
@@ -129,7 +127,6 @@ def exposure_bounds(exposure: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     `exposure` (1 + g,) adds up to 1, with column 0 `UNKNOWN`.
 
-    >>> import numpy as np
     >>> [ends.round(6).tolist() for ends in exposure_bounds(np.array([0.3, 0.1, 0.6]))]
     [[0.1, 0.6], [0.4, 0.9]]
     """
@@ -142,17 +139,14 @@ def awrf_bounds(
 ) -> tuple[float, float]:
     """The least and the largest AWRF over the known groups that the unlabeled documents' exposure allows.
 
-    `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups. It is taken as given, unless
-    `target_known` (g,) says which part of it is known whatever the missing labels are. With u and m the unknown share
-    of exposure and target, these are known + u s and target_known + m s' for some distributions s and s'. AWRF is
-    concave in (s, s'), so that it is least where all unknowns of each are of one group. It is largest where each side
-    fills up the groups that have least for the other. Both ends are exact for exposure that can be shared out freely,
-    and for documents shown that are others than those that the target was counted from. `base` is the logarithm's.
+    `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups; `target_known` (g,) is the
+    part of it that is known whatever the missing labels are (None: all). With u and m the unknown share of exposure and
+    target, these are known + u s and target_known + m s' for some distributions s and s'. AWRF is concave in (s, s'),
+    so it is least where all unknowns of each are of one group, and largest where each side fills up the groups that
+    have least for the other. Both ends are exact for exposure that can be shared out freely, and for documents shown
+    that are others than those that the target was counted from. `base` is the logarithm's. Raises DataError for
+    arguments out of form.
 
-    Raises DataError for shares that are no distribution, a known part that is more than the target, and shapes that
-    differ.
-
-    >>> import numpy as np
     >>> low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5]))
     >>> round(low, 6), high
     (0.784238, 1.0)
@@ -174,10 +168,7 @@ def awrf_bounds(
 
 
 def _farthest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of the exposures and targets in which all that is unknown or missing is of one group, the two farthest apart.
-
-    The divergence is a sum over groups, so that a group's gain changes its own term alone.
-    """
+    """Of the exposures and targets in which all that is unknown or missing is of one group, the two farthest apart."""
     terms = jensen_shannon_terms(known, due)
     change = jensen_shannon_terms(known + unknown, due)[:, None] + jensen_shannon_terms(known, due + missing)
     change -= np.add.outer(terms, terms)
@@ -233,7 +224,6 @@ SHARED_SPREAD = 0.75
 def odds_spread(examples: FloatArray, of_topic: float = TOPIC_SPREAD) -> FloatArray:
     """The deviation (g,) of the error in the log of each group's odds, by the labeled `examples` (g,) of each.
 
-    >>> import numpy as np
     >>> odds_spread(np.array([4.0, 100.0]), of_topic=0.0).tolist()
     [0.5, 0.1]
     """
@@ -245,7 +235,6 @@ def odds_spread(examples: FloatArray, of_topic: float = TOPIC_SPREAD) -> FloatAr
 def shared_part(examples: FloatArray) -> float:
     """The share of the variance of a topic's error that all topics have in common, where one labeler made all labels.
 
-    >>> import numpy as np
     >>> shared_part(np.array([1e9, 1e9]))
     0.25
     """
@@ -256,12 +245,11 @@ def shared_part(examples: FloatArray) -> float:
 def mean_under_error(values: FloatArray) -> Interval:
     """The mean of values (t, 4) of topics, each with the ends of its interval and its `shared_part`, and its ends.
 
-    The topics' errors are independent of each other but for the shared part: on either side the squares of what they
-    have alone add up, and so do the amounts themselves of what they share.
+    The topics' errors are independent but for the shared part: on either side the squares of what they have alone add
+    up, and so do the amounts themselves of what they share.
 
     Two topics off by .1 each: .1 / sqrt(2) where they err by themselves, .1 where together.
 
-    >>> import numpy as np
     >>> alone, together = ([[0.8, 0.7, 0.9, part]] * 2 for part in (0.0, 1.0))
     >>> [round(end, 6) for end in (mean_under_error(np.array(alone)).low, mean_under_error(np.array(together)).low)]
     [0.729289, 0.7]
@@ -281,7 +269,6 @@ def drawn_labels(
 ) -> NDArray[np.intp]:
     """The groups (draws, n), 0 .. g - 1, that documents with these `chances` (n, g) may have.
 
-    >>> import numpy as np
     >>> drawn_labels(np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2), np.random.default_rng(0), 2).tolist()
     [[0, 1], [0, 1]]
     """
@@ -313,11 +300,10 @@ def awrf_under_error(
 
     `chances` (n, g) are of all documents that count; one whose label is given has a row with a single 1. `attention`
     (n,) is what each gets in the ranking, `relevant` (n,) what it counts for in the target: `share` times the shares of
-    the relevant documents, plus 1 - `share` times the fixed `target` (g,). A draw in which nothing relevant is drawn
-    takes the target alone. As many draws lie below the interval as above it, but where they crowd at 1: it then ends as
-    the shortest one does. Raises DataError for shapes that differ, and where nothing gets attention.
+    the relevant documents, plus 1 - `share` times the fixed `target` (g,), which is taken alone where nothing relevant
+    is drawn. As many draws lie below the interval as above it, but where they crowd at 1: it then ends as the shortest
+    one does. Raises DataError for shapes that differ, and where nothing gets attention.
 
-    >>> import numpy as np
     >>> sure, half = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
     >>> awrf_under_error(sure, np.ones(2), np.zeros(2), half, 0.0, np.ones(2), np.random.default_rng(0))
     Interval(value=1.0, low=1.0, high=1.0)
@@ -364,7 +350,6 @@ def calibration_error(chances: FloatArray, groups: Sequence[int], bins: int = BI
     `chances` (n, g) are of documents whose true `groups` (n,) are 0 .. g - 1, sorted into `bins` of equal width by the
     chance of their likeliest label (Naeini et al., AAAI 2015). Raises DataError for no documents.
 
-    >>> import numpy as np
     >>> round(calibration_error(np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]), [0, 1, 1]), 6)
     0.4
     """

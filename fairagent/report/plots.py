@@ -98,14 +98,7 @@ class Chart:
         self._parts.append(f'<path class="k-{color}" fill="none" stroke-width="{width:g}"{more} d="{drawn}"/>')
 
     def mark(
-        self,
-        x: float,
-        y: float,
-        system: int,
-        hint: str,
-        size: float = 1,
-        hollow: bool = False,
-        outline: bool = True,
+        self, x: float, y: float, system: int, hint: str, size: float = 1, hollow: bool = False, outline: bool = True
     ) -> None:
         """The marker of a system at a point; `hint` is shown where a pointer rests on it."""
         across, up = self.at(x, y)

@@ -1,13 +1,12 @@
-"""`Account`: what documents and groups have got of the readers' attention over requests, and what they deserve.
+"""`Account`: the readers' attention that documents and groups got over many requests, and what they deserved.
 
 One SQLite file for one collection, which only its owner can read, with one table of sums: a row for each document that
-was a candidate and for each group. Nothing of a query, of a single request or of its time is in it. Many threads and
-processes may write: a request is one transaction, which is there as a whole or not at all (WAL), and another writer
-waits for it. A process that is killed loses nothing that it had written; a power cut may lose the last requests. It has
-to be on a disk of this machine: on network drives SQLite's shared memory does not work.
+was a candidate and for each group, and nothing of a query, a request or its time. Many threads and processes may write:
+a request is one transaction. A process that is killed loses nothing that it had written; a power cut may lose the last
+requests. It has to be on a disk of this machine: on network drives SQLite's shared memory does not work.
 
-It is read strictly. Each row has a checksum, each number is finite and not negative, and the rows of a dimension add up
-to what its requests handed out; what is not so is a DataError that names the row.
+It is read strictly: each row has a checksum, each number is finite and not negative, and the rows of a dimension add up
+to what its requests handed out; anything else is a DataError that names the row.
 """
 
 from __future__ import annotations
@@ -72,9 +71,8 @@ class Entry:
 class Account:
     """The account in `path`, of the collection of that name; made where there is none.
 
-    `basis` says by what it counts, and is compared as a whole. Without a `collection` the account is read as it is,
-    whoever's it is. Raises DataError where the file is no account, damaged, of another collection or kept on another
-    basis, NotRegular where it is no file, BackendUnavailable where it cannot be written.
+    `basis` says how it counts. Without a `collection` the account is read as it is. Raises DataError where the file is
+    no account, damaged, of another collection or kept on another basis, BackendUnavailable where it cannot be written.
     """
 
     def __init__(self, path: Path, collection: str | None = None, basis: Mapping[str, str] | None = None) -> None:
@@ -82,29 +80,27 @@ class Account:
         if collection is not None:
             with explained(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                # Made here, so that it is nobody else's from the first byte; SQLite gives its files the same rights.
+                # Made here, so that only its owner can ever read it; SQLite gives its files the same rights.
                 os.close(open_to_write(path, os.O_RDWR | os.O_CREAT, private=True))
-        self._connection = self._connected()
+        # Opened by its address with mode=rw, so that reading makes no new file.
+        address = f"{path.absolute().as_uri()}?mode=rw"
+        with self._explained():
+            self._connection = sqlite3.connect(
+                address, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=True
+            )
         finalize(self, self._connection.close)
+        # Damaged text is decoded all the same, so that its row can be named.
+        self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
         with self._explained():
             if collection is not None:
                 with self._transaction():
                     self._identify(collection, dict(basis or {}))
-                # Now that it is an account: of anybody else's file nothing is changed.
+                # Only now, when it is known to be an account: another program's file stays as it was.
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
             with self._transaction("DEFERRED"):
                 self.collection, self.basis = self._about()
                 self._check(dict(self._checked(self._connection.execute("SELECT * FROM sums"))))
-
-    def _connected(self) -> sqlite3.Connection:
-        # By its address, so that a path to read makes no new file.
-        address = f"{self.path.absolute().as_uri()}?mode=rw"
-        with self._explained():
-            connection = sqlite3.connect(address, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=True)
-        # A text that is damaged is read all the same, so that its row can be named.
-        connection.text_factory = lambda text: text.decode("utf-8", "replace")
-        return connection
 
     def _identify(self, collection: str, basis: dict[str, str]) -> None:
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -127,7 +123,7 @@ class Account:
                 )
 
     def _about(self) -> tuple[str, Mapping[str, str]]:
-        """The collection and the basis that the file names; DataError where it is of another form."""
+        """The collection and the basis that the file names."""
         about = dict(self._connection.execute("SELECT key, value FROM about"))
         if (form := about.get("format")) != FORMAT:
             raise DataError(
@@ -192,7 +188,7 @@ class Account:
             self._connection.executemany("INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?, ?)", rows)
 
     def _read(self, columns: Sequence[Column]) -> FloatArray:
-        """Received and deserved of each, (n, 2); DataError for a row that is damaged."""
+        """Received and deserved of each, (n, 2)."""
         with self._explained(), self._lock, self._transaction("DEFERRED"):
             there = self._rows(columns)
         return np.array([there.get(column, NOTHING) for column in columns], dtype=np.float64).reshape(-1, 2)
@@ -211,7 +207,7 @@ class Account:
             yield column, (float(received), float(deserved))  # type: ignore[arg-type]
 
     def _check(self, rows: Mapping[Column, Sums]) -> None:
-        """That no row of a group is missing: those of a dimension add up to its total, and none is beyond all."""
+        """Raise DataError unless the rows of each dimension add up to its total, the documents' to all attention."""
         requests = rows.get(REQUESTS, NOTHING)[0]
         for dimension in dict.fromkeys(dimension for dimension, _ in rows if dimension != DOCUMENTS):
             total = rows.get((dimension, TOTAL), NOTHING)

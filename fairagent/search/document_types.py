@@ -41,8 +41,7 @@ FEW_MISSING = 0.05
 def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32]) -> FloatArray:
     """How surely each document is of the type that has labels, (n,) in [0, 1].
 
-    `labeled` (n,) is 1 where it has one; `neighbors` (n, k) are the numbers of its nearest documents, which count
-    together as much as the document's own label.
+    `labeled` (n,) is 1 where it has one; its nearest documents (`neighbors`, (n, k) numbers) count as much together.
     """
     around = np.asarray(labeled, dtype=np.float32)[neighbors].mean(axis=1)
     mixed = 0.5 * labeled + 0.5 * around
@@ -51,10 +50,9 @@ def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32]) -> FloatArra
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypePrior:
-    """What the types of documents say of a query: how much each dimension applies to it, and which documents it wants.
+    """What the documents of a list gain by their types, `listed` (n,), and any others (`gain`), in units of relevance.
 
-    `listed` (n,) is what the documents of the list gain that it was made of, `gain` what any others do, in units of
-    relevance. `importance` (0 to 1) is the type's share of the first candidates beside its chance.
+    `importance` (0 to 1) is a dimension's share of the first candidates beside its chance: how far it applies.
     """
 
     listed: FloatArray
@@ -63,12 +61,12 @@ class TypePrior:
 
 
 def type_prior(source: TypeSource, topic: str, ids: Sequence[str], relevance: FloatArray, weight: float) -> TypePrior:
-    """For candidates with a `relevance` (n,), best first.
+    """The prior on candidates with a `relevance` (n,), best first.
 
     Where the share p of a dimension's type among the first candidates is above the type's chance c in the collection, a
-    document of probability t gains `weight` ln(t p / c + (1 - t) (1 - p) / (1 - c)), its likelihood ratio, in units of
-    relevance; nothing in other dimensions, so that no query loses the documents that it is about. p is estimated anew
-    from the order that it gives, and shrunk by a few documents towards c.
+    document of probability t gains `weight` ln(t p / c + (1 - t) (1 - p) / (1 - c)); elsewhere nothing, so that no
+    query loses the documents that it is about. p is estimated anew from the order that it gives, and shrunk a little
+    towards c.
     """
     importance, shares = dict[str, float](), dict[str, tuple[float, float]]()
     listed = np.zeros(len(ids))
@@ -107,9 +105,9 @@ def likelihood(of: FloatArray, share: float, chance: float) -> FloatArray:
 class TypeSource:
     """How surely documents are of the type that can have labels, for each dimension in which that is known.
 
-    `chances` are the types' shares of all documents; of `declared` dimensions the collection says which these are, of
-    the others `table` (dimension -> (n,) over the documents of `ids`) does. `clusterings` are the AUCs of missing
-    labels in dimensions that declare nothing.
+    `chances` are the types' shares of all documents. Of `declared` dimensions the collection says which documents can
+    have a label; of others the `table` does, (n,) over the documents `ids`. `clusterings` are the AUCs of missing
+    labels.
     """
 
     collection: Collection
@@ -127,7 +125,9 @@ class TypeSource:
         declared = frozenset(name for name in names if groups.of_type(name, []) is not None)
 
         def counted() -> dict[str, float]:
-            ids = graph.ids.texts() if graph else list(dict.fromkeys(_ids_of(groups)))
+            parts = (part for part in getattr(groups, "parts", (groups,)) if hasattr(part, "batches"))
+            known = (id for part in parts for _, ids in part.batches() for id in ids)
+            ids = graph.ids.texts() if graph else list(dict.fromkeys(known))
             return {name: float(np.mean(np.asarray(groups.of_type(name, ids)))) if ids else 1.0 for name in declared}
 
         chances: dict[str, float] = memo.get(("declared types", id(groups)), counted)
@@ -153,10 +153,7 @@ class TypeSource:
                 )
 
     def document_types(self, ids: Sequence[str], topic: str) -> Iterator[tuple[str, FloatArray, float]]:
-        """How surely these documents are of the type that has labels, in dimensions in which not all are or none is.
-
-        Each with its name, the probabilities (n,), and their mean over the whole collection.
-        """
+        """Dimension, how surely these documents are of its type, (n,), and the mean of that over the collection."""
         for name, chance in self.chances.items():
             if not 0 < chance < 1:
                 continue
@@ -208,9 +205,3 @@ def labeled_share(groups: Groups, dimension: str) -> float | None:
         return 1 - float(groups.shares(dimension)[0])
     except UsageError:
         return None
-
-
-def _ids_of(groups: Groups) -> Iterator[str]:
-    for part in getattr(groups, "parts", (groups,)):
-        for _, ids in part.batches() if hasattr(part, "batches") else ():
-            yield from ids

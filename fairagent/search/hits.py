@@ -56,7 +56,7 @@ Shares = Mapping[str, Mapping[str, float]]
 
 
 def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
-    """A collection with these groups and world shares, which are their target too; a collection stays what it is."""
+    """A collection of these groups, with the world's shares as their target; a collection is returned as it is."""
     if isinstance(groups, Collection):
         return groups
     target = {dimension: GivenTarget(shares=dict(shares)) for dimension, shares in population.items()} or None
@@ -64,10 +64,7 @@ def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
 
 
 class GroupsByPlace:
-    """Groups of documents by their places (`place`) in a list, whose documents are `ids`, and by their own ids.
-
-    Two passages of a document are two places.
-    """
+    """Groups of the documents `ids` of a list by their places there (`place`), and by their own ids."""
 
     def __init__(self, groups: Groups, ids: Sequence[str]) -> None:
         self._groups, self._ids = groups, ids
@@ -75,11 +72,9 @@ class GroupsByPlace:
         self.labels, self.shares, self.missing = groups.labels, groups.shares, groups.missing
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Those of the documents at these places, or with these ids, (len(ids), 1 + g)."""
         return self._groups.memberships(dimension, self._documents(ids), topic)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Which of these documents can have a label, (len(ids),); None where nobody says."""
         return self._groups.of_type(dimension, self._documents(ids), topic)
 
     def _documents(self, ids: Sequence[str]) -> list[str]:
@@ -87,7 +82,7 @@ class GroupsByPlace:
 
 
 def place(number: int) -> str:
-    """The name of a place of a list, from 0; no id of a document begins like it."""
+    """The name of a place in a list, from 0; no document's id begins like it."""
     return f"\0{number}"
 
 
@@ -98,8 +93,7 @@ HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collec
 class FairHits(NamedTuple):
     """Hits in a fair order, with the exposure of the first `n` of the engine's order and of this one.
 
-    There is one exposure for each dimension. `notes` are about labels that look like spellings of one, and about
-    targets that are estimated from the engine's own order.
+    `notes` are about labels that look like spellings of one, and about targets that the engine's own order gave.
 
     >>> groups = {"sex": {"d1": "m", "d2": "m", "d3": "f"}}
     >>> print(fair_rerank(["d1", "d2", "d3"], groups, {"f": 0.5, "m": 0.5}, n=2, fairness=2))
@@ -224,7 +218,7 @@ def exposures_of(
         if not places:
             continue
         with _of(query):
-            # What falls evenly leaves the engine's order as it is.
+            # Scores that fall evenly keep the engine's order.
             ranking = Ranking(tuple(map(place, places)), np.linspace(1, 0, len(places), endpoint=False))
             topic = query if query in collection.topics else ""
             measured[query] = ExposureMeter.make(collection, topic, settings, ranking).measure(ranking)
@@ -241,14 +235,11 @@ def _of(query: str) -> Iterator[None]:
 
 
 def _scores(read: Sequence[HitShape], ranked: bool) -> tuple[FloatArray, list[str]]:
-    """The hits' scores (n,), or where they do not say which is better, scores that fall evenly from 1; and a note.
-
-    With `ranked` the order is not that of the scores, where these do not fall. Raises UsageError.
-    """
+    """The hits' scores (n,), or some that fall evenly from 1 where they do not say which hit is better; and a note."""
     scores = np.array([np.nan if hit.score is None else hit.score for hit in read])
     none, steps = np.flatnonzero(~np.isfinite(scores)), np.diff(scores)
     if none.size or (steps >= 0).all() or (ranked and (steps > 0).any()):
-        # Where no hit has such a field at all, nobody expects that it counts.
+        # No note where no hit has a score at all: then nobody expects scores to count.
         some = any(hit.score is not None for hit in read)
         first = f"{len(none)} of {counted(len(read), 'hit')} (the first is hit {none[0] + 1})" if none.size else ""
         notes = [f"no score, or none that is a number, in {first}: the order of all stands for their scores"]
@@ -263,10 +254,9 @@ def _scores(read: Sequence[HitShape], ranked: bool) -> tuple[FloatArray, list[st
 
 
 def fields_of(groups: Any, target: Any = None) -> dict[str, str | Mapping[Any, Any]]:
-    """Dimension -> the field of the hits with its groups, or id -> label, of `groups` as `fair_rerank` takes them.
+    """Dimension -> the field of the hits with its groups, or id -> label; {} where a collection or a table knows them.
 
-    Nothing where a collection or a table knows them. Raises UsageError for anything else, and for the reverse, field ->
-    dimension, as the `target` shows it.
+    UsageError for anything else, and for field -> dimension, which the `target` tells from dimension -> field.
     """
     if isinstance(groups, Collection) or hasattr(groups, "memberships"):
         return {}
@@ -299,17 +289,14 @@ def _grouped(
     target: str | Mapping[str, Any] | None,
     named: Mapping[str, Iterable[object]] = {},
 ) -> tuple[Collection, Any, list[str]]:
-    """The groups of the hits by their places, two passages of a document being two hits.
-
-    And the target, by dimension and label, and what is to be known of both.
-    """
+    """The groups of the hits by their places, their target by dimension and label, and notes on both."""
     columns = fields_of(groups, target)
     if not columns:
         assert not isinstance(groups, str | Sequence | Mapping)
         if labels is not None:
             raise UsageError("labels: these groups have their labels already; it is for values of hits")
         whole = groups_alone(groups, {})
-        # By the labels: to read its documents may take long.
+        # Its ids are taken from the labels, since reading its documents may take long.
         known = known_documents(replace(whole, source=NoDocuments(whole.name)))
         by_place = GroupsByPlace(whole.groups, _ids(read))
         unknown = compare_ids("hits", _ids(read), known) if known else ""
@@ -319,7 +306,12 @@ def _grouped(
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
     faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
     targets = _by_dimension(target, list(columns))
-    given = _given(targets)
+    given: dict[str, Mapping[Any, float]] = {}
+    for name, one in targets.items() if isinstance(targets, Mapping) else ():
+        if isinstance(shares := getattr(one, "shares", one), Mapping) and "kind" not in shares:
+            if wrong := share_faults(shares):
+                raise DataError(f"the target given for {name!r} cannot be used: {'; '.join(wrong)}")
+            given[name] = shares
     spelled = {name: tuple(map(label_text, shares)) for name, shares in given.items()}
     plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
@@ -354,17 +346,6 @@ def _grouped(
     return groups_alone(table, {}), chosen if isinstance(targets, Mapping) else targets, notes
 
 
-def _given(targets: Any) -> dict[str, Mapping[Any, float]]:
-    """The shares that stand in the targets, by dimension; DataError where they are none."""
-    given: dict[str, Mapping[Any, float]] = {}
-    for name, one in targets.items() if isinstance(targets, Mapping) else ():
-        if isinstance(shares := getattr(one, "shares", one), Mapping) and "kind" not in shares:
-            if faults := share_faults(shares):
-                raise DataError(f"the target given for {name!r} cannot be used: {'; '.join(faults)}")
-            given[name] = shares
-    return given
-
-
 def _expect_labels(groups: Groups, hits: int, *dimensions: str) -> None:
     """Raise DataError for a dimension of which no hit has a label."""
     for name in dimensions:
@@ -378,13 +359,19 @@ def _by_dimension(target: Any, dimensions: Sequence[str]) -> Any:
 
 
 def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[HitShape]) -> list[Any]:
-    """The value for the group of each hit: its own field, or what belongs to its id."""
+    """The value for each hit's group: its own field, or what belongs to its id."""
     if isinstance(where, Mapping):
         by_id = {str(id): label for id, label in where.items()}
         return [by_id.get(id) for id in _ids(read)]
     values = [at_path(hit.fields, where) for hit in read]
     if not any(where in hit.fields for hit in read) and all(value is None for value in values):
-        names = list(dict.fromkeys(name for hit in read for name in hit.names))
+        names: dict[str, None] = {}
+        for hit in read:
+            for name, one in hit.fields.items():
+                inner = (
+                    [f"{name}.{key}" for key in one if key not in hit.fields] if isinstance(one, Mapping) else [name]
+                )
+                names |= dict.fromkeys(inner)
         turned = f"; groups are {_FORM}" if dimension != where and dimension in names else ""
         raise UsageError(
             f"no hit has a field {where!r} for dimension {dimension!r}; there are: {listed(names) or 'none'} (looked "
@@ -409,9 +396,9 @@ def are_shares(target: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HitShape:
-    """What a hit says: the id of its document, and its fields; `of` stands before its number where it is named.
+    """What a hit says: the id of its document (None: no such field), its score and its fields.
 
-    The score is nan where its field is empty or no number, None where it has no such field; so is the id.
+    The score is nan where its field is empty, None where it has no such field. `of` stands before the hit's number.
     """
 
     number: int
@@ -419,15 +406,6 @@ class HitShape:
     score: float | None
     fields: Mapping[str, Any]
     of: str = ""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of its fields; of a field that holds others, their paths."""
-        names: list[str] = []
-        for name, one in self.fields.items():
-            inner = one if isinstance(one, Mapping) else {}
-            names += [name] if inner is not one else [f"{name}.{key}" for key in inner if key not in self.fields]
-        return names
 
 
 def at_path(within: Any, path: str) -> Any:
@@ -447,23 +425,16 @@ def at_path(within: Any, path: str) -> Any:
 
 def attributes(one: Any) -> dict[str, Any]:
     """What an object holds, by name; of its properties those that have one of the names above."""
-    held = [field.name for field in fields(one)] if is_dataclass(one) else [*getattr(one, "__dict__", ()), *_slots(one)]
+    held = [field.name for field in fields(one)] if is_dataclass(one) else _held(one)
     names = dict.fromkeys([*IDS, *SCORES, *WITHIN, *(name for name in held if not name.startswith("_"))])
     return {name: getattr(one, name) for name in names if hasattr(one, name)}
 
 
-def _slots(one: Any) -> list[str]:
-    """The names in `__slots__` of the classes of an object, that of the first class first."""
+def _held(one: Any) -> list[str]:
+    """The names in the `__dict__` of an object, and in the `__slots__` of its classes."""
     named = (vars(kind).get("__slots__", ()) for kind in type(one).__mro__[:-1])
-    return [name for slots in named for name in ([slots] if isinstance(slots, str) else slots)]
-
-
-def _fields(one: Any) -> Mapping[str, Any]:
-    """What the metadata of a hit say: a mapping, or an object with attributes; of texts and lists nothing."""
-    if isinstance(one, Mapping):
-        return one
-    held = getattr(one, "__dict__", None) or _slots(one)
-    return attributes(one) if held and not isinstance(one, str | bytes | Integral | Sequence) else {}
+    slots = [name for slots in named for name in ([slots] if isinstance(slots, str) else slots)]
+    return [*getattr(one, "__dict__", ()), *slots]
 
 
 def hits_in(answer: Any) -> list[Any]:
@@ -472,11 +443,17 @@ def hits_in(answer: Any) -> list[Any]:
     Raises UsageError for what holds no hits, naming where they were looked for, and for answers to several queries.
     """
     if isinstance(answer, Mapping) and "ids" in answer and answer.keys() & {"metadatas", "distances", "documents"}:
-        return _rows(answer)
+        given = {one: _column(answer[name]) for name, one in COLUMNS.items() if answer.get(name) is not None}
+        if any(isinstance(id, list) for id in given["id"]):
+            given = {name: _of_one_query(lists) for name, lists in given.items()}
+        if len({len(column) for column in given.values()}) > 1:
+            lengths = ", ".join(f"{name} {len(column)}" for name, column in given.items())
+            raise UsageError(f"the columns of these hits differ in length ({lengths})")
+        return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
     if isinstance(answer, Iterator):
         return [one for _, one in bounded(answer, "hit", Bounds())]
     if isinstance(answer, Sequence) and not isinstance(answer, str | bytes | memoryview):
-        # Lists of hits, one for each query (Milvus); a list may also be a pair with a score.
+        # Milvus has a list of hits for each query; any other list of two is a hit with its score.
         nested = bool(answer) and all(
             isinstance(one, list) and all(isinstance(hit, Mapping) for hit in one) for one in answer
         )
@@ -489,17 +466,6 @@ def hits_in(answer: Any) -> list[Any]:
             "the list, the best hit first"
         )
     return hits_in(inner)
-
-
-def _rows(columns: Mapping[str, Any]) -> list[Any]:
-    """The hits of an answer in columns, which is for one query, or the list of those for several."""
-    given = {one: _column(columns[name]) for name, one in COLUMNS.items() if columns.get(name) is not None}
-    if any(isinstance(id, list) for id in given["id"]):
-        given = {name: _of_one_query(lists) for name, lists in given.items()}
-    if len({len(column) for column in given.values()}) > 1:
-        lengths = ", ".join(f"{name} {len(column)}" for name, column in given.items())
-        raise UsageError(f"the columns of these hits differ in length ({lengths})")
-    return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
 
 
 def _of_one_query(lists: list[Any]) -> list[Any]:
@@ -516,10 +482,7 @@ def _column(values: Any) -> list[Any]:
 
 
 def read_hit(hit: Any, number: int, of: str = "") -> HitShape:
-    """The hit with this number (`of`: what stands before it); UsageError for what is no hit, naming what is looked for.
-
-    DataError for a hit that raises when it is looked at.
-    """
+    """The hit with this number; UsageError for what is no hit, DataError for one that raises when it is looked at."""
     try:
         return replace(_read(hit, number), of=of)
     except FairAgentError:
@@ -547,19 +510,17 @@ def _read(hit: Any, number: int) -> HitShape:
             f"hit {number} is a {type(hit).__name__} ({shown(hit)}), which has no id, score or metadata; looked for "
             f"were {listed([*IDS, *SCORES, *WITHIN])}"
         )
-    inner = (_fields(held[name]) for name in WITHIN if held.get(name) is not None)
-    within = {key: value for fields in inner for key, value in fields.items()}
-    ids = (id for name in IDS if held.get(name) is not None and (id := _id(held[name], name, number)))
+    within: dict[str, Any] = {}
+    for one in (held[name] for name in WITHIN if held.get(name) is not None):
+        # The metadata of a hit are a mapping, or an object with attributes; texts and lists say nothing.
+        if isinstance(one, Mapping):
+            within |= one
+        elif not isinstance(one, str | bytes | Integral | Sequence) and _held(one):
+            within |= attributes(one)
+    ids = (id for name in IDS if held.get(name) is not None and (id := str(plain(held[name]))))
     scores = (_number(held[name], number) for name in SCORES if held.get(name) is not None)
     none = math.nan if any(name in held for name in SCORES) else None
     return HitShape(number, next(ids, None), next(scores, none), {**within, **held})
-
-
-def _id(value: Any, name: str, number: int) -> str:
-    try:
-        return str(plain(value))
-    except Exception as error:
-        raise DataError(f"hit {number}, field {name!r}: the id cannot be read: {error_text(error)}") from None
 
 
 def _number(score: Any, number: int) -> float:

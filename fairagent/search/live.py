@@ -37,9 +37,8 @@ def index_folder(collection: Collection, settings: Settings, given: Path | str =
 class LiveSite:
     """The site of a collection's settings file and of its index; opened again when the index's manifest changes.
 
-    `open` makes a site of the collection that it is given, and `build` the agent of a site. Threads may share it;
-    `clock` gives seconds. The models, and with them the budget, are the same all the time. `openings` is how often it
-    was opened.
+    `open` makes a site of a collection, `build` the agent of a site. Threads may share it. The models, and with them
+    the budget, are the same all the time. `openings` is how often it was opened.
     """
 
     def __init__(
@@ -64,10 +63,7 @@ class LiveSite:
         self.now()
 
     def now(self) -> Site:
-        """The site as it is now, by a look that is at most half a second old.
-
-        Raises what opening it does: what was removed from an index is not served because the new one cannot be opened.
-        """
+        """The site as it is now, by a look that is at most half a second old; raises what opening it does."""
         return self.use(lambda site: site)
 
     def _now(self) -> Site:
@@ -76,8 +72,13 @@ class LiveSite:
                 self._looked = self._clock()
                 if self._site is None or self._moved():
                     self._site = self._opened(self._site)
-                else:
-                    self._site = self._noted(self._site)
+                elif (
+                    not (loaded := self._site.collection).behind and loaded.origin and loaded.origin.documents_changed()
+                ):
+                    # A note where the files have changed since it was opened.
+                    with suppress(OSError):
+                        noted = replace(loaded, behind=behind(loaded, self._site.index))
+                        self._site = replace(self._site, collection=noted)
             return self._site
 
     def use(self, work: Callable[[Site], T]) -> T:
@@ -147,15 +148,6 @@ class LiveSite:
                 loaded, topics=given.topics, qrels=given.qrels, population=given.population, target=given.target
             )
         self._folder = index_folder(loaded, self._settings, self._index)
-        # First: what comes in between is noticed.
+        # Read before the index is opened, so that a change in between is noticed.
         self._state = state_of(self._folder / MANIFEST)
         return as_indexed(loaded, self._folder, self._settings.analyzer)
-
-    def _noted(self, site: Site) -> Site:
-        """The site with a note where the files have changed since it was opened."""
-        collection = site.collection
-        if collection.behind or not collection.origin or not collection.origin.documents_changed():
-            return site
-        with suppress(OSError):
-            site = replace(site, collection=replace(collection, behind=behind(collection, site.index)))
-        return site

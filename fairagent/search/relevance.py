@@ -32,9 +32,9 @@ Gain = Callable[[Sequence[str]], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class VectorFeedback:
-    """Rocchio's: the mean vector of the first `documents` has the share `mix` in the query's vector.
+    """Rocchio's: the mean vector of the first `documents` has the share `mix` in the vector of a query of few words.
 
-    Queries of more than `longest` words, as `words` analyzes them, are left as they are.
+    A query is left as it is if it has more than `longest` words, as `words` analyzes them.
     """
 
     words: TermSource | None
@@ -43,10 +43,10 @@ class VectorFeedback:
     longest: int
 
     def gains(self, engine: Retriever, query: Query, engine_list: Ranking) -> tuple[FloatArray, Gain] | None:
-        """What the documents of the engine's list gain, and how much any others do; None for long queries, short lists.
+        """What the documents of the engine's list gain, and how much any others do; None: the query stays.
 
-        With it the scores of the engine's vectors are those of the new query vector, at the mean and the spread of the
-        old ones.
+        The scores of the engine's vectors become those of the new query vector, at the mean and the spread of the old
+        ones.
         """
         length = len(self.words.analyze(query.text)) if self.words else len(query.text.split())
         if length > self.longest or len(engine_list) < 2 or not isinstance(engine, VectorEngine):
@@ -98,9 +98,9 @@ class Weighed:
     def joined(self, candidates: Ranking, ids: Sequence[str]) -> Ranking:
         """The candidates with these documents, each as relevant as it is for the user's own query.
 
-        An engine may score given documents otherwise than its list does (a host's list is its own): their scores are
-        then what those of the list make likely, by a line through both. None is better than the last of the list, which
-        has whatever is; one that is worse has a relevance below 0 (at 0 it would come in for nothing:
+        Where an engine scores given documents otherwise than its list does (a host's list is its own), a line through
+        both gives the scores that the list makes likely. None is better than the last of the list, which has whatever
+        is; one that is worse has a relevance below 0 (at 0 it would come in for nothing:
         evaluations/widening/README.md).
         """
         listed = self.engine_list.scores
@@ -139,9 +139,8 @@ class Weighing:
     def of(self, engine: Retriever, query: Query, engine_list: Ranking, meter: ExposureMeter) -> Weighed:
         """The candidates by estimated relevance, and the meter as their types say.
 
-        A dimension counts by how much it applies to the first documents, where their types say so, and several share
-        the price of one; documents that cannot have a label should get what they have of the best by estimated
-        relevance.
+        A dimension counts by how much it applies to the first documents, and several share the price of one; documents
+        that cannot have a label should get what they have of the best by estimated relevance.
         """
         if not len(engine_list):
             return Weighed(engine, query, engine_list, engine_list, meter)

@@ -1,8 +1,7 @@
-"""A search before and after it is served: what it came to, and the hits, notes, alarms and trace that users see."""
+"""The result of a search: its hits, notes, alarms and trace as users see them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -15,7 +14,7 @@ from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, Vocabula
 from fairagent.search.loop.base import FinalList, LoopResult, lacking, relevance_in, without
 from fairagent.search.rerank.frontier import PRICES
 from fairagent.settings import Settings
-from fairagent.types import Document, Draw, Exposure, Hit, Query, Ranking, SearchResult, Trace, Usage, common
+from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
 from fairagent.types.change import ABOUT, SHOWN_CHANGE
 from fairagent.types.common import UNLABELED, WORSE, Alarm
 from fairagent.types.search import FAIRNESS
@@ -28,8 +27,8 @@ OFF = 0.05
 class SearchRun:
     """A search before it is served: the candidates of `query` in their final order (`pool`), and what the loop did.
 
-    `engine_list` is the engine's own, `meter` what measures its rankings, `first_meter` what did before documents were
-    weighed. `started` are the clocks' readings when it began: of all time, and of the engine's part.
+    `meter` measures its rankings; `first_meter` did before documents were weighed. `started` are the clocks' readings
+    when it began: of all time, and of the engine's part.
     """
 
     query: Query
@@ -47,10 +46,7 @@ class SearchRun:
     def result(
         self, ranking: Ranking, draw: Draw | None = None, notes: tuple[str, ...] = (), answers: bool = False
     ) -> SearchResult:
-        """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace.
-
-        `answers`: an answer is made of them.
-        """
+        """The first `settings.n` documents of `ranking` with their trace; `answers`: an answer is made of them."""
         settings, meter, steps, reranked = self.settings, self.meter, self.loop.steps, self.loop.reranked
         top = ranking.top(settings.n)
         usage = sum((step.usage for step in steps), Usage())
@@ -60,6 +56,12 @@ class SearchRun:
             exposures = meter.measure_served(top)
             relevance = relevance_in(reranked.estimates, top, meter) if reranked else 0.0
         frontier = reranked.frontier if reranked else None
+        unused = () if answers else unused_filter(settings)
+        refines = any(part is settings.refine for part in settings.loop.uses(settings))
+        if "refine" in settings.model_fields_set and settings.loops and not refines:
+            also = ", or loop.actions=[keywords]" if settings.refine.templates else ""
+            why = f"since loop: {settings.loop} uses none; set loop=fair-qr{also}"
+            unused = (f"refine: {settings.refine} is not used, {why}", *unused)
         trace = Trace(
             query=self.query,
             profile=settings.profile,
@@ -81,13 +83,7 @@ class SearchRun:
             fairness=reranked.dial.price if reranked else FAIRNESS,
             collection=meter.collection.name,
             entered=sum(id in self.loop.entered for id in top.ids),
-            notes=(
-                *self.notes,
-                *following(meter.targets),
-                *unused_refiner(settings),
-                *(() if answers else unused_filter(settings)),
-                *notes,
-            ),
+            notes=(*self.notes, *following(meter.targets), *unused, *notes),
             alarms=(
                 *self.alarms,
                 *below_corpus(meter.targets, meter.collection),
@@ -97,15 +93,6 @@ class SearchRun:
         )
         hits = hits_of(top, meter, self.retriever, self.query, steps[0].ranking if steps else None)
         return SearchResult(self.query, top, hits, trace, self.loop.candidates.ids)
-
-
-def unused_refiner(settings: Settings) -> tuple[str, ...]:
-    """That a refiner was set which no loop uses, and what to set; nothing where none was set, or one is used."""
-    used = any(part is settings.refine for part in settings.loop.uses(settings))
-    if "refine" not in settings.model_fields_set or used or not settings.loops:
-        return ()
-    also = ", or loop.actions=[keywords]" if settings.refine.templates else ""
-    return (f"refine: {settings.refine} is not used, since loop: {settings.loop} uses none; set loop=fair-qr{also}",)
 
 
 def unused_filter(settings: Settings) -> tuple[str, ...]:
@@ -122,7 +109,7 @@ def hits_of(
     query: Query | None = None,
     engine_list: Ranking | None = None,
 ) -> tuple[Hit, ...]:
-    """The documents with their texts and columns (where the engine keeps texts) and the known groups they belong to.
+    """The documents with their texts and columns, where the engine keeps texts, and the known groups they belong to.
 
     Their scores are those of the `engine_list`; without one, of `ranking`.
     """
@@ -145,12 +132,9 @@ def hits_of(
 
 
 def notes_of(reranked: FinalList, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
-    """Where the list is less fair than the engine's own, what would be fairer, and what types of documents changed.
-
-    `first` measured before documents were weighed by their types.
-    """
+    """Where the list is less fair than the engine's own, what would be fairer, and what types of documents changed."""
     before, after = result.steps[0].exposures, reranked.exposures
-    # So are those named that hardly apply to the query, and do not count.
+    # Dimensions that hardly apply to the query, and so do not count, are named as well.
     worse = worse_dimensions(before, [replace(one, importance=1.0) for one in after])
     notes = [
         f"less fair than the engine's own list in {now.dimension}: "
@@ -177,7 +161,7 @@ def fairer(reranked: FinalList, meter: ExposureMeter) -> list[str]:
     """What keeps the group that lacks most from its target: the price of the gap, or what is among the candidates.
 
     A higher price is the least that gives it about all there is for it. Nothing where no group lacks five percentage
-    points, or the re-ranker chooses among no lists.
+    points.
     """
     lists = reranked.frontier
     lack = next((one for one in lacking(reranked.exposures) if one.target - one.share >= OFF), None)
@@ -216,26 +200,20 @@ def engine_notes(engine: Retriever, query: Query, engine_list: Ranking) -> tuple
     return (*notes, *(f"engine {name} failed, the others serve: {error}" for name, error in failures.items()))
 
 
-def unlabeled_off(exposures: Sequence[Exposure]) -> tuple[Alarm, ...]:
-    """That documents without a label get more or less of the exposure than they should, an alarm a dimension."""
-    return tuple(
+def alarms_of(reranked: FinalList, result: LoopResult, engine_list: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
+    """That documents without a label get too much or too little, and that a list has a smaller J than the engine's own.
+
+    Only a loop whose re-ranker does not choose among the lists of a frontier can serve such a list.
+    """
+    alarms = tuple(
         Alarm(
             UNLABELED,
             f"in {one.dimension} documents without a label get {one.unknown:.0%} of the exposure, "
             f"their target is {one.unknown_target:.0%}",
         )
-        for one in exposures
+        for one in reranked.exposures
         if one.unknown_target is not None and abs(one.unknown - one.unknown_target) > OFF
     )
-
-
-def alarms_of(reranked: FinalList, result: LoopResult, engine_list: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
-    """That documents without a label get too much or too little, and that a list is worse than the engine's own.
-
-    That is so where its relevance, by the engine, less the price of its gap is smaller: only a loop whose re-ranker
-    does not choose among the lists of a frontier can serve one.
-    """
-    alarms = unlabeled_off(reranked.exposures)
     if reranked.frontier is not None or not result.stopped or not len(engine_list):
         return alarms
     scores = engine_list.scores

@@ -5,54 +5,25 @@ of other packages come in by entry points. Unknown keys and values are errors th
 here knows what a part does: `parts` has the protocol, `tree` the merging, `plugins` the entry points.
 """
 
-from fairagent.settings.models import (
+from fairagent.settings.parts import Part, Without
+from fairagent.settings.section import Label, Section, merge, parse_yaml, read_yaml, validate
+from fairagent.settings.tree import (
     BudgetSettings,
     ModelSettings,
+    OptionValues,
     Price,
+    SearchOptions,
     SelfDebiasSettings,
-)
-from fairagent.settings.options import OptionValues, SearchOptions
-from fairagent.settings.parts import Part, Without
-from fairagent.settings.section import Label, Section, merge, nested, parse_yaml, read_yaml, validate
-from fairagent.settings.tree import (
-    ENV_PREFIX,
-    ContextSettings,
-    Expansion,
-    Sampling,
     Settings,
     Target,
     Unknown,
-    default_profile,
     from_environment,
     lay,
     load_settings,
 )
 
 __all__ = [
-    "ENV_PREFIX",
-    "BudgetSettings",
-    "ContextSettings",
-    "Expansion",
-    "Label",
-    "ModelSettings",
-    "OptionValues",
-    "Part",
-    "Price",
-    "Sampling",
-    "SearchOptions",
-    "Section",
-    "SelfDebiasSettings",
-    "Settings",
-    "Target",
-    "Unknown",
-    "Without",
-    "default_profile",
-    "from_environment",
-    "lay",
-    "load_settings",
-    "merge",
-    "nested",
-    "parse_yaml",
-    "read_yaml",
-    "validate",
-]
+    "BudgetSettings", "Label", "ModelSettings", "OptionValues", "Part", "Price", "SearchOptions", "Section",
+    "SelfDebiasSettings", "Settings", "Target", "Unknown", "Without", "from_environment", "lay", "load_settings",
+    "merge", "parse_yaml", "read_yaml", "validate",
+]  # fmt: skip

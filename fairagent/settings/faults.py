@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel
@@ -70,8 +70,11 @@ def no_such(what: str, name: object, known: Iterable[str]) -> str:
     ("no loop 'widn'; did you mean 'widen'? There are: widen, none", 'det-greedy is gone: use rerank: exposure')
     """
     text = str(name)
-    cut = text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} ..."
-    return gone(text) or f"no {what} {cut!r}; {nearest(text, known)}"
+    return gone(text) or f"no {what} {_cut(text)!r}; {nearest(text, known)}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} ..."
 
 
 def distinct_faults(faults: Sequence[Any]) -> dict[tuple[Any, ...], list[Any]]:
@@ -89,26 +92,20 @@ def fault_lines(model: type[BaseModel] | None, faults: Sequence[Any], most: int 
 
     None: of no model, so that no key is hinted at.
     """
-    places = islice(distinct_faults(faults).items(), most)
-    return [f"{_place(loc)}: {_said(model, loc, several)}" for loc, several in places]
-
-
-def _place(loc: tuple[Any, ...]) -> str:
-    first, *rest = loc or ("(top)",)
-    place = "".join([str(first), *(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)])
-    return place if len(place) <= LONGEST_VALUE else f"{place[:LONGEST_VALUE]} ..."
-
-
-def _said(model: type[BaseModel] | None, loc: tuple[Any, ...], several: Sequence[Any]) -> str:
-    type_, value = several[0]["type"], several[0]["input"]
-    if type_ == "extra_forbidden":
-        known = _field_names(model, loc[:-1]) if model else []
-        return gone(str(loc[-1])) or f"unknown key; {nearest(str(loc[-1]), known)}"
-    message = worded(*several)
-    if type_ in (UNKNOWN_KEY, "missing") or isinstance(value, Mapping) or message.startswith("no value"):
-        return message
-    given = "nothing" if value is None else repr(value)
-    return f"{message} (got {given[:LONGEST_VALUE]}{' ...' * (len(given) > LONGEST_VALUE)})"
+    lines = []
+    for loc, several in islice(distinct_faults(faults).items(), most):
+        first, *rest = loc or ("(top)",)
+        place = "".join([str(first), *(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)])
+        type_, value = several[0]["type"], several[0]["input"]
+        if type_ == "extra_forbidden":
+            known = _field_names(model, loc[:-1]) if model else []
+            message = gone(str(loc[-1])) or f"unknown key; {nearest(str(loc[-1]), known)}"
+        else:
+            message = worded(*several)
+            whole = type_ in (UNKNOWN_KEY, "missing") or isinstance(value, Mapping) or message.startswith("no value")
+            message += "" if whole else f" (got {'nothing' if value is None else _cut(repr(value))})"
+        lines.append(f"{_cut(place)}: {message}")
+    return lines
 
 
 def worded(*several: Any) -> str:
@@ -147,16 +144,15 @@ def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
     """The keys that are valid at `loc`, by the annotations of the fields on the way."""
+
+    def models_in(annotation: Any) -> list[Any]:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            return [annotation]
+        return [one for part in getattr(annotation, "__args__", ()) for one in models_in(part)]
+
     candidates: list[Any] = [model]
     for part in loc:
         fields = [(candidate, keys_of(candidate).get(str(part))) for candidate in candidates]
         # A part that is no field is a mapping key, a list index or a union's tag: stay on the level.
-        inner = (_models_in(field.annotation) if field else [candidate] for candidate, field in fields)
-        candidates = list(chain.from_iterable(inner))
+        candidates = [one for at, field in fields for one in (models_in(field.annotation) if field else [at])]
     return sorted({name for candidate in candidates for name in keys_of(candidate)})
-
-
-def _models_in(annotation: Any) -> list[Any]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]

@@ -51,6 +51,7 @@ SLOTS = {
     "attribute": Slot("attributor", "fairagent.attributors", "citations"),
 }
 
+NONE = "fairagent.settings.parts:Without"
 BUILT_IN: dict[str, dict[str, str]] = {
     "engine": {
         "auto": "fairagent.retrieve.fused:AutoConfig",
@@ -76,13 +77,13 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "loop": {
         "widen": "fairagent.search.loop.config:WidenConfig",
         "fair-qr": "fairagent.search.loop.config:FairQRConfig",
-        "none": "fairagent.settings.parts:Without",
+        "none": NONE,
     },
     "refine": {
         "feedback": "fairagent.search.refine.feedback:FeedbackConfig",
         "llm": "fairagent.search.refine.asking:LlmConfig",
         "grounded": "fairagent.search.refine.asking:GroundedConfig",
-        "none": "fairagent.settings.parts:Without",
+        "none": NONE,
     },
     "rerank": {
         "original": "fairagent.search.rerank.relevance:OriginalConfig",
@@ -93,10 +94,10 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "plackett-luce": "fairagent.search.rerank.relevance:PlackettLuceConfig",
         "amortized": "fairagent.search.rerank.amortized:AmortizedConfig",
         "chain": "fairagent.search.rerank.relevance:ChainConfig",
-        "none": "fairagent.settings.parts:Without",
+        "none": NONE,
     },
-    "filter": {"fair": "fairagent.answer.filtering:FairFilterConfig", "none": "fairagent.settings.parts:Without"},
-    "debias": {"none": "fairagent.settings.parts:Without"},
+    "filter": {"fair": "fairagent.answer.filtering:FairFilterConfig", "none": NONE},
+    "debias": {"none": NONE},
     "generate": {
         "extractive": "fairagent.answer.generators:ExtractiveConfig",
         "llm": "fairagent.answer.generators:LlmGeneratorConfig",
@@ -104,7 +105,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "attribute": {
         "citations": "fairagent.answer.attribution:CitationConfig",
         "judge": "fairagent.answer.attribution:JudgeConfig",
-        "none": "fairagent.settings.parts:Without",
+        "none": NONE,
     },
 }
 """Slot -> kind -> where its class is: a new part is a class in a file of its own, and a line here."""
@@ -187,9 +188,9 @@ class Part(Section):
         return {f"{number}.{name}": path for number, part in inner for name, path in part.files.items()}
 
     def named_documents(self, topics: Collection[str]) -> dict[str, Collection[str]]:
-        """Ids of documents that it brings along for these topics, by what names them: they should be the collection's.
+        """Ids of documents that it brings along for these topics, by what names them; DataError where none can be read.
 
-        Raises DataError where they cannot be read.
+        They should be the collection's.
         """
         return {what: ids for part in self.inner for what, ids in part.named_documents(topics).items()}
 
@@ -203,10 +204,15 @@ class Part(Section):
 
     def _with_inner(self, change: Callable[[Part], Part]) -> Self:
         """With each part that it holds changed."""
+
+        def changed(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(changed, value))
+            return change(value) if isinstance(value, Part) else value
+
         if not self.inner:
             return self
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return self.model_copy(update={name: _each(value, change) for name, value in fields.items()})
+        return self.model_copy(update={name: changed(getattr(self, name)) for name in type(self).model_fields})
 
     def check(self, site: Any) -> None:
         """Raise what keeps it from working with this collection, its index and what is on this machine."""
@@ -247,13 +253,6 @@ class Part(Section):
             yield from part.worst_case(case)
 
 
-def _each(value: Any, change: Callable[[Part], Part]) -> Any:
-    """A value with its part, or each of several, changed; any other value as it is."""
-    if isinstance(value, tuple):
-        return tuple(_each(one, change) for one in value)
-    return change(value) if isinstance(value, Part) else value
-
-
 class Without(Part):
     """No such part."""
 
@@ -265,7 +264,6 @@ class Without(Part):
 
     def build(self, site: Any) -> None:
         """Nothing."""
-        return None
 
     def worst_case(self, case: Any) -> Iterator[Any]:
         """No calls."""
@@ -315,9 +313,9 @@ def read_part(slot: str, value: Any) -> Part:
     """The part that settings describe; ValueError or ValidationError with every fault."""
     if isinstance(value, Part):
         return value
-    values = described(slot, value)
+    values, what = described(slot, value), SLOTS[slot].what
     if not isinstance(values, Mapping):
-        raise ValueError(f"expected a kind of {SLOTS[slot].what}, or `kind:` and its keys")
+        raise ValueError(f"expected a kind of {what}, or `kind:` and its keys")
     kind = values.get("kind", SLOTS[slot].default)
     if not isinstance(kind, str):
         raise ValueError(f"`kind` is a name; {nearest('', kinds(slot))}")
@@ -329,25 +327,20 @@ def read_part(slot: str, value: Any) -> Part:
     try:
         return loaded.model_validate({**values, "kind": kind})
     except ValidationError as error:
-        faults = [_fault(slot, kind, loaded, fault) for fault in error.errors(include_url=False)]
-        raise ValidationError.from_exception_data(SLOTS[slot].what, faults) from None
-
-
-def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDetails:
-    """A fault as pydantic wants it; of an unknown key with the nearest one, or the kinds that have it."""
-    loc, key = fault["loc"], str(fault["loc"][-1]) if fault["loc"] else ""
-    message, type_ = worded(fault), "part"
-    if fault["type"] == "extra_forbidden" and len(loc) == 1:
-        others = [other for other in shipped(slot) if other != kind and key in part_class(slot, other).model_fields]
-        known = [name for name in loaded.model_fields if name != "kind"]
-        hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
-        hint = hint or (nearest(key, known) if known else "it has none")
-        # A key that another kind has is not gone, though another part may have lost one of this name.
-        message = ("" if others else gone(key)) or f"unknown key of {SLOTS[slot].what} {kind!r}; {hint}"
-        type_ = UNKNOWN_KEY
-    elif fault["type"] == UNKNOWN_KEY:
-        type_ = UNKNOWN_KEY
-    return InitErrorDetails(type=PydanticCustomError(type_, message), loc=loc, input=fault["input"])
+        faults: list[InitErrorDetails] = []
+        for fault in error.errors(include_url=False):
+            loc, message = fault["loc"], worded(fault)
+            type_: Any = UNKNOWN_KEY if fault["type"] == UNKNOWN_KEY else "part"
+            if fault["type"] == "extra_forbidden" and len(loc) == 1:
+                key, type_ = str(loc[0]), UNKNOWN_KEY
+                others = [one for one in shipped(slot) if one != kind and key in part_class(slot, one).model_fields]
+                known = [name for name in loaded.model_fields if name != "kind"]
+                hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
+                hint = hint or (nearest(key, known) if known else "it has none")
+                # A key that another kind has is not gone, though another part may have lost one of this name.
+                message = ("" if others else gone(key)) or f"unknown key of {what} {kind!r}; {hint}"
+            faults.append({"type": PydanticCustomError(type_, message), "loc": loc, "input": fault["input"]})
+        raise ValidationError.from_exception_data(what, faults) from None
 
 
 _Part = SerializeAsAny[Part]

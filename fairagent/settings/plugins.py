@@ -19,35 +19,25 @@ entry point of the group `fairagent.extend` whose name is the number: `[project.
 `1 = "my_package"`."""
 
 
+@cache
+def all_entry_points() -> dict[str, tuple[EntryPoint, ...]]:
+    """Group of ours -> its entry points by their names, in whatever order an installer has written them; read once."""
+    # Of one class in Python 3.11 and of another from 3.12 on; both have groups and can `select`.
+    points: Any = entry_points()
+    ours = [group for group in points.groups if group.startswith(OWN)]
+    return {group: tuple(sorted(points.select(group=group), key=lambda one: str(one.name))) for group in ours}
+
+
 def plugins(group: str, own: bool = True) -> dict[str, tuple[EntryPoint, ...]]:
     """Name -> the entry points of add-ons under it; more than one is a fault once the name is used.
 
     Without `own` only those that other packages bring.
     """
     by_name: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in all_entry_points()[group]:
+    for entry in all_entry_points().get(group, ()):
         if own or not entry.value.startswith(OWN):
             by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
     return by_name
-
-
-class PointsByGroup(dict[str, tuple[EntryPoint, ...]]):
-    """The entry points of each group by their names, in whatever order an installer has written them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Of one class in Python 3.11 and of another from 3.12 on; both can `select`.
-        self._all: Any = entry_points()
-
-    def __missing__(self, group: str) -> tuple[EntryPoint, ...]:
-        self[group] = tuple(sorted(self._all.select(group=group), key=lambda one: str(one.name)))
-        return self[group]
-
-
-@cache
-def all_entry_points() -> PointsByGroup:
-    """Every entry point, read once: a look at each group apart would open the files of all packages anew."""
-    return PointsByGroup()
 
 
 def names(shipped: Mapping[str, str], group: str) -> tuple[str, ...]:
@@ -74,7 +64,12 @@ def load(what: str, name: str, shipped: Mapping[str, str], group: str, base: typ
         return None
     if len(claims) > 1:
         raise ValueError(f"{what} {name!r} is claimed by {' and '.join(claims)}; uninstall all but one")
-    if entries and (wanted := _wanted_version(entries[0])) > EXTEND_VERSION:
+    distribution = entries[0].dist if entries else None
+    declared = (
+        [one.name for one in distribution.entry_points if one.group == "fairagent.extend"] if distribution else []
+    )
+    wanted = max((int(number) for number in declared if number.isdecimal()), default=0)
+    if wanted > EXTEND_VERSION:
         raise ValueError(
             f"{what} {name!r} of {claims[0]} needs version {wanted} of fairagent.extend, and this fairagent has "
             f"{EXTEND_VERSION}; update fairagent, or install an older version of the package"
@@ -88,9 +83,9 @@ def load(what: str, name: str, shipped: Mapping[str, str], group: str, base: typ
     # Foreign code, which may raise anything while it is imported.
     except Exception as error:
         remedy = "install what it needs" if isinstance(error, ImportError) else "mend it"
+        cause = f"{type(error).__name__}: {error}"
         raise ValueError(
-            f"{what} {name!r} of {claims[0]} cannot be loaded: {type(error).__name__}: {error}; {remedy}, or uninstall "
-            "the package"
+            f"{what} {name!r} of {claims[0]} cannot be loaded: {cause}; {remedy}, or uninstall the package"
         ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         raise ValueError(f"{what} {name!r} of {claims[0]} is no {called}")
@@ -100,11 +95,3 @@ def load(what: str, name: str, shipped: Mapping[str, str], group: str, base: typ
 def load_plugins(what: str, group: str, base: type, called: str) -> dict[str, Any]:
     """Name -> the class, of all entry points of a group; raises ValueError as `load` does."""
     return {name: load(what, name, {}, group, base, called) for name in plugins(group)}
-
-
-def _wanted_version(entry: EntryPoint) -> int:
-    """The version of `fairagent.extend` that the package of an entry point says it needs; 0 where it says none."""
-    if entry.dist is None:
-        return 0
-    declared = [one.name for one in entry.dist.entry_points if one.group == "fairagent.extend"]
-    return max((int(number) for number in declared if number.isdecimal()), default=0)

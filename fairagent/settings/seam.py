@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from numbers import Real
@@ -27,8 +27,6 @@ from fairagent.types.clean import in_line, logger
 NOISE = 1e-9
 """By so much of the largest score may a score exceed the one before it: sums in another order differ by less. Scores
 that rise by no more are made level; the order stays."""
-LONGEST = 300
-"""Characters of a cause that a message quotes."""
 _OTHERS = {
     "measure": Slot("measure", "fairagent.measures", ""),
     "scorer": Slot("scorer", "fairagent.rerankers", ""),
@@ -40,13 +38,15 @@ log = logger(__name__)
 class PartCall:
     """One call of a part in `slot`, for a query or a topic: the context of the call, and then the checks of its result.
 
-    `made` is the object that does the work, `part` what it was built from, where that is known.
+    `made` is the object that does the work, `part` what it was built from, where that is known. Each check returns what
+    was given, and raises PartError where that is not what it should be.
     """
 
     def __init__(self, slot: str, made: object, query: Query | str, part: Part | None = None) -> None:
         self._slot = SLOTS.get(slot) or _OTHERS[slot]
         self._made, self._part = made, part
-        self._query, self._topic = (query, "") if isinstance(query, str) else (query.text, query.id)
+        text, topic = (query, "") if isinstance(query, str) else (query.text, query.id)
+        self._where = f"for {in_line(text)[:80]!r}" + (f" (topic {in_line(topic)[:80]})" if topic else "")
         self._raised: list[BaseException] = []
 
     def __enter__(self) -> PartCall:
@@ -58,7 +58,12 @@ class PartCall:
             raise self._raised[0]
         if error is None or isinstance(error, FairAgentError) or not isinstance(error, Exception | SystemExit):
             return
-        modules = self._theirs or [module for module in _modules(trace) if _entries([module], self._slot.group, "")]
+        modules = self._theirs
+        while trace is not None and not self._theirs:
+            # One of ours may have called what a package brings.
+            module = str(trace.tb_frame.f_globals.get("__name__", ""))
+            modules = [*modules, *([module] if _entries([module], self._slot.group, "") else [])]
+            trace = trace.tb_next
         if modules:
             failed = PartError(f"{self._named(modules)} failed {self._where}: {error_line(error)}")
             raise failed from (error if log.isEnabledFor(logging.DEBUG) else None)
@@ -93,7 +98,7 @@ class PartCall:
         return PartError(f"{self._named(self._theirs)} gave {self._where} {what}")
 
     def one_of(self, given: Any, kind: type[T]) -> T:
-        """`given` as it is; PartError where it is no `kind`."""
+        """A `kind`."""
         if self._theirs and not isinstance(given, kind):
             raise self.fault(f"{_kind(given)}, expected {kind.__name__}")
         return given  # type: ignore[no-any-return]
@@ -101,29 +106,31 @@ class PartCall:
     def ranking(self, given: Any, most: int, among: Sequence[str] | None = None) -> Ranking:
         """A `Ranking` of `most` documents at most, or of just so many of those `among` which it chooses.
 
-        Its own distinct ids, with finite scores (n,) that do not rise. Raises PartError.
+        Its own distinct ids, with finite scores (n,) that do not rise.
         """
         ids, scores = self.one_of(given, Ranking).ids, given.scores
-        if not self._theirs:
-            rises = len(ids) > 1 and bool((scores[1:] > scores[:-1]).any())
-            return Ranking(ids, self._level(scores, ids)) if rises else given
-        if not isinstance(ids, tuple) or not all(issubclass(one, str) for one in set(map(type, ids))):
-            raise self.fault("ids that are no tuple of texts")
-        known = set(ids)
-        if len(known) < len(ids):
-            raise self.fault(f"a document twice: {_quoted(next(id for id in ids if ids.count(id) > 1))}")
-        if among is not None and (others := known.difference(among)):
-            first = next(id for id in ids if id in others)
-            raise self.fault(f"{len(others):,} documents that are no candidates, {_quoted(first)} first")
-        checked = self.numbers(scores, len(ids), ids)
-        if (checked[1:] > checked[:-1]).any():
-            checked = self._level(checked, ids)
-        if among is not None and len(ids) != (wanted := min(most, len(among))):
+        if self._theirs:
+            if not isinstance(ids, tuple) or not all(isinstance(id, str) for id in ids):
+                raise self.fault("ids that are no tuple of texts")
+            known = set(ids)
+            if len(known) < len(ids):
+                raise self.fault(f"a document twice: {_quoted(next(id for id in ids if ids.count(id) > 1))}")
+            if among is not None and (others := known.difference(among)):
+                first = next(id for id in ids if id in others)
+                raise self.fault(f"{len(others):,} documents that are no candidates, {_quoted(first)} first")
+            scores = self.numbers(scores, len(ids), ids)
+        if len(ids) > 1 and (rises := np.diff(scores)).max() > 0:
+            place = int(rises.argmax())
+            if self._theirs and rises[place] > NOISE * np.abs(scores).max():
+                rise = f"from {scores[place]:.6g} to {scores[place + 1]:.6g}"
+                raise self.fault(f"scores that rise, {rise} at document {_quoted(ids[place + 1])}")
+            scores = np.minimum.accumulate(scores)
+        if self._theirs and among is not None and len(ids) != (wanted := min(most, len(among))):
             number = f"{len(ids):,} documents" if ids else "an empty ranking"
             raise self.fault(f"{number}, expected {wanted:,} of {len(among):,} candidates")
-        if len(ids) > most:
+        if self._theirs and len(ids) > most:
             raise self.fault(f"{len(ids):,} documents, where {most:,} were asked for")
-        return Ranking(ids, checked)
+        return given if scores is given.scores else Ranking(ids, scores)
 
     def numbers(self, given: Any, n: int, ids: Sequence[str] = ()) -> FloatArray:
         """An array of `n` finite numbers, as floats; those of a foreign part are copied, for it may change its own."""
@@ -156,18 +163,6 @@ class PartCall:
             raise self.fault(f"another document than {_quoted(odd)}")
         return documents
 
-    def _level(self, scores: FloatArray, ids: Sequence[str]) -> FloatArray:
-        place = int(np.argmax(np.diff(scores)))
-        if scores[place + 1] - scores[place] > NOISE * np.abs(scores).max():
-            rise = f"from {scores[place]:.6g} to {scores[place + 1]:.6g}"
-            raise self.fault(f"scores that rise, {rise} at document {_quoted(ids[place + 1])}")
-        return np.minimum.accumulate(scores)
-
-    @property
-    def _where(self) -> str:
-        topic = f" (topic {in_line(self._topic)[:80]})" if self._topic else ""
-        return f"for {in_line(self._query)[:80]!r}{topic}"
-
     @cached_property
     def _theirs(self) -> list[str]:
         """The module that a part of another package is from; none where the part is fairagent's."""
@@ -182,27 +177,18 @@ class PartCall:
         if entries := _entries(modules, self._slot.group, kind):
             points = [(one.name, one.dist.name if one.dist else "a package", one.value) for one in entries]
             named = " or ".join(f"{name!r} of {package} ({value})" for name, package, value in points)
-        elif modules:
-            named = f"{made.__module__}.{made.__qualname__}"
         else:
-            named = str(self._part or made.__name__)
+            named = f"{made.__module__}.{made.__qualname__}" if modules else str(self._part or made.__name__)
         return f"{self._slot.what} {in_line(named)}"
 
 
 def error_line(error: BaseException) -> str:
-    """An error as one printable line, with its type, cut to `LONGEST` characters; whatever it does when it is asked."""
+    """An error as one printable line of at most 300 characters, with its type; whatever it does when it is asked."""
     try:
         message = str(error)
     except Exception:
         message = "(it cannot say what)"
-    return in_line(f"{type(error).__name__}: {message}" if message else type(error).__name__)[:LONGEST]
-
-
-def _modules(trace: TracebackType | None) -> Iterator[str]:
-    """The modules whose code an error has come through, the outermost first."""
-    while trace is not None:
-        yield str(trace.tb_frame.f_globals.get("__name__", ""))
-        trace = trace.tb_next
+    return in_line(f"{type(error).__name__}: {message}" if message else type(error).__name__)[:300]
 
 
 def _entries(modules: Iterable[str], group: str, kind: str) -> list[EntryPoint]:

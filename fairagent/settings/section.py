@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -69,9 +68,7 @@ def meanings(section: type[Section]) -> Mapping[str, str]:
     pydantic would read the sources of all sections while they are imported, a tenth of the time of a command.
     """
     texts: dict[str, str] = {}
-    for one in reversed(section.__mro__):
-        if not issubclass(one, Section):
-            continue
+    for one in (one for one in reversed(section.__mro__) if issubclass(one, Section)):
         try:
             (source,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
         except (OSError, TypeError):
@@ -116,11 +113,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, Malformed) as error:
         raise SettingsError(f"{name}: cannot be read ({error})") from None
     values = parse_yaml(text, name)
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
+    if not isinstance(values, dict | None):
         raise SettingsError(f"{name}: expected 'key: value' lines, not {type(values).__name__}")
-    return values
+    return values or {}
 
 
 def parse_yaml(text: str, origin: str) -> Any:
@@ -145,12 +140,12 @@ def nested(keys: Sequence[str], value: Any, origin: str) -> dict[str, Any]:
     return mapping
 
 
-def merge(*layers: Mapping[str, Any], levels: float = math.inf) -> dict[str, Any]:
-    """Lay nested mappings over each other; later layers win, key by key down to `levels`, below that as a whole."""
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay nested mappings over each other, key by key; later layers win."""
     merged: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
             below = merged.get(key)
-            nested = levels > 1 and isinstance(value, Mapping) and isinstance(below, Mapping)
-            merged[key] = merge(below, value, levels=levels - 1) if nested else value  # type: ignore[arg-type]
+            both = isinstance(value, Mapping) and isinstance(below, Mapping)
+            merged[key] = merge(below, value) if both else value  # type: ignore[arg-type]
     return merged

@@ -1,9 +1,9 @@
 """`Settings`, the checked settings of a pipeline, merged from defaults, profiles, file, environment and call.
 
 A call's arguments beat FAIRAGENT_... variables, these the file, and the file the defaults. A layer that names a
-`profile` has that profile's values right below its own.
-
-Profiles: named sets of settings that are shipped, e.g. a paper's system.
+`profile` (a set of settings that is shipped, e.g. a paper's system) has that profile's values right below its own.
+`SearchOptions` is what one search may ask for, whichever door it comes through: Python's keywords, the command line's
+options, the studio's API and the tools for agents are all made of this model.
 """
 
 from __future__ import annotations
@@ -11,33 +11,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypedDict
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.errors import SettingsError
+from fairagent.settings import parts
 from fairagent.settings.faults import UNKNOWN_KEY, no_such, worded
-from fairagent.settings.models import BudgetSettings, ModelSettings, Price
-from fairagent.settings.parts import (
-    SLOTS,
-    Attribute,
-    Debias,
-    Engine,
-    Filter,
-    Generate,
-    Loop,
-    Part,
-    Refine,
-    Rerank,
-    default,
-    described,
-    part_keys,
-    read_part,
-)
-from fairagent.settings.section import Section, merge, nested, parse_yaml, read_yaml, validate
+from fairagent.settings.parts import SLOTS, Part, default, described, part_keys, read_part
+from fairagent.settings.section import Label, Section, merge, nested, parse_yaml, read_yaml, validate
+from fairagent.types import Dial
 
 FOLDER = Path(__file__).resolve().parents[1] / "profiles"
+ENV_PREFIX = "FAIRAGENT_"
+TOKEN = "FAIRAGENT_TOKEN"
+"""No setting, but the token of `fairagent serve`."""
+DEFAULT_RERANK = [{"kind": "graph"}, {"kind": "exposure"}]
 
 
 def profiles() -> tuple[str, ...]:
@@ -52,10 +42,80 @@ def read_profile(name: str) -> dict[str, Any]:
     return read_yaml(FOLDER / f"{name}.yaml")
 
 
-ENV_PREFIX = "FAIRAGENT_"
-TOKEN = "FAIRAGENT_TOKEN"
-"""No setting, but the token of `fairagent serve`."""
-DEFAULT_RERANK = [{"kind": "graph"}, {"kind": "exposure"}]
+class SelfDebiasSettings(Section):
+    """Self-Debias (Schick et al., 2021): what a model rather says when prompted to be biased becomes less likely."""
+
+    kinds: tuple[str, ...] = Field(("gender", "race/color", "religion"), min_length=1)
+    """The kinds of bias that it is prompted for, each in a sentence of its own."""
+    decay: float = Field(50.0, ge=0)
+    """How fast probabilities fall; 0 changes nothing."""
+    least: float = Field(0.01, gt=0, le=1)
+    """The least share of itself that a probability keeps."""
+
+
+class ModelSettings(Section):
+    """The language model for all parts that call one; its key comes from OPENAI_API_KEY and is not a setting."""
+
+    name: str = ""
+    """The model's name at its server."""
+    base_url: str = ""
+    """The server's address, e.g. http://localhost:8000/v1; empty: OPENAI_BASE_URL, or OpenAI if that is not set."""
+    temperature: float = Field(0.3, ge=0, le=2)
+    """The sampling temperature; the default is that of FAIR-QR."""
+    max_tokens: int = Field(400, ge=1)
+    """The longest reply, in tokens."""
+    context: int | None = Field(None, ge=1)
+    """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent."""
+    timeout: float = Field(60.0, gt=0)
+    """The longest time of one attempt, from connecting to the last byte, in seconds; of an answer that is streamed, the
+    longest wait for more of it."""
+    deadline: float = Field(300.0, gt=0)
+    """The longest time of a request with all its attempts and waits, in seconds."""
+    log_prompts: bool = False
+    """Whether the debug logs of the package openai may contain prompts."""
+    attempts: int = Field(5, ge=1)
+    """The largest number of attempts of a request, the first included."""
+
+
+class Price(Section):
+    """The price of a language model, in US dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    """US dollars per million tokens of prompts."""
+    output: float = Field(ge=0)
+    """US dollars per million tokens of replies."""
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost of so many tokens.
+
+        >>> Price(input=2, output=10).dollars(1000, 100)
+        0.003
+        """
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+def cost_of(price: Price | None, input_tokens: int, output_tokens: int) -> float | None:
+    """US dollars for so many tokens; None where the price is not known, but nothing costs nothing.
+
+    >>> cost_of(None, 0, 0), cost_of(None, 5, 0), cost_of(Price(input=2, output=10), 1000, 100)
+    (0.0, None, 0.003)
+    """
+    if not input_tokens and not output_tokens:
+        return 0.0
+    return price.dollars(input_tokens, output_tokens) if price else None
+
+
+class BudgetSettings(Section):
+    """Limits on all model calls of a run together; what is not set is not limited."""
+
+    calls: int | None = Field(None, ge=0)
+    """The number of requests sent, failed ones included."""
+    tokens: int | None = Field(None, ge=0)
+    """The number of tokens in prompts and replies."""
+    dollars: float | None = Field(None, ge=0)
+    """The cost in US dollars; the model's price has to be known."""
+    seconds: float | None = Field(None, gt=0)
+    """The time from the start of the run, in seconds; a call that has started is not cut off."""
 
 
 class Expansion(Section):
@@ -120,20 +180,28 @@ class CitationSettings(Section):
     """`generate: llm`: the gap (in the unit of `divergence`) up to which the citations are left as they are."""
 
 
+FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
+
+
 def _target(value: Any) -> Any:
     """None; or a target by its name or its settings, or one for each dimension; shares stand for the target `given`."""
     if value is None:
         return None
     if isinstance(value, str | Part) or (isinstance(value, Mapping) and isinstance(value.get("kind"), str)):
         return read_part("target", value)
-    if not isinstance(value, Mapping) or not all(map(_of_form, value.values())):
+    if not isinstance(value, Mapping):
         raise ValueError(FORMS)
     targets: dict[str, Part] = {}
     faults: list[InitErrorDetails] = []
     for dimension, one in value.items():
-        given = {"kind": "given", "shares": one} if isinstance(one, Mapping) and "kind" not in one else one
+        if not isinstance(one, str | Mapping | Part):
+            raise ValueError(FORMS)
+        if isinstance(one, Mapping) and "kind" not in one:
+            if any(isinstance(share, str | Mapping) for share in one.values()):
+                raise ValueError(FORMS)
+            one = {"kind": "given", "shares": one}
         try:
-            targets[str(dimension)] = read_part("target", given)
+            targets[str(dimension)] = read_part("target", one)
         except ValidationError as error:
             for fault in error.errors():
                 message = PydanticCustomError(fault["type"], worded(fault))
@@ -146,14 +214,6 @@ def _target(value: Any) -> Any:
     return targets
 
 
-def _of_form(value: Any) -> bool:
-    """Whether it may be the target of a dimension: a name, settings or shares."""
-    if isinstance(value, Mapping) and "kind" not in value:
-        return not any(isinstance(share, str | Mapping) for share in value.values())
-    return isinstance(value, str | Mapping | Part)
-
-
-FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
 Unknown = Literal["share", "ignore"] | Annotated[float, Field(ge=0, le=1)]
 """What documents without a label should get: see `Settings.unknown`."""
 Target = Annotated[SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]] | None, BeforeValidator(_target)]
@@ -200,36 +260,36 @@ class Settings(Section):
     candidates: Literal["best", "last", "union"] = "best"
     """`loop: fair-qr`: which lists the re-ranker sees: the last accepted one (best), the last one tried (last), or all
     accepted ones (union)."""
-    engine: Engine = default("engine")
+    engine: parts.Engine = default("engine")
     """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused ..."""
     encoder: str = Field("light", min_length=1)
     """What makes the vectors of documents and queries where an engine names none itself: light (made of the index in
     seconds, nothing to install), minilm, or any that `engine: dense` knows."""
     expansion: Expansion = Expansion.model_construct()
     feedback: FeedbackSettings = FeedbackSettings.model_construct()
-    loop: Loop = default("loop")
+    loop: parts.Loop = default("loop")
     """How a search goes on from its first results: widen (more candidates of groups that lack them), fair-qr (the
     paper's, with `refine`), or none."""
     types: float = Field(0.3, ge=0)
     """The weight of the types of documents (is this query about persons at all?) in their relevance, in units of it (0
     to 1); 0: they do not count. Larger values lift documents of the type that has labels."""
-    refine: Refine = default("refine")
+    refine: parts.Refine = default("refine")
     """`loop: fair-qr`: who proposes keywords for the under-exposed group: feedback (its documents), llm (a language
     model), grounded (a model that is shown them); none: there is no loop."""
-    rerank: Rerank = default("rerank", DEFAULT_RERANK)
+    rerank: parts.Rerank = default("rerank", DEFAULT_RERANK)
     """How the candidates are ordered at the end: original (the user's query), fused, exposure, mmr, fa-star-ir, ...; a
     list is a chain, each re-ranking what the one before it gives; none: as the engine has them. Keys without a kind,
     e.g. rerank.fairness=1, are those of the last part of the chain that has them."""
     sampling: Sampling = Sampling.model_construct()
-    filter: Filter = default("filter")
+    filter: parts.Filter = default("filter")
     """What is removed from the ranking before an answer is written: none, or fair (FairFilter)."""
-    debias: Debias = default("debias")
+    debias: parts.Debias = default("debias")
     """How contexts are debiased after the filter: none, or debias-rag."""
     context: ContextSettings = ContextSettings.model_construct()
     citations: CitationSettings = CitationSettings.model_construct()
-    generate: Generate = default("generate")
+    generate: parts.Generate = default("generate")
     """Who writes the answer: extractive (the documents' sentences), or llm."""
-    attribute: Attribute = default("attribute")
+    attribute: parts.Attribute = default("attribute")
     """How the documents that the answer rests on are determined: citations, nli, judge, or none."""
     prompts: str = ""
     """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
@@ -272,7 +332,8 @@ def load_settings(
     """
     environ = os.environ if environ is None else environ
     layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]
-    origin = " + ".join(["settings", *([str(file)] if file else []), *_variables(environ)])
+    variables = sorted(name for name in environ if name.startswith(ENV_PREFIX) and name != TOKEN)
+    origin = " + ".join(["settings", *([str(file)] if file else []), *variables])
     default = default_profile(layers)
     if default == "agent":
         return validate(Settings, lay({"profile": default}, *layers), origin)
@@ -329,21 +390,17 @@ def _laid(key: str, below: Any, above: Any) -> Any:
         return above if "kind" in above or "kind" in below else {**below, **above}
     if key in SLOTS and above.get("kind", kind := below.get("kind", SLOTS[key].default)) != kind:
         return above
-    parts = below.get("parts")
-    if isinstance(parts, list | tuple) and parts and not {"kind", "parts"} & set(above):
-        return {**below, "parts": _over_chain(parts, above)}
+    chain = below.get("parts")
+    if isinstance(chain, list | tuple) and chain and not {"kind", "parts"} & set(above):
+        # Each key is that of the last re-ranker of the chain that has it, or else of the last one.
+        laid = [described("rerank", part) for part in chain]
+        known = [part_keys("rerank", part) for part in laid]
+        for name, value in above.items():
+            place = max((place for place, keys in enumerate(known) if name in keys), default=len(laid) - 1)
+            laid[place] = _laid("rerank", laid[place], {name: value})
+        return {**below, "parts": laid}
     # What stands in a section is not laid over: half of a list would make no sense.
     return {**below, **above}
-
-
-def _over_chain(parts: Sequence[Any], keys: Mapping[str, Any]) -> list[Any]:
-    """The re-rankers of a chain with each of the `keys` at the last one that has it, or else at the last one."""
-    laid = [described("rerank", part) for part in parts]
-    known = [part_keys("rerank", part) for part in laid]
-    for key, value in keys.items():
-        place = max((place for place, names in enumerate(known) if key in names), default=len(laid) - 1)
-        laid[place] = _laid("rerank", laid[place], {key: value})
-    return laid
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -353,13 +410,124 @@ def from_environment(environ: Mapping[str, str] | None = None) -> dict[str, Any]
     {'n': 10, 'rerank': {'kind': 'fused'}}
     """
     environ = os.environ if environ is None else environ
-    layers: list[dict[str, Any]] = []
-    for name in _variables(environ):
-        value = nested(name[len(ENV_PREFIX) :].lower().split("__"), parse_yaml(environ[name], name), name)
-        # A part in its short form, so that other variables can say more of it.
-        layers += [{key: described(key, part) if key in SLOTS else part} for key, part in value.items()]
-    return merge(*layers)
+    return merge(
+        *(
+            long_form(name[len(ENV_PREFIX) :].lower().split("__"), environ[name], name)
+            for name in sorted(environ)
+            if name.startswith(ENV_PREFIX) and name != TOKEN
+        )
+    )
 
 
-def _variables(environ: Mapping[str, str]) -> list[str]:
-    return sorted(name for name in environ if name.startswith(ENV_PREFIX) and name != TOKEN)
+def long_form(keys: Sequence[str], text: str, origin: str) -> dict[str, Any]:
+    """A setting that is given as a YAML text; a part in its long form, so that others can say more of it."""
+    value = nested(keys, parse_yaml(text, origin), origin)
+    return {name: described(name, part) if name in SLOTS else part for name, part in value.items()}
+
+
+Value = bool | int | float | str
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class SearchOptions(Section):
+    """What one search asks for, laid over the settings; what is not given stays as these say."""
+
+    n: int | None = Field(
+        None, ge=1, description="The ranking's length in documents, and the cut-off at which exposure is measured."
+    )
+    fairness: float | None = Field(
+        None,
+        ge=0,
+        description="What a gap of 1 to the targets costs, in units of mean relevance (0 to 1): 0 orders by relevance "
+        "alone, larger values are fairer and less relevant. For re-rankers with this dial, as `exposure`, the default.",
+    )
+    keep: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="In the place of `fairness`: the share of the relevance to keep (0 to 1), for the fairest list "
+        "that keeps it.",
+    )
+    gap: float | None = Field(
+        None,
+        ge=0,
+        description="In the place of `fairness`: the gap that is small enough, for the most relevant list within it.",
+    )
+    unknown: Unknown | None = Field(
+        None,
+        description="What documents without a label should get of the exposure. share: what they have in the engine's "
+        "own list. ignore: they do not count. A number: a share of your own (0 to 1).",
+    )
+    shares: dict[str, dict[Label, Share]] | None = Field(
+        None,
+        description="Dimension -> group -> the share of the exposure that it should get (0 to 1); those of a dimension "
+        "add up to 1. Dimensions that are not named keep their target.",
+    )
+    where: dict[str, Value | Annotated[tuple[Value, ...], Field(min_length=1)]] | None = Field(
+        None,
+        description="Column of the documents, or dimension of groups -> the value that a document must have, or a list "
+        "of values of which it must have one; of several columns each. A text also stands for the number that it "
+        "reads as.",
+    )
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """The options of these values; SettingsError with every fault."""
+        return validate(cls, values, "the options of a search")
+
+    @model_validator(mode="after")
+    def _one_dial(self) -> Self:
+        Dial(self.keep, self.gap, self.fairness).check()
+        return self
+
+    @property
+    def dial(self) -> Dial | None:
+        """Which list of the frontier is asked for; None where that is left to the settings."""
+        dial = Dial(self.keep, self.gap, self.fairness)
+        return None if dial == Dial() else dial
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that are not left to the settings.
+
+        >>> SearchOptions(n=5, fairness=None).given
+        {'n': 5}
+        """
+        return self.model_dump(exclude_none=True)
+
+    def over(self, settings: Settings, dimensions: Sequence[str] = ()) -> Settings:
+        """The settings of a search in a collection with these `dimensions`; SettingsError where they do not fit.
+
+        `where` is no setting: it changes what the engine looks at.
+
+        >>> SearchOptions(n=5, fairness=2).over(Settings()).rerank.parts[-1].fairness
+        2.0
+        """
+        layer = {name: value for name, value in self.given.items() if name in ("n", "unknown")}
+        if self.dial is not None:
+            name, rerank = next(name for name in self.given if name in Dial._fields), settings.rerank
+            if not any(name in type(part).model_fields for part in getattr(rerank, "parts", (rerank,))):
+                what = f"{name}: the re-ranker `{rerank}` has no such dial"
+                raise SettingsError(f"{what}; search with `rerank: [graph, exposure]`, the default")
+            layer["rerank"] = self.dial._asdict()
+        if self.shares is not None:
+            below = settings.target
+            # A target for all dimensions stays that of those without shares of their own.
+            others = dict.fromkeys(dimensions, below) if isinstance(below, Part) else below or {}
+            layer["target"] = {**others, **self.shares}
+        return validate(Settings, lay(settings.given, layer), "the options of a search") if layer else settings
+
+
+class OptionValues(TypedDict, total=False):
+    """`SearchOptions` as the keywords of a call."""
+
+    n: int | None
+    fairness: float | None
+    keep: float | None
+    gap: float | None
+    unknown: Unknown | None
+    shares: Mapping[str, Mapping[str, float]] | None
+    where: Mapping[str, Value | Sequence[Value]] | None

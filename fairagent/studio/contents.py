@@ -13,7 +13,7 @@ import numpy as np
 
 from fairagent.collection import Collection
 from fairagent.collection.exposure import total_gap
-from fairagent.collection.groups import tables_of
+from fairagent.collection.table import tables_of
 from fairagent.errors import FairAgentError
 from fairagent.report.record import PlainRecord, exposure_record, hit_record
 from fairagent.retrieve.bm25.analysis import STOP_WORDS, plain_words

@@ -113,10 +113,7 @@ class Summarized:
 
 
 class Recorded(Summarized):
-    """A result that a notebook displays, and that is also plain values: what the command line prints with --json.
-
-    `writer` has the functions that do it (`html_of`, `record_of`, `to_json`, `frame_of`); the package names it.
-    """
+    """A result that a notebook displays, and that is also plain values: what the command line prints with --json."""
 
     __slots__ = ()
     writer: ClassVar[Any]

@@ -161,6 +161,11 @@ class Dial(NamedTuple):
     gap: float | None = None
     fairness: float | None = None
 
+    def check(self) -> None:
+        """Raise ValueError where more than one is set."""
+        if sum(one is not None for one in self) > 1:
+            raise ValueError("fairness, keep and gap are three ways to choose one list; give one of them")
+
     @property
     def price(self) -> float:
         """What a gap of 1 costs."""

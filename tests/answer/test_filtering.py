@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +19,6 @@ from fairagent.answer.filtering import (
     call_ids,
     page_of,
     removal_warnings,
-    removals,
 )
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.guests.testing import Scripted, ScriptedModel
@@ -122,13 +120,6 @@ def test_a_repeated_run_asks_the_same_and_another_query_or_neighbor_does_not():
     assert not set(ids("lawyers", "a", "c")) & set(first)
     assert not set(ids("lawyers", "a", "b", batch=1)) & set(first)
     assert len(set(ids("lawyers", "a", "a"))) == 2
-
-
-def test_a_large_batch_is_sent_in_parts():
-    model = judge(PROMPTS, always, always)
-    filtered = FairFilter(model, PROMPTS, batch=10).filter("q" * 9000, documents(*['"\u9f8d' * 3500] * 10))
-    assert len(filtered.documents) == 10
-    assert [len(documents_in(request)) for request in model.requests] == [2] * 5
 
 
 ERRORS = [ReplyRefused("declined"), TransientModelError("overloaded")]
@@ -268,29 +259,8 @@ def test_batches_keep_the_order_and_both_limits(lengths: list[int], most: int):
         assert sum(len(json.dumps([page.title, page.text])) for page in part) <= 40_000
 
 
-LABELS = {"gender": ("female", "male"), "region": ("Africa",)}
-
-
-def of_signs(kept: str) -> list[Verdict]:
-    return [Verdict(f"d{place}", sign == "k", sign == "k", None) for place, sign in enumerate(kept)]
-
-
 def removal(label: str, seen: float, removed: float, dimension: str = "gender") -> Removal:
     return Removal(Group(dimension, label), seen, removed)
-
-
-def test_by_hand():
-    gender = np.array([[0, 1, 0], [0, 0.5, 0.5], [0, 0, 1], [1, 0, 0]])
-    region = np.array([[0, 1], [1, 0], [1, 0], [0, 1]])
-    found = removals(LABELS, {"gender": gender, "region": region}, of_signs("krrk"))
-    assert found == (
-        removal(UNKNOWN, 1, 0),
-        removal("female", 1.5, 0.5),
-        removal("male", 1.5, 1.5),
-        removal(UNKNOWN, 2, 2, "region"),
-        removal("Africa", 2, 0, "region"),
-    )
-    assert [entry.share for entry in found] == [0, pytest.approx(1 / 3), 1, 1, 0]
 
 
 def test_a_group_that_loses_more_than_chance_explains_is_named():
@@ -320,13 +290,3 @@ def test_more_groups_need_more_evidence():
     pair = [removal("a", 20, 10), removal("b", 60, 13)]
     assert len(removal_warnings(pair)) == 1
     assert removal_warnings([*pair, removal("c", 1, 0), removal("d", 1, 0), removal("e", 1, 0)]) == ()
-
-
-def test_a_fair_filter_is_seldom_warned_about():
-    rng = np.random.default_rng(0)
-    warned = 0
-    for _ in range(200):
-        gone = rng.binomial([80, 120, 40], 0.3)
-        run = [removal(label, seen, lost) for label, seen, lost in zip("abc", [80, 120, 40], gone, strict=True)]
-        warned += bool(removal_warnings(run))
-    assert warned <= 10

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.answer.citations import CitationReader, numbers_in, sentences
+from fairagent.answer.citations import CitationReader, sentences
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
 from fairagent.errors import (
     FatalModelError,
@@ -266,11 +266,6 @@ def test_citations_are_read_and_invented_ones_taken_out(
 ) -> None:
     reader = read(text, 3, size)
     assert (reader.text, reader.cited, reader.invented) == (kept, cited, invented)
-
-
-def test_a_citation_at_the_very_end_is_one() -> None:
-    assert numbers_in("A judge [3, 9], then a senator [1-2]", 4) == [3, 1, 2]
-    assert numbers_in("[2", 4) == []
 
 
 @given(st.text(alphabet="A [],-129.\n<>", max_size=60), st.lists(st.integers(1, 5), min_size=60, max_size=60))

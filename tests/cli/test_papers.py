@@ -71,11 +71,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "collection": "collection.yaml",
             "questions": {"path": f"{kind}.jsonl"},
             "trainings": ["fairft.yaml"],
-            "settings": {
-                "model": {"name": "tiny"},
-                "context": {"documents": 3},
-                "index": str(folder / "index"),
-            },
+            "settings": {"model": {"name": "tiny"}, "context": {"documents": 3}, "index": str(folder / "index")},
             "systems": {
                 "no retrieval": {"profile": "engine", "engine": "none"},
                 "untrained": {"profile": "engine", "engine": {"kind": "dense", "encoder": str(folder / "retriever")}},

@@ -14,7 +14,7 @@ from scripted import by_letter, collection, ranking
 
 from fairagent.collection import GroupTable
 from fairagent.collection.exposure import ExposureMeter, dimensions_of, most_underexposed, total_gap, worse_dimensions
-from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.table import JoinedGroups
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import jensen_shannon
 from fairagent.settings import Settings

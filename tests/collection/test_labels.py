@@ -13,9 +13,9 @@ import yaml
 from fairagent import Collection
 from fairagent.collection import GroupTable
 from fairagent.collection.config import GroupsFile
-from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.labels import read_groups
 from fairagent.collection.records import Faults
+from fairagent.collection.table import JoinedGroups
 from fairagent.errors import DataError, FairAgentError, UsageError
 
 

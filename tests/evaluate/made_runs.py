@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fairagent.evaluate.comparison import compare
+from fairagent.evaluate.kind import as_kind
 from fairagent.evaluate.outcome import GroupShares, Outcome
-from fairagent.evaluate.plan import as_kind
 from fairagent.evaluate.run import Results
 from fairagent.types import Topic, Usage
 

@@ -9,7 +9,8 @@ import tiny_models
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment, readiness
-from fairagent.evaluate.kind import half, sampled
+from fairagent.evaluate.kind import half, sample_of
+from fairagent.types import Topic
 
 from . import words
 
@@ -149,16 +150,16 @@ def test_an_experiment_on_one_half(tmp_path: Path) -> None:
 
 def test_a_sample_has_its_share_of_each_class() -> None:
     classes = {f"q{n}": ("a" if n < 50 else "b" if n < 80 else "c" if n < 99 else "d") for n in range(100)}
-    found = sampled(classes, 10, seed=1)
-    count = {name: sum(classes[topic] == name for topic in found) for name in "abcd"}
+    topics = {id: Topic(id, id, group=group) for id, group in classes.items()}
+    drawn = sample_of(topics, list(topics), 10, seed=1)
     # 5, 3, 1.9 and .1 of the 10: the largest remainder gets what is left.
-    assert count == {"a": 5, "b": 3, "c": 2, "d": 0}
-    assert sampled(dict(reversed(classes.items())), 10, seed=1) == found
-    assert sampled(classes, 10, seed=2) != found
-    assert sampled(classes, 1000, seed=1) == frozenset(classes)
+    assert "".join(sorted(classes[topic] for topic in drawn)) == "aaaaabbbcc"
+    assert set(sample_of(topics, list(topics)[::-1], 10, seed=1)) == set(drawn)
+    assert sample_of(topics, list(topics), 10, seed=2) != drawn
+    assert sample_of(topics, list(topics), 1000, seed=1) == tuple(topics)
     # Of two equal remainders the first in the alphabet.
-    assert sum(classes[topic] == "a" for topic in sampled({"q1": "a", "q51": "b"}, 1, seed=3)) == 1
-    assert sampled({}, 3, seed=1) == frozenset()
+    assert sample_of(topics, ["q51", "q1"], 1, seed=3) == ("q1",)
+    assert sample_of({}, [], 3, seed=1) == ()
 
 
 def test_an_experiment_on_a_sample(tmp_path: Path) -> None:
@@ -166,7 +167,6 @@ def test_an_experiment_on_a_sample(tmp_path: Path) -> None:
     few = topics(tmp_path, "topics: {sample: 3}\nseed: 4\n")
     assert len(few) == 3
     assert few < every
-    assert few == sampled(dict.fromkeys(every, ""), 3, seed=4)
     assert few == topics(tmp_path, "topics: {sample: 3}\nseed: 4\n")
     assert len({frozenset(topics(tmp_path, f"topics: {{sample: 3}}\nseed: {seed}\n")) for seed in range(5)}) > 1
     with pytest.raises(SettingsError, match=r"topics\S*: expected 1 or more"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from fairagent.cli.evaluate import template_text
+from fairagent.cli.evaluate import TEMPLATES
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.judging import (
@@ -97,7 +97,7 @@ def test_a_topic_that_does_not_count_is_an_error(collection: Collection) -> None
 
 
 def test_the_template_begins_with_them_in_their_order() -> None:
-    given = yaml.safe_load(template_text("ranking"))
+    given = yaml.safe_load((TEMPLATES / "ranking.yaml").read_text(encoding="utf-8"))
     assert list(given["systems"].items()) == list(SYSTEMS.items())
 
 

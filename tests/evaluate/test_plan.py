@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.evaluate.plan import SHIPPED, kinds
+from fairagent.evaluate.kind import SHIPPED, kinds
 from fairagent.evaluate.run import FORMAT, load_run, plan_in, read_head, write_head
 
 from . import words

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
-from fairagent.evaluate.check import CheckedExperiment
-from fairagent.evaluate.ranking import check_runs
+from fairagent.evaluate.check import CheckedExperiment, check_runs
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Results
 from fairagent.report.page import page

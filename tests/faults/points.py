@@ -274,7 +274,7 @@ def watched() -> Iterator[Watched]:
 def command() -> None:
     """`fairagent` with one job after another, so that the n-th point is always the same."""
     from fairagent.cli import main
-    from fairagent.evaluate import fingerprint, plan, workers
+    from fairagent.evaluate import check, fingerprint, kind, workers
     from fairagent.llm.server import ServerModel
     from fairagent.settings import plugins
 
@@ -289,7 +289,7 @@ def command() -> None:
     # What is installed does not change: looking for it takes half of the time.
     plugins.plugins = cache(plugins.plugins)
     fingerprint._version = cache(fingerprint._version)
-    plan.kind_class = cache(plan.kind_class)
+    kind.kind_class = check.kind_class = cache(kind.kind_class)
     known = cache(Distribution.metadata.fget)
     Distribution.metadata = property(lambda self: known(self))
     workers.threads = one_thread

@@ -17,9 +17,8 @@ import pytest
 from fairagent import Collection, DataError, FairAgent, GroupTable, UsageError, fair_rerank
 from fairagent.collection import rows as reading
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.forms import records
 from fairagent.collection.look import look_at
-from fairagent.collection.records import LONGEST_LINE, Faults
+from fairagent.collection.records import LONGEST_LINE, Faults, records
 from fairagent.collection.rows import LONGEST_CELL, Bounds, bounded, plain
 from fairagent.guests.testing import exposure_of
 from fairagent.storage import readers

@@ -14,7 +14,7 @@ from anserini_indexes import impacts, texts, vectors
 
 from fairagent import open_agent
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError
-from fairagent.guests.lucene.index import commit_file
+from fairagent.guests.lucene.bm25 import commit_file
 from fairagent.guests.lucene.java import java_class, using_java
 
 from .tiny import DOCUMENTS, write
@@ -54,7 +54,7 @@ def opened(tmp_path: Path) -> Opened:
 
 def test_125_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
     pytest.importorskip("pyserini")
-    with pytest.raises(BackendUnavailable, match=r"no Lucene index at .*none: name .*download_prebuilt_index"):
+    with pytest.raises(BackendUnavailable, match=r"no Lucene index at .*none: name .*prebuilt"):
         opened(tmp_path / "none")
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "fairagent.json").touch()

@@ -28,7 +28,7 @@ from fairagent.cli.app import app
 from fairagent.collection import known as of_collection
 from fairagent.collection.known import KnownIds, compare_ids, warn_once
 from fairagent.collection.look import look_at
-from fairagent.evaluate.ranking import check_runs
+from fairagent.evaluate.check import check_runs
 from fairagent.guests.stores.milvus import MilvusConfig
 from fairagent.guests.stores.postgres import PostgresConfig
 from fairagent.retrieve.manifest import indexed_documents

@@ -152,7 +152,7 @@ def plain_collection(random: Random, folder: Path) -> None:
 
 @target(2)
 def track(random: Random, folder: Path) -> None:
-    from fairagent.collection.trec_fair.track import load_track
+    from fairagent.collection.trec_fair import load_track
 
     year = random.choice((2022, 2021))
     write_track(folder, FILES_2022 if year == 2022 else FILES_2021)
@@ -189,8 +189,8 @@ def request_log(random: Random, folder: Path) -> None:
 @cache
 def finished_run() -> Files:
     """The folder of a run, made without Java or a model."""
+    from fairagent.evaluate.check import check_runs
     from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking import check_runs
     from fairagent.evaluate.workers import threads
 
     place = ROOT / "finished"

@@ -11,13 +11,11 @@ import numpy as np
 from fairagent.collection.exposure import most_underexposed
 from fairagent.measures import (
     AWRF,
-    DIVERGENCES,
     LOG2_MAX2,
     NDCG,
+    UNIFORM,
     JudgedRanking,
-    Log2Max2,
     Product,
-    Uniform,
     blend,
     group_exposure,
     known_part,
@@ -35,6 +33,7 @@ from fairagent.measures.expected_exposure import (
     normalized_expected_utility,
     target_exposure,
 )
+from fairagent.measures.exposure import TERMS
 from fairagent.measures.ranking import graded_ndcg
 from fairagent.papers.debias_rag.benchmarks.items import (
     crows_pairs_score,
@@ -163,11 +162,13 @@ def normalized_utility(case: Row) -> Row:
 @reads("fairqr_mmr_dlf.json", "exposure")
 def exposure_of_groups(case: Row) -> Row:
     rows = np.array(case["membership_in_rank_order"])
-    shares = group_exposure(rows, {"log": Log2Max2(), "uniform": Uniform()}[case["discount"]](len(rows)))
+    shares = group_exposure(rows, {"log": LOG2_MAX2, "uniform": UNIFORM}[case["discount"]](len(rows)))
     target, labels = np.array(case["target_known"]), tuple(case["groups"][1:])
     known = known_part(shares)
+    added = case["smoothing"]
+    p, q = ((side + added) / (side.sum() + added * len(side)) for side in (known, target))
     found: Row = {
-        name: DIVERGENCES[kind](known, target, case["smoothing"])
+        name: TERMS[kind](p, q).sum()
         for kind, name in (("kl", "kl_eps_target"), ("kl-reverse", "kl_target_eps"), ("js", "js"))
     }
     # What the loop calls, on what it measures.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from rerank.prefixes import is_fair
+from rerank.greedy_pools import is_fair
 from scipy.special import softmax
 
 from fairagent.measures import group_exposure

@@ -232,7 +232,7 @@ def target(row: Row) -> Row:
         return {"target": dense[columns], "other": bool(dense[others].any())}
     if row["kind"] == "pages":
         judgments = whole.judgments
-        of = whole.relevant.weights[judgments.topic == number].tolist()
+        of = whole.weights[judgments.topic == number].tolist()
         ids = judgments.ids[judgments.topic == number].tolist()
         ours = {str(page): value for page, value in zip(ids, of, strict=True)}
         other = any(ours[page] for page in ours.keys() - row["pages"].keys())

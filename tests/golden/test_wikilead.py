@@ -14,7 +14,7 @@ import pytest
 from conftest import SETTLED
 from fairagent.collection import load_collection
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
-from fairagent.measures import Log2Plus1, ndcg
+from fairagent.measures import LOG2_PLUS1, ndcg
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.fused import AutoConfig
 from fairagent.search.pipeline import build, open_site, prepare, with_settings
@@ -48,7 +48,7 @@ def test_bm25_is_that_of_the_collections_table(wikilead, shared):
         relevant = {id for id, grade in collection.qrels[topic.id].items() if grade > 0}
         ranking = retriever.search(Query(topic.query), 20)
         found = np.array([id in relevant for id in ranking.ids])
-        ours[topic.id] = ndcg(found, len(relevant), 20, Log2Plus1())
+        ours[topic.id] = ndcg(found, len(relevant), 20, LOG2_PLUS1)
     assert ours.keys() == table.keys()
     assert np.mean(list(ours.values())) == pytest.approx(np.mean(list(table.values())), abs=0.02)
     # The ranking functions agree topic by topic but for a few words that the tokenizers and stemmers cut differently.

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.measures import Discount, Geometric, Given, Log2Max2, Log2Plus1, StepDiscount, Uniform
+from fairagent.measures import LOG2_MAX2, LOG2_PLUS1, UNIFORM, Discount
 from fairagent.types import FloatArray
 
 law = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -16,11 +16,11 @@ law = settings(derandomize=True, database=None, deadline=None, max_examples=100)
 AMOUNTS = st.one_of(st.just(0.0), st.floats(0.01, 1.0))
 
 DISCOUNTS: st.SearchStrategy[Discount] = st.one_of(
-    st.sampled_from([Log2Max2(), Log2Plus1(), Uniform()]),
-    st.floats(0.01, 1.0).map(Geometric),
-    st.integers(1, 1000).map(StepDiscount),
+    st.sampled_from([LOG2_MAX2, LOG2_PLUS1, UNIFORM]),
+    st.floats(0.01, 1.0).map(lambda patience: Discount("geometric", (patience,))),
+    st.integers(1, 1000).map(lambda k: Discount("step", (k,))),
 )
-BROWSING = DISCOUNTS | st.lists(st.floats(0.0, 9.0), max_size=5).map(lambda rest: Given((1.0, *rest)))
+BROWSING = DISCOUNTS | st.lists(st.floats(0.0, 9.0), max_size=5).map(lambda rest: Discount("given", (1.0, *rest)))
 """Those too whose weights rise again."""
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import UsageError
-from fairagent.measures import LOG2_MAX2, Log2Plus1, Uniform
+from fairagent.measures import LOG2_MAX2, LOG2_PLUS1, UNIFORM
 from fairagent.measures.amortized import attention, deserved, pay_documents, quality
 from fairagent.types import FloatArray
 
@@ -54,7 +54,7 @@ def cases(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     size = draw(st.integers(1, 6))
     relevance = np.array(draw(st.lists(st.floats(0, 1, allow_subnormal=False), min_size=size, max_size=size)))
     debts = np.array(draw(st.lists(st.floats(-2, 2, allow_subnormal=False), min_size=size, max_size=size)))
-    discount = draw(st.sampled_from([LOG2_MAX2, Log2Plus1(), Uniform()]))
+    discount = draw(st.sampled_from([LOG2_MAX2, LOG2_PLUS1, UNIFORM]))
     weights = discount(draw(st.integers(1, size)))
     return debts, relevance, weights, draw(st.sampled_from([0.0, 0.01, 0.02, 0.1, 0.5, 1.0]))
 

@@ -8,8 +8,7 @@ from scipy.stats import linregress, ttest_ind
 
 from fairagent.errors import DataError
 from fairagent.measures import (
-    Geometric,
-    Given,
+    Discount,
     expected_exposure,
     item_exposure,
     target_exposure,
@@ -136,8 +135,8 @@ def test_bad_input(exposure: list[float], useful: list[bool], k: int, message: s
 
 def test_other_ways_of_reading() -> None:
     rankings = [[0, 1, 2], [1, 0, 2]]
-    assert item_exposure(rankings, 4, Geometric(0.5)).tolist() == [0.75, 0.75, 0.25, 0.0]
-    assert item_exposure(rankings, 3, Given((1.0, 0.2, 1.0))).tolist() == [0.6, 0.6, 1.0]
+    assert item_exposure(rankings, 4, Discount("geometric", (0.5,))).tolist() == [0.75, 0.75, 0.25, 0.0]
+    assert item_exposure(rankings, 3, Discount("given", (1.0, 0.2, 1.0))).tolist() == [0.6, 0.6, 1.0]
 
 
 RNG = np.random.default_rng(3)

@@ -9,23 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.special import rel_entr
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import (
     AWRF,
     LOG2_MAX2,
+    LOG2_PLUS1,
     NDCG,
     NDKL,
+    UNIFORM,
     Discount,
-    Given,
     JudgedRanking,
-    Log2Plus1,
-    Uniform,
     Unlabeled,
     awrf,
     group_exposure,
     joint_memberships,
-    kl,
     known_part,
     ndcg,
     ndkl,
@@ -38,11 +37,6 @@ from .laws import DISCOUNTS, distributions, law, rankings
 
 TARGET = np.array([0.25, 0.310625, 0.435625, 0.00375])  # unknown, female, male, NB
 RANKING = np.array([[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-
-
-def test_the_track_s_worked_example() -> None:
-    assert awrf(RANKING, TARGET, 500) == pytest.approx(0.988707, abs=5e-7)
-    assert awrf(RANKING, TARGET, 500, base=2) == pytest.approx(0.983708, abs=5e-7)
 
 
 def test_a_document_without_a_record_is_dropped_and_the_others_keep_their_ranks() -> None:
@@ -78,8 +72,8 @@ def test_a_group_that_only_the_target_has_costs_and_is_no_error() -> None:
 
 def test_the_measure_is_the_function() -> None:
     judged = JudgedRanking(np.zeros(3, dtype=bool), 4, RANKING, TARGET, np.array([True, False, True]))
-    expected = awrf(RANKING, TARGET, 3, Log2Plus1(), "ignore", 2.0, judged.known)
-    assert AWRF(3, Log2Plus1(), "2", "ignore")(judged) == expected
+    expected = awrf(RANKING, TARGET, 3, LOG2_PLUS1, "ignore", 2.0, judged.known)
+    assert AWRF(3, LOG2_PLUS1, "2", "ignore")(judged) == expected
 
 
 @law
@@ -133,34 +127,24 @@ def test_marginals_of_the_joint_are_its_dimensions(data: st.DataObject, n: int) 
         assert cube.sum(axis=others) == pytest.approx(dimension)
 
 
-def test_the_track_s_worked_example_of_ndcg() -> None:
-    assert ndcg(np.array([True, False, True]), 4, 500) == pytest.approx(1.63093 / 3.13093, abs=1e-6)
-
-
 def test_the_usual_discount() -> None:
     # gain 1/log2(3) of the best 1/log2(2) + 1/log2(3)
-    assert ndcg(np.array([False, True, False]), 2, 20, Log2Plus1()) == pytest.approx(0.63093 / 1.63093, abs=1e-6)
+    assert ndcg(np.array([False, True, False]), 2, 20, LOG2_PLUS1) == pytest.approx(0.63093 / 1.63093, abs=1e-6)
 
 
 def test_with_equal_weights_it_is_precision_or_recall() -> None:
     relevant = np.array([True, False, True, False, False])
-    assert ndcg(relevant, 10, 5, Uniform()) == pytest.approx(2 / 5)
-    assert ndcg(relevant, 4, 5, Uniform()) == pytest.approx(2 / 4)
+    assert ndcg(relevant, 10, 5, UNIFORM) == pytest.approx(2 / 5)
+    assert ndcg(relevant, 4, 5, UNIFORM) == pytest.approx(2 / 4)
 
 
 def test_what_lies_below_the_cut_off_does_not_count() -> None:
     assert ndcg(np.array([False, False, True]), 1, 2) == 0.0
 
 
-def test_a_short_ranking_is_not_padded_and_an_empty_one_scores_nothing() -> None:
-    assert ndcg(np.array([True]), 2, 20) == pytest.approx(0.5)
-    assert ndcg(np.array([], dtype=bool), 2, 20) == 0.0
-    assert ndcg([], 2, 20) == 0.0  # type: ignore[arg-type]
-
-
 def test_the_measure_is_the_function_of_ndcg() -> None:
     relevant = np.array([False, True, True, False, True])
-    assert NDCG(4, Log2Plus1())(JudgedRanking(relevant, 7)) == ndcg(relevant, 7, 4, Log2Plus1())
+    assert NDCG(4, LOG2_PLUS1)(JudgedRanking(relevant, 7)) == ndcg(relevant, 7, 4, LOG2_PLUS1)
 
 
 @law
@@ -186,11 +170,6 @@ def test_a_relevant_document_that_moves_up_never_costs(relevant: np.ndarray, dat
     better[[rank - 1, rank]] = sorted(relevant[[rank - 1, rank]], reverse=True)
     n_relevant = len(relevant)
     assert ndcg(better, n_relevant, 20, LOG2_MAX2) >= ndcg(relevant, n_relevant, 20, LOG2_MAX2) - 1e-12
-
-
-def test_a_discount_that_rises_again_has_no_best_ranking() -> None:
-    with pytest.raises(UsageError, match=r"rise again"):
-        NDCG(5, Given((1.0, 0.5, 0.75)))
 
 
 ROW = {"f": [0.0, 1.0, 0.0], "m": [0.0, 0.0, 1.0], "u": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 1.0]}
@@ -253,28 +232,26 @@ def test_laws(ranking: tuple[FloatArray, FloatArray], n: int) -> None:
     whole, due = np.hstack([np.zeros((len(memberships), 1)), memberships]), np.concatenate(([0.0], target))
     prefixes = [whole[:k, 1:].mean(axis=0) for k in range(1, min(n, len(whole)) + 1)]
     weights = np.array([1 / math.log2(k + 1) for k in range(1, len(prefixes) + 1)])
-    plain = sum(w * kl(p / p.sum(), target, 0) for w, p in zip(weights, prefixes, strict=True)) / weights.sum()
+    plain = sum(w * rel_entr(p / p.sum(), target).sum() for w, p in zip(weights, prefixes, strict=True)) / weights.sum()
     assert ndkl(whole, due, n) == pytest.approx(plain, abs=1e-9)
     assert ndkl(np.tile(due, (5, 1)), due, n) == pytest.approx(0, abs=1e-9)
 
 
-def test_bad_input() -> None:
-    with pytest.raises(DataError, match="cut-off is 0"):
-        ndkl(rows("m"), HALF, 0)
-    with pytest.raises(DataError, match="memberships have 3 groups and target 2"):
-        ndkl(rows("m"), HALF[1:], 1)
-    with pytest.raises(DataError, match=r"adds up to 0\.5"):
-        ndkl(rows("m"), HALF / 2, 1)
-    with pytest.raises(DataError, match="no mass on any known group"):
-        ndkl(rows("m"), np.array([1.0, 0, 0]), 1)
-    with pytest.raises(DataError, match="nothing that is ranked has a group"):
-        ndkl(rows("uu"), HALF, 2)
-    with pytest.raises(DataError, match="nothing that is ranked has a group"):
-        ndkl(rows(""), HALF, 2)
-    with pytest.raises(DataError, match=r"memberships\[0, 0\] is nan"):
-        ndkl(np.full((1, 3), np.nan), HALF, 1)
-    with pytest.raises(DataError, match="needs memberships and a target"):
-        NDKL(3)(JudgedRanking(np.zeros(1, dtype=bool), 0))
+@pytest.mark.parametrize(
+    ("shown", "target", "n", "match"),
+    [
+        (rows("m"), HALF, 0, "cut-off is 0"),
+        (rows("m"), HALF[1:], 1, "memberships have 3 groups and target 2"),
+        (rows("m"), HALF / 2, 1, r"adds up to 0\.5"),
+        (rows("m"), np.array([1.0, 0, 0]), 1, "no mass on any known group"),
+        (rows("uu"), HALF, 2, "nothing that is ranked has a group"),
+        (rows(""), HALF, 2, "nothing that is ranked has a group"),
+        (np.full((1, 3), np.nan), HALF, 1, r"memberships\[0, 0\] is nan"),
+    ],
+)
+def test_bad_input(shown: FloatArray, target: FloatArray, n: int, match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        ndkl(shown, target, n)
 
 
 ROWS = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5], [0, 0, 1.0]])
@@ -306,11 +283,11 @@ def test_ndcg_with_grades_is_one_function(gain: str) -> None:
     found = np.array([grades.get(id, np.nan) for id in ids])
     judged = JudgedRanking(found > 0, 3, grades=found, judgments=np.array(list(grades.values()), dtype=float))
     for n in (1, 3, 10):
-        measure = NDCG(n, Log2Plus1(), gain)  # type: ignore[arg-type]
+        measure = NDCG(n, LOG2_PLUS1, gain)  # type: ignore[arg-type]
         assert measure(judged) == graded_ndcg(ids, grades, n, gain)  # type: ignore[arg-type]
         assert parse_measure(str(measure)) == measure
     with pytest.raises(DataError, match="needs grades"):
-        NDCG(5, Log2Plus1(), "linear")(JudgedRanking(found > 0, 3))
+        NDCG(5, LOG2_PLUS1, "linear")(JudgedRanking(found > 0, 3))
     worthless = JudgedRanking(found > 3, 1, grades=found, judgments=np.zeros(2))
     with pytest.raises(DataError, match="not defined"):
-        NDCG(5, Log2Plus1(), "linear")(worthless)
+        NDCG(5, LOG2_PLUS1, "linear")(worthless)

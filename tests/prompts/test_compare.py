@@ -10,10 +10,9 @@ import pytest
 import yaml
 from faults import life
 
-from fairagent.evaluate.check import check_experiment, estimate
+from fairagent.evaluate.check import check_experiment, estimate, read_systems, read_values
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.kind import Checking, Problems
-from fairagent.evaluate.plan import read_systems, read_values
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts

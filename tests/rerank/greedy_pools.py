@@ -1,4 +1,4 @@
-"""Pools of one or two dimensions, written as letters, for re-rankers that order by groups."""
+"""Pools of one or two dimensions, written as letters, for re-rankers that order by groups; what FA*IR asks."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def pool(
     second: str = "",
     scores: Sequence[float] | None = None,
     other: Sequence[float] = (0.5, 0.5),
+    query: Query | None = None,
 ) -> Pool:
     """Documents f0, m1 ... with the scores m, m - 1 ... 1; `second` are the letters of a second dimension."""
     ids = tuple(f"{letter}{i}" for i, letter in enumerate(letters))
@@ -28,7 +29,7 @@ def pool(
     rows = tuple(np.array([ROW[letter] for letter in line], dtype=np.float64).reshape(-1, 3) for line in dimensions)
     values = np.array(range(len(ids), 0, -1) if scores is None else scores, dtype=np.float64)
     targets = tuple(np.array(shares, dtype=np.float64) for shares in (target, other)[: len(rows)])
-    return Pool(Query("q", "7"), Ranking(ids, values), rows, targets, n)
+    return Pool(query or Query("q", "7"), Ranking(ids, values), rows, targets, n)
 
 
 @st.composite
@@ -41,3 +42,9 @@ def pools(draw: st.DrawFn) -> Pool:
     second = lines[1] if draw(st.booleans()) else ""
     target, other = ((share, 1 - share) for share in shares)
     return pool(lines[0], draw(st.integers(1, 12)), target, second, scores, other)
+
+
+def is_fair(protected: np.ndarray, table: np.ndarray) -> bool:
+    """Whether every prefix of `protected` (n,), in rank order, has what `table` (k,) asks; over the shorter of both."""
+    ranks = min(len(protected), len(table))
+    return bool((np.cumsum(protected[:ranks]) >= table[:ranks]).all())

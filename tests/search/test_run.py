@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
+from scripted import Engine, Proposals, agent, ranking
 
 from fairagent import FairAgent
-from fairagent.collection.groups import JoinedGroups
-from fairagent.retrieve import base as engine_clock
 from fairagent.search.hits import fair_rerank
 from fairagent.search.run import hits_of
 from fairagent.settings import lay, load_settings
@@ -70,26 +68,6 @@ def test_scores_are_the_engines_own_and_ranks_the_ranks() -> None:
     # The order of hits that were re-ranked stands, though their scores rise along it.
     again = fair_rerank([result.hits[0], result.hits[2]], {"g": {"f1": "f", "m1": "m"}}, "uniform", fairness=0)
     assert [hit.id for hit in again.hits] == ["f1", "m1"]
-
-
-def test_without_groups_hits_have_none() -> None:
-    made = agent(Library(SKEWED), None, groups=JoinedGroups([]), profile="engine", reranker=lambda engine: None)
-    result = made.search("q")
-    assert [hit.groups for hit in result.hits] == [{}] * 4
-    assert (result.trace.exposures, result.trace.gap) == ((), 0)
-
-
-def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
-    for module in ("fairagent.search.agent", "fairagent.search.run"):
-        monkeypatch.setattr(f"{module}.perf_counter", clock)
-    monkeypatch.setattr(engine_clock, "perf_counter", clock)
-    found = agent(Engine(SKEWED), None, groups=by_letter(["f1", "m1"])).find("q", 4)
-    clock.now += 5
-    with engine_clock.engine_time():
-        clock.now += 2
-    trace = found.result(found.pool).trace
-    assert (trace.seconds, trace.engine_seconds) == (7.0, 2.0)
 
 
 @pytest.mark.parametrize(

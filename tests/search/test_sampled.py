@@ -26,13 +26,6 @@ def twenty(lists: dict[str, str] = TWENTY, alpha: float = 1.0, **settings: Any) 
     return drawing(agent(Engine(lists), None, **settings), alpha)
 
 
-def test_without_it_nothing_is_drawn() -> None:
-    made = agent(Engine(TWENTY), None)
-    results = [made.search("q") for _ in range(2)]
-    assert [result.ranking.ids for result in results] == [("m0", "f1", "m2", "f3")] * 2
-    assert results[0].trace.draw is None
-
-
 def test_every_request_gets_a_ranking_of_its_own() -> None:
     made = twenty()
     results = [made.search("q") for _ in range(10)]

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli.app import app
 from fairagent.errors import FairAgentError, SettingsError, UsageError
-from fairagent.evaluate.plan import kind_class
+from fairagent.evaluate.kind import kind_class
 from fairagent.measures.parse import parse_measure
 from fairagent.settings import load_settings
 from fairagent.settings.gone import GONE, gone
@@ -44,7 +44,7 @@ def test_a_command(lost: str, words: list[str]) -> None:
 
 def test_nothing_that_is_there_is_said_to_be_gone() -> None:
     from fairagent.cli.app import COMMANDS
-    from fairagent.evaluate.plan import kinds as experiments
+    from fairagent.evaluate.kind import kinds as experiments
     from fairagent.measures.parse import OWN
     from fairagent.settings.parts import SLOTS, kinds
     from fairagent.storage.packages import EXTRAS

@@ -132,10 +132,7 @@ def test_a_part_of_another_kind_replaces_and_of_the_same_merges(below: Any, abov
 
 def test_a_chain_is_laid_over_as_a_whole() -> None:
     below = {"rerank": [MMR, "fused"]}
-    for above, expected in (
-        (["fused"], [FusedRerankConfig()]),
-        ({"kind": "chain", "parts": ["mmr"]}, [MMRConfig()]),
-    ):
+    for above, expected in ((["fused"], [FusedRerankConfig()]), ({"kind": "chain", "parts": ["mmr"]}, [MMRConfig()])):
         chosen = load_settings(overrides=lay(below, {"rerank": above}), environ={}).rerank
         assert list(chosen.inner) == expected
     assert load_settings(overrides=lay(below, {"rerank": "mmr"}), environ={}).rerank == MMRConfig()

@@ -14,13 +14,7 @@ from fairagent.search.refine.feedback import FeedbackConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import FusedRerankConfig
 from fairagent.search.rerank.similarity import MMRConfig
-from fairagent.settings import (
-    Section,
-    Settings,
-    from_environment,
-    load_settings,
-    merge,
-)
+from fairagent.settings import Section, Settings, from_environment, load_settings, merge
 from fairagent.settings.section import meanings
 
 pytestmark = pytest.mark.usefixtures("no_variables")
@@ -105,7 +99,6 @@ def test_a_part_that_was_given_as_a_value_keeps_its_kind(rerank: Any) -> None:
 def test_merge() -> None:
     deep = {"a": {"b": {"c": 1}, "d": 2}, "e": 3}
     assert merge(deep, {"a": {"b": {"x": 4}}}) == {"a": {"b": {"c": 1, "x": 4}, "d": 2}, "e": 3}
-    assert merge(deep, {"a": {"b": {"x": 4}}}, levels=2) == {"a": {"b": {"x": 4}, "d": 2}, "e": 3}
     assert merge(deep, {"a": 5}) == {"a": 5, "e": 3}
     assert merge() == {}
     assert deep == {"a": {"b": {"c": 1}, "d": 2}, "e": 3}

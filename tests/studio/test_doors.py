@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fairagent import open_agent
 from fairagent.errors import FairAgentError
-from fairagent.settings.options import OptionValues, SearchOptions
+from fairagent.settings import OptionValues, SearchOptions
 from fairagent.studio.desk import ListRequest
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.tools import mcp_server

@@ -1,29 +1,44 @@
-"""Indexes that Anserini has built as parts: BM25, impacts, embeddings."""
+"""Indexes that Anserini has built as parts: BM25, impacts, embeddings; a folder, or a prebuilt one of pyserini's."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from fairagent.guests.lucene.bm25 import AnseriniRetriever
-from fairagent.guests.lucene.index import commit_file
+from fairagent.errors import BackendUnavailable
+from fairagent.guests.lucene.bm25 import AnseriniRetriever, commit_file
 from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever
 from fairagent.retrieve.encoders import BUNDLED
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import encoder
 from fairagent.settings import Part
-from fairagent.settings.parts import read_part
+from fairagent.settings.parts import Progress, read_part
+from fairagent.storage.packages import is_installed
 from fairagent.types.common import Check
+
+
+@cache
+def prebuilt(name: str) -> bool:
+    """Whether pyserini has a prebuilt Lucene index of this name."""
+    if Path(name).exists() or not is_installed("pyserini"):
+        return False
+    from pyserini import prebuilt_index_info as known
+
+    return any(name in getattr(known, f"{kind}_INDEX_INFO") for kind in ("TF", "IMPACT", "LUCENE_HNSW"))
 
 
 class AnseriniPart(Part):
     """An index that Anserini (pyserini) has built, searched where it is; nothing is written into it."""
 
     index: str = Field(min_length=1)
-    """The folder of the index, with the file segments_...; a relative path in an experiment starts at its file."""
+    """The folder of the index, with the file segments_...; a relative path in an experiment starts at its file. Or the
+    name of one of pyserini's prebuilt indexes, which `fairagent index` downloads."""
 
     @property
     def files(self) -> Mapping[str, Path]:
@@ -41,16 +56,41 @@ class AnseriniPart(Part):
         return (self,)
 
     @property
+    def words(self) -> LuceneConfig | None:
+        """The index with the texts and terms of the documents, where another one is named."""
+        values = dict(self)
+        return LuceneConfig(index=values["texts"], analyzer=values["analyzer"]) if values.get("texts") else None
+
+    @property
     def folder(self) -> Path:
-        """The index's folder."""
-        return Path(self.index).expanduser()
+        """The index's folder, of a prebuilt one that in pyserini's cache."""
+        if not prebuilt(self.index):
+            return Path(self.index).expanduser()
+        from pyserini import util
+
+        if not util.check_downloaded(self.index):
+            return Path(util.get_cache_home()) / "indexes" / self.index
+        return Path(util.download_prebuilt_index(self.index, verbose=False))
 
     def relative_to(self, folder: Path) -> Self:
         """With the paths from anywhere."""
-        paths = {name: getattr(self, name) for name in ("index", "texts") if getattr(self, name, "")}
-        return self.model_copy(
-            update={name: str((folder / Path(path).expanduser()).absolute()) for name, path in paths.items()}
-        )
+        named = {name: getattr(self, name) for name in ("index", "texts") if getattr(self, name, "")}
+        moved = {name: str((folder / Path(path).expanduser()).absolute()) for name, path in named.items()}
+        return self.model_copy(update={name: path for name, path in moved.items() if not prebuilt(named[name])})
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Download a prebuilt index that is not there; BackendUnavailable where that fails."""
+        if prebuilt(self.index) and not self.folder.is_dir():
+            progress(f"downloading {self.index}", 0)
+            from pyserini import util
+
+            try:
+                with redirect_stdout(sys.stderr):
+                    util.download_prebuilt_index(self.index, verbose=False)
+            except (OSError, ValueError) as error:
+                raise BackendUnavailable(f"{self.index} cannot be downloaded ({error})") from None
+        if self.words:
+            self.words.prepare(site, progress)
 
     def check(self, site: Site) -> None:
         """Raise what keeps the index from being searched, and DataError where no document of the groups is in it."""
@@ -62,22 +102,20 @@ class AnseriniPart(Part):
         yield Check("index", "ok", self.summary(site))
 
     def build(self, site: Site) -> Any:
-        """The engine."""
-        engine = self.opened(site)
-        site.memo.get(("groups in the index", self.folder), lambda: engine.index.check_groups(site.collection))
+        """The engine, which the parts of a pipeline share."""
+        words = self.words and self.words.build(site)
+        engine = site.memo.get(self, lambda: self.open(site, words))
+        site.memo.get(("groups in the index", self.folder), lambda: engine.check_groups(site.collection))
         return engine
 
-    def opened(self, site: Site) -> Any:
-        """The engine; the parts of a pipeline share it."""
-        return site.memo.get(self, lambda: self.open(site))
-
-    def open(self, site: Site) -> Any:
+    def open(self, site: Site, words: Any) -> Any:
         """Open the index."""
         raise NotImplementedError
 
     def summary(self, site: Site) -> str:
-        """What there is, in a line for people."""
-        return f"{len(self.opened(site)):,} documents at {self.folder}"
+        """What there is, and where texts and terms come from, in a line for people."""
+        engine = self.build(site)
+        return f"{len(engine):,} documents at {self.folder}" + (f"; {engine.holds}" if self.kind == "lucene" else "")
 
 
 class LuceneConfig(AnseriniPart):
@@ -92,14 +130,9 @@ class LuceneConfig(AnseriniPart):
     b: float = Field(0.4, ge=0, le=1)
     """How much long documents are held back, 0 (not at all) to 1 (in proportion to their length)."""
 
-    def open(self, site: Site) -> AnseriniRetriever:
+    def open(self, site: Site, words: Any) -> AnseriniRetriever:
         """Open the index."""
         return AnseriniRetriever(self.folder, self.analyzer, self.k1, self.b)
-
-    def summary(self, site: Site) -> str:
-        """What there is, and where texts and terms come from."""
-        engine = self.opened(site)
-        return f"{super().summary(site)}; {engine.holds}"
 
 
 class LuceneImpactConfig(AnseriniPart):
@@ -118,11 +151,11 @@ class LuceneImpactConfig(AnseriniPart):
     analyzer: str = "english"
     """The analyzer of `texts`."""
 
-    def open(self, site: Site) -> ImpactRetriever:
+    def open(self, site: Site, words: Any) -> ImpactRetriever:
         """Open the index."""
         splade: Any = read_part("engine", {"kind": "splade", "model": self.encoder}) if self.encoder else None
-        encoder = splade.open_encoder(site.memo) if splade else None
-        return ImpactRetriever(self.folder, encoder, self.scale, self.levels, _words(self, site))
+        model = splade.open_encoder(site.memo) if splade else None
+        return ImpactRetriever(self.folder, model, self.scale, self.levels, words)
 
 
 class LuceneHnswConfig(AnseriniPart):
@@ -139,14 +172,6 @@ class LuceneHnswConfig(AnseriniPart):
     analyzer: str = "english"
     """The analyzer of `texts`."""
 
-    def open(self, site: Site) -> HnswRetriever:
+    def open(self, site: Site, words: Any) -> HnswRetriever:
         """Open the index."""
-        return HnswRetriever(self.folder, encoder(site, self.encoder), self.ef, _words(self, site))
-
-
-def _words(part: LuceneImpactConfig | LuceneHnswConfig, site: Site) -> AnseriniRetriever | None:
-    """The index with the texts and terms of the documents, where one is named."""
-    if not part.texts:
-        return None
-    words: AnseriniRetriever = LuceneConfig(index=part.texts, analyzer=part.analyzer).opened(site)
-    return words
+        return HnswRetriever(self.folder, encoder(site, self.encoder), self.ef, words)

@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.collection import GroupTable
-from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.load import aligned
+from fairagent.collection.table import JoinedGroups
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError, UsageError
 from fairagent.retrieve.base import check_length, engine_time
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder

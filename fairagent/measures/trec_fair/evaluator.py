@@ -17,7 +17,6 @@ import copy
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -62,9 +61,7 @@ class TrackRun:
         """
         flat = [ranking for of_topic in rankings.values() for ranking in of_topic]
         lengths = [len(ranking) for ranking in flat]
-        pages = np.array([page for ranking in flat for page in ranking])
-        if pages.size and (pages.dtype.kind not in "iu" or not 0 <= pages.min() <= pages.max() <= LARGEST_ID):
-            raise DataError(f"run {name!r}: page ids are whole numbers from 0 to {LARGEST_ID}")
+        pages = _ids(f"run {name!r}", [page for ranking in flat for page in ranking])
         for topic, of_topic in rankings.items() if repeated == "error" else ():
             for ranking in of_topic:
                 if len(set(ranking)) < len(ranking):
@@ -72,7 +69,7 @@ class TrackRun:
                     raise DataError(f"run {name!r}, topic {topic}: page {page} is listed twice in a ranking")
         topic_of = np.repeat(np.arange(len(rankings)), [len(of_topic) for of_topic in rankings.values()])
         bounds = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-        return cls(name, tuple(rankings), topic_of, bounds, pages.astype(np.int64))
+        return cls(name, tuple(rankings), topic_of, bounds, pages)
 
     @property
     def lengths(self) -> IntArray:
@@ -95,8 +92,8 @@ class TrackRun:
 class Judgments:
     """The relevant pages of t topics, each once, topic by topic in the order of page ids.
 
-    Judgment j says that page `ids[j]`, which has `row[j]` in `pages` (-1: it has no metadata), is relevant to topic
-    number `topic[j]`. `relevant` (t,) counts a topic's relevant pages, known or not.
+    Judgment j: page `ids[j]`, which has `row[j]` in `pages` (-1: it has no metadata), is relevant to topic number
+    `topic[j]`. `relevant` (t,) counts a topic's relevant pages, known or not.
     """
 
     def __init__(self, pages: Pages, qrels: Mapping[str, Collection[int]]) -> None:
@@ -104,7 +101,7 @@ class Judgments:
         if not qrels:
             raise DataError("the qrels have no topics")
         self.pages, self.topics = pages, tuple(qrels)
-        listed = [_ids(topic, pages) for topic, pages in qrels.items()]
+        listed = [_ids(f"qrels, topic {topic}", pages) for topic, pages in qrels.items()]
         topics = np.repeat(np.arange(len(listed)), [ids.size for ids in listed])
         ids = np.concatenate(listed)
         self._beyond = int(ids.max(initial=0)) + 1  # stands for all ids that are relevant to no topic
@@ -145,8 +142,7 @@ class Judgments:
 class ShownPages:
     """The pages that a run shows for its topics, each pair of page and topic once; all arrays are (m,).
 
-    `attention` is the sum of the discounts 1 / log2(max(rank, 2)) of the `lines` that list the page for the topic
-    with this number; `row` is the page's place in `pages` (-1: it has no metadata).
+    `attention` is the sum of the discounts of the `lines` that list the page; `row` its place in `pages` (-1: none).
     """
 
     topic: IntArray
@@ -156,10 +152,10 @@ class ShownPages:
     relevant: NDArray[np.bool_]
 
 
-def _ids(topic: str, pages: Collection[int]) -> IntArray:
+def _ids(where: str, pages: Collection[int]) -> IntArray:
     ids = np.asarray(pages if isinstance(pages, np.ndarray) else list(pages))
     if ids.size and (ids.dtype.kind not in "iu" or not 0 <= ids.min() <= ids.max() <= LARGEST_ID):
-        raise DataError(f"qrels, topic {topic}: page ids are whole numbers from 0 to {LARGEST_ID}")
+        raise DataError(f"{where}: page ids are whole numbers from 0 to {LARGEST_ID}")
     return ids.astype(np.int64)
 
 
@@ -212,8 +208,8 @@ TopicRow = Task1Row | Task2Row
 class Evaluation:
     """A run's rows, one for each of its topics that has a target, in the order of the qrels.
 
-    `missing` are the topics with a target that the run has no line for, which `mean` leaves out, like the track.
-    `left_out` are the topics without a target, with the reason.
+    `missing` are the topics with a target that the run has no line for, which `mean` leaves out, like the track;
+    `left_out` those without a target, with the reason.
     """
 
     run: str
@@ -223,90 +219,10 @@ class Evaluation:
     left_out: Mapping[str, str]
 
     def mean(self, measure: str) -> float:
-        """The mean over the rows of `ndcg`, `awrf`, `score` or `ee_l`, `ee_d`, `ee_r`: the run's official value.
-
-        Raises DataError where there is no row.
-        """
+        """The mean over the rows of a `measure` (`ndcg`, `awrf`, `score`, `ee_l` ...); DataError without a row."""
         if not self.rows:
             raise DataError(f"run {self.run!r} has no topic that can be evaluated")
         return math.fsum(getattr(row, measure) for row in self.rows) / len(self.rows)
-
-
-class RelevantMass:
-    """The relevant pages of every topic with their weights, and the targets over any of the dimensions.
-
-    In Task 1 every page weighs 1; in Task 2 it weighs what exposure it should get, and targets are scaled to the
-    attention of a full ranking. `weights` (j,) has one for each judgment, 0 where the page has no metadata (Task 2: or
-    no quality class).
-    """
-
-    def __init__(self, year: Year, task: Task, judgments: Judgments) -> None:
-        self.year, self.task, self.judgments = year, task, judgments
-        self.weights = (judgments.row >= 0).astype(np.float64)
-        if task == 2:
-            # Pages that need more work come first in the ideal ranking; those of a class share its ranks.
-            quality = np.where(judgments.row >= 0, judgments.pages.quality.take(judgments.row, mode="clip"), -1)
-            known, places = quality >= 0, judgments.topic * len(QUALITIES) + quality
-            counts = np.bincount(places[known], minlength=len(judgments.topics) * len(QUALITIES))
-            shares = class_exposure(counts.reshape(-1, len(QUALITIES)), LOG2_MAX2).ravel()
-            self.weights = np.where(known, shares.take(places, mode="clip"), 0.0)
-        counted = self.weights > 0.0
-        self._topic, self._row, self._weight = judgments.topic[counted], judgments.row[counted], self.weights[counted]
-
-    def targets(self, names: Sequence[str]) -> Targets:
-        """The targets over one dimension, or over several: the intersectional ones summed over the others.
-
-        UsageError where there is no dimension, an unknown one, or one twice.
-        """
-        pages = self.judgments.pages
-        space = Space.of([pages.dimension(name) for name in names])
-        if len(names) == 1:
-            targets = averaged_with_world(space, self._alignment(space), len(self.judgments.topics))
-            return targets if self.task == 1 else targets.scaled(self._attention(targets.total))
-        whole = self._intersectional
-        return whole if len(names) == len(pages.dimensions) else whole.over(names)
-
-    def left_out(self, targets: Targets) -> dict[str, str]:
-        """The topics without a target, and why."""
-        judgments = self.judgments
-        needed = "metadata and a quality class" if self.task == 2 else "metadata"
-        needed = "metadata and a known label" if (self.year, self.task) == (2021, 1) else needed
-        reasons = {}
-        for number in np.flatnonzero(~(targets.total > 0.0)).tolist():
-            count = int(judgments.relevant[number])
-            none = f"none of its {count} relevant pages has {needed}"
-            reasons[judgments.topics[number]] = none if count else "no page is relevant"
-        return reasons
-
-    @cached_property
-    def _intersectional(self) -> Targets:
-        space, topics = Space.of(self.judgments.pages.dimensions), len(self.judgments.topics)
-        alignment = self._alignment(space)
-        targets = averaged_with_world(space, alignment, topics)
-        if self.task == 1:
-            return targets
-        # 2022 divides by the weights and not by the mass, which is more where alignments add up to more than 1.
-        of_pages = totals(self._topic, self._weight, topics)
-        return targets.scaled(
-            self._attention(of_pages if self.year == 2022 else targets.by_topic(alignment.keys, alignment.values))
-        )
-
-    def _alignment(self, space: Space) -> Amounts:
-        """The weighted sum of the relevant pages' alignments, topic by topic to stay small."""
-        pages, bounds = self.judgments.pages, np.searchsorted(self._topic, np.arange(len(self.judgments.topics) + 1))
-        parts = [
-            space.amounts(pages, self._row[start:end], self._topic[start:end], self._weight[start:end])
-            for start, end in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
-        ]
-        keys = np.concatenate([*(part.keys for part in parts), np.zeros(0, np.int64)])
-        whole = Amounts(keys, np.concatenate([*(part.values for part in parts), np.zeros(0)]))
-        return _without_unknown(whole, space) if (self.year, self.task) == (2021, 1) else whole
-
-    def _attention(self, divisors: FloatArray) -> FloatArray:
-        """What makes a target with this sum one of a full ranking's attention; 0 where there is no target."""
-        attention = float(LOG2_MAX2(RANKING_LENGTH[self.year]).sum())
-        factors: FloatArray = np.divide(attention, divisors, out=np.zeros_like(divisors), where=divisors > 0.0)
-        return factors
 
 
 class TrackEvaluator:
@@ -314,8 +230,10 @@ class TrackEvaluator:
 
     One dimension is measured against its own target, several against the intersectional target of ALL dimensions of
     `pages`, summed over the others, as in the official evaluation. `over` gives the same evaluation over other
-    dimensions. `qrels` map topic ids to the ids of their relevant pages. `n` (Task 1) cuts rankings to their first n
-    pages; without it a ranking longer than 500 (2021: 1000) is a DataError.
+    dimensions. `qrels` map topic ids to the ids of their relevant pages; `weights` (j,) are what each judgment counts
+    in the targets: 1 in Task 1, in Task 2 what exposure the page should get; 0 without metadata (Task 2: or quality
+    class). `n` (Task 1) cuts rankings to their first n pages; without it a ranking longer than 500 (2021: 1000) is a
+    DataError.
 
     What stops or spoils the track's own code is defined here:
 
@@ -352,8 +270,16 @@ class TrackEvaluator:
         if year == 2021 and not all(dimension.averaged for dimension in pages.dimensions):
             raise UsageError("2021 has dimensions with a background only: DIMENSIONS_2021")
         self.year, self.task, self.n = year, task, n
-        self.judgments = Judgments(pages, qrels)
-        self.relevant = RelevantMass(year, task, self.judgments)
+        self.judgments = judgments = Judgments(pages, qrels)
+        self.weights = (judgments.row >= 0).astype(np.float64)
+        if task == 2:
+            # Pages that need more work come first in the ideal ranking; those of a class share its ranks.
+            quality = np.where(judgments.row >= 0, pages.quality.take(judgments.row, mode="clip"), -1)
+            known, places = quality >= 0, judgments.topic * len(QUALITIES) + quality
+            counts = np.bincount(places[known], minlength=len(judgments.topics) * len(QUALITIES))
+            shares = class_exposure(counts.reshape(-1, len(QUALITIES)), LOG2_MAX2).ravel()
+            self.weights = np.where(known, shares.take(places, mode="clip"), 0.0)
+        self._intersectional: list[Targets] = []  # those over all dimensions, once they are made
         self._choose(dimensions)
 
     def over(self, dimensions: Sequence[str]) -> TrackEvaluator:
@@ -363,9 +289,50 @@ class TrackEvaluator:
         return other
 
     def _choose(self, dimensions: Sequence[str]) -> None:
+        """The targets over these dimensions, and the topics that have none, with the reason."""
+        judgments, pages, topics = self.judgments, self.judgments.pages, len(self.judgments.topics)
         self.dimensions = tuple(dimensions)
-        self.targets: Targets = self.relevant.targets(dimensions)
-        self.left_out: Mapping[str, str] = self.relevant.left_out(self.targets)
+        space = Space.of([pages.dimension(name) for name in dimensions])
+        if len(dimensions) == 1:
+            targets = averaged_with_world(space, self._alignment(space), topics)
+            self.targets: Targets = targets if self.task == 1 else self._scaled(targets, targets.total)
+        else:
+            if not self._intersectional:
+                whole = Space.of(pages.dimensions)
+                alignment = self._alignment(whole)
+                targets = averaged_with_world(whole, alignment, topics)
+                if self.task == 2:
+                    # 2022 divides by the weights and not by the mass: alignments may add up to more than 1.
+                    of_pages = totals(judgments.topic, self.weights, topics)
+                    mass = targets.by_topic(alignment.keys, alignment.values)
+                    targets = self._scaled(targets, of_pages if self.year == 2022 else mass)
+                self._intersectional.append(targets)
+            [targets] = self._intersectional
+            self.targets = targets if len(dimensions) == len(pages.dimensions) else targets.over(dimensions)
+        needed = "metadata and a quality class" if self.task == 2 else "metadata"
+        needed = "metadata and a known label" if (self.year, self.task) == (2021, 1) else needed
+        self.left_out: dict[str, str] = {}
+        for number in np.flatnonzero(~(self.targets.total > 0.0)).tolist():
+            none = f"none of its {judgments.relevant[number]} relevant pages has {needed}"
+            self.left_out[judgments.topics[number]] = none if judgments.relevant[number] else "no page is relevant"
+
+    def _alignment(self, space: Space) -> Amounts:
+        """The weighted sum of the relevant pages' alignments, topic by topic to stay small."""
+        counted = self.weights > 0.0
+        topic, row, weight = self.judgments.topic[counted], self.judgments.row[counted], self.weights[counted]
+        bounds = np.searchsorted(topic, np.arange(len(self.judgments.topics) + 1))
+        parts = [
+            space.amounts(self.judgments.pages, row[start:end], topic[start:end], weight[start:end])
+            for start, end in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
+        ]
+        keys = np.concatenate([*(part.keys for part in parts), np.zeros(0, np.int64)])
+        whole = Amounts(keys, np.concatenate([*(part.values for part in parts), np.zeros(0)]))
+        return _without_unknown(whole, space) if (self.year, self.task) == (2021, 1) else whole
+
+    def _scaled(self, targets: Targets, divisors: FloatArray) -> Targets:
+        """The targets with the attention of a full ranking, `divisors` (t,) being their sums; none where that is 0."""
+        attention = float(LOG2_MAX2(RANKING_LENGTH[self.year]).sum())
+        return targets.scaled(np.divide(attention, divisors, out=np.zeros_like(divisors), where=divisors > 0.0))
 
     def __str__(self) -> str:
         measures = f"nDCG, AWRF, Score @{self.n or LONGEST[self.year]}" if self.task == 1 else "EE-L, EE-D, EE-R"
@@ -411,7 +378,12 @@ class TrackEvaluator:
             )
         exposure = self._amounts(shown, only_relevant=False)
         if self.year == 2021:
-            exposure = _or_uniform(_without_unknown(exposure, targets.space), targets.space, len(judgments.topics))
+            # A topic for which nothing else is shown counts as showing all cells but 0 alike.
+            exposure, cells = _without_unknown(exposure, targets.space), targets.space.cells
+            empty = np.setdiff1d(np.arange(len(judgments.topics)), exposure.keys // cells)
+            keys = np.concatenate((exposure.keys, (empty[:, None] * cells + np.arange(1, cells)).ravel()))
+            values = np.concatenate((exposure.values, np.ones(keys.size - exposure.keys.size)))
+            exposure = Amounts(keys[keys.argsort()], values[keys.argsort()])
         # Both sides are divided by their sums; with no exposure at all (no known page) the track defines nothing.
         topics, mass = exposure.keys // targets.space.cells, targets.by_topic(exposure.keys, exposure.values)
         p = exposure.values / mass[topics]
@@ -419,7 +391,7 @@ class TrackEvaluator:
         untouched = 0.5 * math.log(2.0) * (1.0 - targets.by_topic(exposure.keys, q))
         divergence = targets.by_topic(exposure.keys, jensen_shannon_terms(p, q)) + untouched
         fairness = np.where(mass > 0.0, 1.0 - divergence.clip(0.0, math.log(2.0)), LOWEST)
-        columns = (values.tolist() for values in (relevance, fairness, relevance * fairness, self._unknown(shown)))
+        columns = (of.tolist() for of in (relevance, fairness, relevance * fairness, self._unknown(shown)))
         return [Task1Row(*values) for values in zip(judgments.topics, *columns, strict=True)]
 
     def _task2(self, shown: ShownPages, rankings: IntArray) -> Sequence[TopicRow]:
@@ -448,15 +420,6 @@ def _without_unknown(amounts: Amounts, space: Space) -> Amounts:
     """The amounts without cell 0, in which every dimension is unknown."""
     known = amounts.keys % space.cells > 0
     return Amounts(amounts.keys[known], amounts.values[known])
-
-
-def _or_uniform(exposure: Amounts, space: Space, topics: int) -> Amounts:
-    """The exposure of every topic, (t,), and one on every cell but 0 for the topics that have none."""
-    empty = np.setdiff1d(np.arange(topics), exposure.keys // space.cells)
-    added = (empty[:, None] * space.cells + np.arange(1, space.cells)).ravel()
-    keys = np.concatenate((exposure.keys, added))
-    order = keys.argsort()
-    return Amounts(keys[order], np.concatenate((exposure.values, np.ones(added.size)))[order])
 
 
 def check_length(run: TrackRun, year: Year, task: Task, n: int | None = None) -> None:

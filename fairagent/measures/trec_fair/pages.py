@@ -161,10 +161,10 @@ LARGEST_ID = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignmentRows:
-    """The alignment rows of one dimension.
+    """The alignment rows of one dimension: page p has row `of_page[p]`.
 
-    Page p has row `of_page[p]`; row r holds the labels `codes[starts[r] : starts[r] + counts[r]]`, each once, with
-    these `weights` (> 0). `widest` is the largest count.
+    Row r holds the labels `codes[starts[r] : starts[r] + counts[r]]`, each once, with these `weights` (> 0). `widest`
+    is the largest count; `plain`: each row is one label with the weight 1.
     """
 
     of_page: NDArray[np.int32]
@@ -312,14 +312,14 @@ class Alignment:
     unrecognized: tuple[str, ...] = ()
 
 
-def subject_regions(value: Any, dimension: Dimension) -> Alignment:
-    """Where the subject is: each listed region counts 1, the four of Oceania together, divided by the sum.
+def shared_out(value: Any, dimension: Dimension) -> Alignment:
+    """Occupations, or where the subject is: each counts 1, regions of Oceania together, divided by the sum.
 
-    >>> regions = DIMENSIONS_2022[0]
-    >>> subject_regions(["Melanesia", "Polynesia", "Caribbean", "Western Asia"], regions).weights
+    >>> regions, occupations = DIMENSIONS_2022[0], DIMENSIONS_2022[3]
+    >>> shared_out(["Melanesia", "Polynesia", "Caribbean", "Western Asia"], regions).weights
     {'Oceania': 0.5, 'Caribbean': 0.25, 'Western Asia': 0.25}
-    >>> subject_regions([], regions).weights
-    {'@UNKNOWN': 1.0}
+    >>> shared_out(["chemist", "jurist", "chemist", "alchemist"], occupations)
+    Alignment(weights={'chemist': 0.5, 'jurist': 0.5}, unrecognized=('alchemist',))
     """
     return _shares(dict.fromkeys(_labels(value), 1.0), dimension)
 
@@ -356,15 +356,6 @@ def genders(value: Any, dimension: Dimension) -> Alignment:
     return Alignment({gender if gender in dimension.labels else dimension.labels[-1]: 1.0 for gender in plain})
 
 
-def occupations(value: Any, dimension: Dimension) -> Alignment:
-    """Occupations, 1 / k each for k of them.
-
-    >>> occupations(["chemist", "jurist", "chemist", "alchemist"], DIMENSIONS_2022[3])
-    Alignment(weights={'chemist': 0.5, 'jurist': 0.5}, unrecognized=('alchemist',))
-    """
-    return _shares(dict.fromkeys(_labels(value), 1.0), dimension)
-
-
 def category(value: Any, dimension: Dimension) -> Alignment:
     """One of a dimension's labels, with weight 1. A page without one has no weight at all in this dimension.
 
@@ -399,10 +390,10 @@ class Rule:
 
 
 _FIELDS_2022: dict[str, Callable[[Any, Dimension], Alignment]] = {
-    "page_subcont_regions": subject_regions,
+    "page_subcont_regions": shared_out,
     "source_subcont_regions": source_regions,
     "gender": genders,
-    "occupations": occupations,
+    "occupations": shared_out,
     "first_letter_category": category,
     "creation_date_category": category,
     "relative_pageviews_category": category,

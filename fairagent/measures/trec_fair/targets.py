@@ -47,8 +47,8 @@ class Amounts:
 class Space:
     """The cells of some dimensions: row-major numbers, the averaged dimensions before the others.
 
-    A cell is a head (its labels in the `heads` combinations of the averaged dimensions) and a tail (those in the
-    `tails` of the others): cell = head * tails + tail. Cell 0 is the one with every first label.
+    cell = head * tails + tail: a head is a combination of the averaged dimensions' labels, a tail one of the others'.
+    Cell 0 is the one with every first label.
     """
 
     dimensions: tuple[Dimension, ...]

@@ -28,7 +28,7 @@ from fairagent.evaluate.outcome import HitRecord, Outcome
 from fairagent.evaluate.plan import System, SystemPlan, build_systems, site_of
 from fairagent.llm import Model
 from fairagent.llm.prompts import Prompts
-from fairagent.measures import Log2Plus1, Uniform, expected_exposure, item_exposure, jensen_shannon
+from fairagent.measures import LOG2_PLUS1, UNIFORM, expected_exposure, item_exposure, jensen_shannon
 from fairagent.measures.answers import (
     Normalization,
     attributed_exposure,
@@ -197,9 +197,9 @@ def expected_ndcg(rankings: NDArray[np.intp], useful: NDArray[np.bool_], k: int)
     >>> expected_ndcg(np.array([[0, 1], [1, 0]]), np.array([True, False]), k=2).__round__(4)
     0.8155
     """
-    best = Log2Plus1()(min(k, int(useful.sum()))).sum()
+    best = LOG2_PLUS1(min(k, int(useful.sum()))).sum()
     # The ideal ranking is the same for all draws, so that the mean of their gains is enough.
-    return float(useful[rankings].mean(axis=0) @ Log2Plus1()(rankings.shape[1]) / best) if best else 0.0
+    return float(useful[rankings].mean(axis=0) @ LOG2_PLUS1(rankings.shape[1]) / best) if best else 0.0
 
 
 def rankings(
@@ -341,7 +341,7 @@ class FairRagTrial:
         collection, k, row = self.judge.collection, self.section.k, self.rows[system]
         of_topic = self.draw(system, id)
         search, items, drawn = of_topic.search, of_topic.items, of_topic.drawn
-        meter = ExposureMeter(collection, id, self.judge.targets(id), k, Uniform(), "js")
+        meter = ExposureMeter(collection, id, self.judge.targets(id), k, UNIFORM, "js")
         first = search.trace.steps[0].ranking.top(k)
         stages = {
             "gap retrieved": meter.weigh(first.ids, np.ones(len(first))),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection import load_collection
-from fairagent.collection.leakage import refuse_overlap
+from fairagent.collection.known import refuse_overlap
 from fairagent.collection.records import Faults, json_records, read_text
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.llm.likelihood import open_local

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from fairagent.collection.leakage import text_key
+from fairagent.collection.known import text_key
 from fairagent.collection.records import Record, checked_id, listed, read_text, shown
 from fairagent.errors import UsageError
 from fairagent.papers import read_records

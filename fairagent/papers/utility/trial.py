@@ -30,7 +30,7 @@ from fairagent.evaluate.plan import System, SystemPlan, build_systems, site_of
 from fairagent.evaluate.questions import answer_to
 from fairagent.llm import Model
 from fairagent.llm.prompts import Prompts
-from fairagent.measures import NDCG, Log2Plus1
+from fairagent.measures import LOG2_PLUS1, NDCG
 from fairagent.measures.base import seeded
 from fairagent.measures.ranking import Gain, graded_ndcg
 from fairagent.retrieve.base import PassageSource, TextSource, as_query, texts_for
@@ -212,7 +212,7 @@ class Utility(Section):
 
     def quality(self, k: int) -> str:
         """How good the ranking is."""
-        return str(NDCG(k, Log2Plus1(), self.gain))
+        return str(NDCG(k, LOG2_PLUS1, self.gain))
 
     def _of_answers(self, letter: str, k: int) -> str:
         mark = "" if self.similarity.comparable else f"[{NOT_COMPARABLE}]"

@@ -5,9 +5,9 @@ without examples serves best. Its prompting strategies are not public; ours are 
 with `prompts: few-shot`, with some. Each becomes a query of its own; the user's query orders what it finds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple
 
 from fairagent.answer.filtering import Page, ask_verdicts, batches, page_of
 from fairagent.llm import Model, Reply, ask
@@ -23,7 +23,7 @@ from fairagent.types.clean import query_shown, visible
 
 RELEVANCE = "judge_relevance"
 Says = Literal["keywords", "passages"]
-# Of any script, but it begins with a letter: small models begin with their group's number, and count on without an end.
+# Any script is allowed, but it begins with a letter: small models start with a number, and count on without end.
 PASSAGE = r"^([^ -@\[-`{-~\x00-\x1F][^\"\\\x00-\x1F]{0,299})?$"
 """The regular expression of a passage, for servers that hold bounds: up to 300 characters."""
 
@@ -57,34 +57,10 @@ class GroupPassages(Reply):
     passages: list[NumberedPassage]
 
 
-class ProposedText(NamedTuple):
-    """The text of a query that a model's reply comes to (""), how many of its parts are used, and what is refused."""
-
-    text: str
-    usable: int
-    refused: tuple[str, ...] = ()
-
-
-def _of_keywords(one: NumberedKeywords, query: Query, words: frozenset[str], keys: frozenset[str]) -> ProposedText:
-    sifted = sift(one.keywords, query.text, (), keys)
-    refused = (*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated))
-    text = f"{query.text} {' '.join(sifted.usable)}" if sifted.usable else ""
-    return ProposedText(text, len(sifted.usable), refused)
-
-
-def _of_passage(one: NumberedPassage, query: Query, words: frozenset[str], keys: frozenset[str]) -> ProposedText:
-    text = " ".join(visible(one.passage).split())[:1000]
-    # What only repeats the query, the name of the group or what was asked says nothing of a group.
-    if words_of(text) <= words | STOP_WORDS:
-        return ProposedText("", 0, (f"{text}: an echo of the prompt",) if text else ())
-    return ProposedText(text, 1)
-
-
 class Form(NamedTuple):
-    """How something is asked for: the `template`, its `reply`, in whose list `items` each group has an `item`.
+    """How something is asked for: the `template`, and its `reply`, in whose list `items` each group has an `item`.
 
-    `most` groups, those that lack most, fit into one call: the reply has 400 tokens. `read` is given an item, the
-    user's query, the words of the prompt, and the words of the keys in it.
+    One call is about the `most` groups that lack most.
     """
 
     template: str
@@ -92,18 +68,17 @@ class Form(NamedTuple):
     items: str
     item: type[Reply]
     most: int
-    read: Callable[[Any, Query, frozenset[str], frozenset[str]], ProposedText]
 
 
 FORMS: Mapping[Says, Form] = {
-    "keywords": Form("group_keywords", GroupKeywords, "groups", NumberedKeywords, 12, _of_keywords),
-    "passages": Form("group_passages", GroupPassages, "passages", NumberedPassage, 5, _of_passage),
+    "keywords": Form("group_keywords", GroupKeywords, "groups", NumberedKeywords, 12),
+    "passages": Form("group_passages", GroupPassages, "passages", NumberedPassage, 5),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class GroupQueries:
-    """The query that a model's words make for each group, None where they make none; the rest is for the trace."""
+    """The query for each group, None where the model's words make none; the rest is for the trace."""
 
     queries: tuple[Query | None, ...]
     notes: tuple[str, ...] = ()
@@ -113,11 +88,7 @@ class GroupQueries:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Asks `model` for what `says` names.
-
-    Where the call fails, or its budget is used up, there are no queries, and a note gives the reason ("fallback"); or
-    the error is raised ("fail").
-    """
+    """Asks `model` for what `says` names; if that fails, there is a note and no query ("fallback"), or an error."""
 
     says: Says
     model: Model
@@ -125,7 +96,7 @@ class Sources:
     on_error: Literal["fallback", "fail"] = "fallback"
 
     def ask(self, query: Query, lacks: Sequence[Lack]) -> GroupQueries:
-        """The queries for these groups. Raises FatalModelError, and with "fail" what else asking raises."""
+        """The queries for these groups; raises FatalModelError, and with "fail" what else asking raises."""
         return unless_failing(
             lambda: self._reply(query, lacks),
             self.on_error,
@@ -137,12 +108,8 @@ class Sources:
         form = FORMS[self.says]
         groups = [one.group for one in lacks[: form.most]]
         numbers = list(range(1, len(groups) + 1))
-        variables = {
-            "query": query_shown(query.text),
-            "groups": [
-                group_shown(number, groups[number - 1].dimension, groups[number - 1].label) for number in numbers
-            ],
-        }
+        shown = [group_shown(number, one.dimension, one.label) for number, one in zip(numbers, groups, strict=True)]
+        variables = {"query": query_shown(query.text), "groups": shown}
         narrowed = {form.items: one_for_each(form.item, "number", numbers)}
         request = self.prompts.request(form.template, variables, narrowed=narrowed)
         reply, _ = ask(self.model, request, form.reply)
@@ -151,14 +118,25 @@ class Sources:
         queries: list[Query | None] = [None] * len(lacks)
         notes, refused, proposals = list[str](), list[str](), Proposals()
         for one in getattr(reply, form.items):
-            proposed = form.read(one, query, words, keys)
-            # One with a number of no group, or of one that has its own already, is ignored.
+            text, usable, bad = "", 0, list[str]()
+            if self.says == "keywords":
+                sifted = sift(one.keywords, query.text, (), keys)
+                usable = len(sifted.usable)
+                bad = [*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated)]
+                text = f"{query.text} {' '.join(sifted.usable)}" if usable else ""
+            elif passage := " ".join(visible(one.passage).split())[:1000]:
+                # A passage that only repeats words of the prompt says nothing about the group.
+                if words_of(passage) <= words | STOP_WORDS:
+                    bad = [f"{passage}: an echo of the prompt"]
+                else:
+                    text, usable = passage, 1
+            # An item is ignored if its number is no group's, or if that group has a query already.
             known = 1 <= one.number <= len(groups) and queries[one.number - 1] is None
-            proposals += Proposals(proposed.usable + len(proposed.refused), proposed.usable if known else 0)
-            refused += proposed.refused
-            if known and proposed.text:
-                queries[one.number - 1] = Query(proposed.text, query.id)
-                notes.append(f"{groups[one.number - 1]}: {proposed.text}")
+            proposals += Proposals(usable + len(bad), usable if known else 0)
+            refused += bad
+            if known and text:
+                queries[one.number - 1] = Query(text, query.id)
+                notes.append(f"{groups[one.number - 1]}: {text}")
         return GroupQueries(tuple(queries), tuple(notes), tuple(refused), proposals)
 
 
@@ -168,27 +146,10 @@ def group_shown(number: int, dimension: str, label: str) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class RelevanceJudgment:
-    """For each document the chance in [0, 1] that it is relevant, None where it was not judged; `notes` say why not."""
-
-    chances: tuple[float | None, ...]
-    notes: tuple[str, ...] = ()
-
-
-class RelevanceJudge(Protocol):
-    """Any object with this method will do."""
-
-    def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
-        """How relevant each of these is."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class ModelJudge:
     """A language model's yes or no with the template `judge_relevance`, `batch` documents a call, eight at a time.
 
-    Where a call fails, or the budget is used up, its documents are not judged ("fallback": what the engine says of them
-    counts), or the error is raised ("fail").
+    Where a call fails, its documents are not judged ("fallback"), or the error is raised ("fail").
     """
 
     model: Model
@@ -196,22 +157,23 @@ class ModelJudge:
     batch: int = 5
     on_error: Literal["fallback", "fail"] = "fallback"
 
-    def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
-        """What the calls that were answered say. Raises FatalModelError, and with "fail" what else asking raises."""
+    def judge(self, query: str, documents: Sequence[Document]) -> tuple[list[float | None], tuple[str, ...]]:
+        """The chance in [0, 1] that each document is relevant, None where it was not judged, and notes that say why.
 
-        def judged(pages: Sequence[Page]) -> tuple[list[float | None], str]:
-            verdicts, _ = ask_verdicts(self.model, self.prompts, RELEVANCE, pages, query=query_shown(query))
-            return [float(verdict.passed) for verdict in verdicts], ""
+        Raises FatalModelError, and with "fail" what else asking raises.
+        """
 
         def reply(pages: Sequence[Page]) -> tuple[list[float | None], str]:
+            def judged() -> tuple[list[float | None], str]:
+                verdicts, _ = ask_verdicts(self.model, self.prompts, RELEVANCE, pages, query=query_shown(query))
+                return [float(verdict.passed) for verdict in verdicts], ""
+
             unjudged: list[float | None] = [None] * len(pages)
-            return unless_failing(
-                lambda: judged(pages), self.on_error, lambda error: (unjudged, str(error)), unpaid=True
-            )
+            return unless_failing(judged, self.on_error, lambda error: (unjudged, str(error)), unpaid=True)
 
         replies = in_threads(reply, batches(list(map(page_of, documents)), self.batch), 8, "judge")
-        chances = tuple(chance for some, _ in replies for chance in some)
+        chances = [chance for some, _ in replies for chance in some]
         failures = dict.fromkeys(failure for _, failure in replies if failure)
         missing = sum(chance is None for chance in chances)
-        notes = [f"{missing} of {len(chances)} documents were not judged: {failure}" for failure in failures]
-        return RelevanceJudgment(chances, tuple(notes))
+        notes = (f"{missing} of {len(chances)} documents were not judged: {failure}" for failure in failures)
+        return chances, tuple(notes)

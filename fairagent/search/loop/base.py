@@ -31,8 +31,8 @@ def ignore_step(step: Step) -> None:
 class FinalList:
     """What the user would get of the candidates of `pool`: a `ranking` with its `relevance` R and its `gap` G.
 
-    It was chosen by the `dial` among the lists of `frontier` (None: the re-ranker has none). `estimates` are the
-    relevance of each candidate, `exposures` what the ranking gives the groups.
+    The `dial` chose it among the lists of `frontier` (None: the re-ranker has none). `estimates` are the relevance of
+    each candidate, `exposures` what the ranking gives the groups.
     """
 
     pool: Pool

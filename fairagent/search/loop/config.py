@@ -65,11 +65,9 @@ class FairQRConfig(Part):
     many as are shown keep what the refinement has gained; with more, `rerank: original` brings the first list back."""
 
     def uses(self, settings: Settings) -> tuple[Part, ...]:
-        """Who proposes keywords."""
         return (settings.refine,)
 
     def idle(self, settings: Settings) -> bool:
-        """Without keywords or iterations."""
         return settings.iterations == 0 or settings.refine.idle(settings)
 
     def check(self, site: Site) -> None:
@@ -79,7 +77,6 @@ class FairQRConfig(Part):
             raise SettingsError(f"rerank_depth is {depth}, and {n} documents are shown: re-rank {n} or more, or 0: all")
 
     def build(self, site: Site) -> FairQR:
-        """The loop."""
         settings = site.settings
         return FairQR(
             refiner=settings.refine.build(site),
@@ -118,17 +115,14 @@ class WidenConfig(Part):
         return (self.judge or JudgeSettings()) if "judge" in self.actions else None
 
     def uses(self, settings: Settings) -> tuple[Part, ...]:
-        """The filter, where that is one of the actions."""
         return (settings.filter,) if "filter" in self.actions else ()
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """Those of what a model proposes, and of the judge."""
         proposing = (FORMS[one].template for one in SAYS if one in self.actions)
         return (*proposing, *((RELEVANCE,) if self._judge else ()))
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """Everything proposed and judged once, and what takes a removed document's place filtered."""
         for one in SAYS:
             if one in self.actions:
                 form = FORMS[one]
@@ -141,13 +135,11 @@ class WidenConfig(Part):
             yield from case.settings.filter.worst_case(Case(longer, case.prompts, case.queries, case.group))
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index whose terms it reads, and the graph of the engine's embeddings."""
         if "documents" in self.actions:
             prepare_words(site, progress)
         prepare_graphs(site, progress)
 
     def build(self, site: Site) -> Widen:
-        """The loop."""
         actions = (self._action(name, site) for name in dict.fromkeys(self.actions))
         return Widen(tuple(one for one in actions if one), self.on_error)
 

@@ -24,11 +24,8 @@ ListPolicy = Literal["best", "last", "union"]
 def select(policy: ListPolicy, steps: Sequence[Step]) -> Ranking:
     """The candidates for the re-ranker.
 
-    `best`: the last accepted list, the one with the smallest gap since the loop began (topic words, which come before,
-    may have raised it). `last`: the list of the last query tried, even if its gap did not fall. `union`: all accepted
-    lists.
-
-    The union holds the first list, so to re-rank it by the user's own query alone gives the first list back.
+    `best`: the last accepted list, whose gap is the smallest since the loop began. `last`: the list of the last query
+    tried. `union`: all accepted lists, the first among them: re-ranked by the user's own query alone, it comes back.
     """
     accepted = [step.ranking for step in steps if step.accepted]
     if policy == "union":
@@ -49,9 +46,8 @@ def union(rankings: Sequence[Ranking]) -> Ranking:
 class FairQR:
     """`refiner` proposes keywords, `iterations` times at most; `candidates` says which lists are re-ranked.
 
-    With a `depth` the list is cut to it before it is re-ranked, but never to fewer documents than are shown, which the
-    last step then notes: the paper does not say how deep it re-ranks, and at the depth of the whole list the original
-    query's order comes back.
+    With a `depth` the list is cut to it before it is re-ranked, but never to fewer documents than are shown: the paper
+    leaves it open, and at the depth of the whole list the original query's order comes back.
     """
 
     refiner: Refiner
@@ -61,7 +57,6 @@ class FairQR:
     depth: int = 0
 
     def run(self, search: Search) -> LoopResult:
-        """See `Loop.run`."""
         steps = list(search.steps)
         search.on_step(steps[-1])
         stopped = self._refine(search, steps)

@@ -24,12 +24,12 @@ from fairagent.retrieve.dense import VectorEngine, VectorSearch
 from fairagent.retrieve.graph import Graph
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.retrieve.where import Conditions, Restrictable, RestrictableParts, restricted
-from fairagent.search.loop.asking import RelevanceJudge, Sources
+from fairagent.search.loop.asking import ModelJudge, Sources
 from fairagent.search.loop.base import FinalList, Lack, LoopResult, Search, lacking, relevance_in, without
 from fairagent.search.rerank.base import ordered
 from fairagent.search.rerank.frontier import worth
 from fairagent.storage.threads import Memo
-from fairagent.types import FloatArray, Proposals, Query, Ranking, Step, Usage, Verdict
+from fairagent.types import FloatArray, Proposals, Ranking, Step, Verdict
 from fairagent.types.common import Alarm, without_verdict
 
 PLACES = 3
@@ -44,10 +44,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """Where a loop stands: the `candidates` by estimated relevance, and what the user would get of them.
-
-    `removed` are the documents that a filter took out, `entered` those that only a further search has retrieved.
-    """
+    """Where a loop stands: the `candidates` by estimated relevance, and what the user would get of them."""
 
     candidates: Ranking
     reranked: FinalList
@@ -59,7 +56,6 @@ class State:
         return np.hstack([rows[:, 1:] for rows in self.reranked.pool.memberships])[:, lack.place]
 
     def best_of(self, lack: Lack, n: int) -> list[str]:
-        """The best `n` candidates of a group."""
         return [self.candidates.ids[place] for place in np.flatnonzero(self.members(lack) > 0)[:n].tolist()]
 
     def short(self, search: Search) -> list[tuple[Lack, int]]:
@@ -70,9 +66,9 @@ class State:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tried:
-    """What an action came to: the `candidates` after it, in whatever order, or why there are no others (`failure`).
+    """What an action came to: the `candidates` after it, in any order, or why there are no others (`failure`).
 
-    An outcome that is `certain` is accepted whatever it does to the list: it is better knowledge, or bias that is gone.
+    One that is `certain` is accepted whatever it does to the list: it is better knowledge, or bias that is gone.
     """
 
     candidates: Ranking
@@ -94,10 +90,7 @@ def lacks_candidates(search: Search, state: State) -> tuple[bool, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Action:
-    """What a loop may do, once: `act` tries it, `offer` says whether it could help now, and why, or why not.
-
-    `act` raises what the models raise that it asks.
-    """
+    """What a loop may do, once: `act` tries it; `offer` says whether it could help now, and why (not)."""
 
     name: str
     act: Callable[[Search, State], Tried]
@@ -106,7 +99,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Widen:
-    """Takes `actions` in their order, each at most once, the first that could help, until none could.
+    """Takes the first of `actions` that could help, each at most once, until none could.
 
     What an action's model raises ends the loop with what was reached ("fallback"), but for FatalModelError, or is
     raised ("fail").
@@ -116,7 +109,6 @@ class Widen:
     on_error: Literal["fallback", "fail"] = "fallback"
 
     def run(self, search: Search) -> LoopResult:
-        """See `Loop.run`."""
         search.on_step(search.steps[-1])
         state = State(search.candidates, search.rerank(search.candidates, ()))
         steps, left = list(search.steps), list(self.actions)
@@ -131,7 +123,25 @@ class Widen:
             with ledger() as book:
                 tried, stopped = self._try(action, search, state)
             after, reason = _after(search, state, tried)
-            steps.append(_step(search, state, after, action.name, why, tried, book.usage, reason))
+            now, entering = after.reranked, frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
+            step = Step(
+                source=action.name,
+                query=search.query,
+                ranking=now.ranking,
+                exposures=now.exposures,
+                gap=now.gap,
+                accepted=not reason,
+                usage=book.usage,
+                refused=tried.refused,
+                proposals=tried.proposals,
+                reason=reason,
+                why=why,
+                notes=tried.notes,
+                alarms=tried.alarms,
+                entered=len(entering),
+                worse=() if reason else worse_dimensions(state.reranked.exposures, now.exposures),
+            )
+            steps.append(step)
             search.on_step(steps[-1])
             state = state if reason else after
         return LoopResult(
@@ -145,7 +155,7 @@ class Widen:
         )
 
     def _try(self, action: Action, search: Search, state: State) -> tuple[Tried, str]:
-        """What the action comes to, and why the loop ends with it; an engine that fails at it leaves what there is."""
+        """What the action comes to, and why the loop ends with it."""
         try:
             return action.act(search, state), ""
         except (BackendUnavailable, DataError) as error:
@@ -165,39 +175,16 @@ def _after(search: Search, state: State, tried: Tried) -> tuple[State, str]:
     removed = state.removed | tried.removed
     frontier, length = state.reranked.frontier, min(search.n, len(tried.candidates))
     every = map(frontier.ranking, range(len(frontier.gap))) if frontier else ()
-    # Those of fewer candidates than are shown are shorter than what there is now.
+    # Lists made of fewer candidates than are shown are too short to be compared.
     others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
     now = search.rerank(tried.candidates, others)
     candidates = now.pool.ranking
     entered = state.entered | (frozenset(candidates.ids) - frozenset(state.candidates.ids))
     after = State(candidates, now, removed, entered)
-    # The list so far beside the new one, both by what is known of relevance now.
+    # The list so far is compared with the new one by the relevance that is known now.
     before = relevance_in(now.estimates, state.reranked.ranking, search.meter)
     rises = worth(now.dial, now.relevance, now.gap) > worth(now.dial, before, state.reranked.gap)
     return after, "" if tried.certain or rises else "what would be served is no better"
-
-
-def _step(
-    search: Search, before: State, after: State, name: str, why: str, tried: Tried, usage: Usage, reason: str
-) -> Step:
-    now = after.reranked
-    return Step(
-        source=name,
-        query=search.query,
-        ranking=now.ranking,
-        exposures=now.exposures,
-        gap=now.gap,
-        accepted=not reason,
-        usage=usage,
-        refused=tried.refused,
-        proposals=tried.proposals,
-        reason=reason,
-        why=why,
-        notes=tried.notes,
-        alarms=tried.alarms,
-        entered=len(frozenset(tried.candidates.ids) - frozenset(before.candidates.ids)),
-        worse=() if reason else worse_dimensions(before.reranked.exposures, now.exposures),
-    )
 
 
 Documents = Callable[[Search, State, Lack, int], Sequence[str]]
@@ -205,7 +192,7 @@ Documents = Callable[[Search, State, Lack, int], Sequence[str]]
 
 
 def widening(name: str, documents: Documents, able: Callable[[Search], bool] = lambda search: True) -> Action:
-    """The action that searches for documents of each group that is short of candidates; `able`: whether it can."""
+    """The action that searches for documents of each group that is short of candidates, where the engine is `able`."""
 
     def offer(search: Search, state: State) -> tuple[bool, str]:
         return lacks_candidates(search, state) if able(search) else (False, f"{name}: the engine cannot")
@@ -218,17 +205,14 @@ def widening(name: str, documents: Documents, able: Callable[[Search], bool] = l
 
 
 def widened(search: Search, state: State, results: Sequence[tuple[Lack, int, Sequence[str]]]) -> Tried:
-    """The candidates with those documents that belong to the groups which they were retrieved for.
-
-    `results` has each group, the places that it should have, and the ids of documents.
-    """
+    """The candidates with those retrieved ids that belong to their group; `results` has (group, its places, ids)."""
     known = frozenset(state.candidates.ids) | state.removed
     entering: dict[str, None] = {}
     notes = []
     for lack, due, ids in results:
         members: list[str] = []
         if new := [id for id in dict.fromkeys(ids) if id not in known]:
-            # Remembered for the search, so that all candidates need not be looked up again.
+            # Kept for the rest of the search, so that no candidate is looked up twice.
             shares = np.hstack([rows[:, 1:] for rows in search.meter.with_cached(new).memberships(new)])[:, lack.place]
             members = [id for id, share in zip(new, shares.tolist(), strict=True) if share > 0][: PLACES * due]
         notes.append(f"{lack.group}: {len(members)} of its documents come in")
@@ -241,7 +225,7 @@ def widened(search: Search, state: State, results: Sequence[tuple[Lack, int, Seq
 def among_group(groups: Groups, memo: Memo, engine: Retriever | None = None) -> Action:
     """The user's own query among the documents of the group alone, by engines that can be kept to some documents.
 
-    What `engine` is kept to is made once; another is that of one search, under its `where`.
+    What `engine` is kept to is made once; any other engine is that of one search, under its `where`.
     """
 
     def documents(search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
@@ -250,12 +234,12 @@ def among_group(groups: Groups, memo: Memo, engine: Retriever | None = None) -> 
             return ()
 
         def restrict() -> tuple[Retriever, Retriever]:
-            # With the engine itself, so that no other ever has its id.
+            # The engine is kept with it, so that its id is not given to another object.
             return search.engine, restricted(search.engine, Conditions.of({dimension: label}, groups))[0]
 
         key = ("kept to", id(search.engine), dimension, label)
         _, restricted_engine = memo.get(key, restrict) if search.engine is engine else restrict()
-        # Behind the group's documents that are candidates already.
+        # The group's documents that are candidates already come first in that list.
         known = int((state.members(lack) > 0).sum())
         return searched(restricted_engine, search.query, n + known).ids
 
@@ -273,21 +257,19 @@ def of_documents(source: TermSource | None, able: bool = True) -> Action:
             if isinstance(engine, VectorEngine) and isinstance(engine, VectorSearch):
                 toward = _unit(engine.query_vector(search.query)) + _unit(engine.vectors(ids).mean(axis=0))
                 results += engine.nearest(_unit(toward), len(search.engine_list)).ids
-            elif source and (query := _with_words_of(source, search.query, ids)):
-                results += search.retrieve(query).ids if engine is search.engine else searched(engine, query, 500).ids
+            elif source:
+                # The query with ten words of these documents that at most a fifth of all documents have.
+                postings = source.postings(ids)
+                model = relevance_model(postings, np.ones(len(ids)))
+                best = top_words(source, postings, model, 10, 0.2)
+                size = float(max(len(source.analyze(search.query.text)), 1))
+                if added := share_out([(word, float(model[place])) for word, place in best], size) if best else ():
+                    query = replace(search.query, terms=(*search.query.terms, *added))
+                    own = engine is search.engine
+                    results += search.retrieve(query).ids if own else searched(engine, query, 500).ids
         return results
 
     return widening("documents", documents, lambda search: able)
-
-
-def _with_words_of(source: TermSource, query: Query, ids: Sequence[str]) -> Query | None:
-    """The query with ten words of these documents that at most a fifth of all documents have; None without any."""
-    postings = source.postings(ids)
-    model = relevance_model(postings, np.ones(len(ids)))
-    best = top_words(source, postings, model, 10, 0.2)
-    size = float(max(len(source.analyze(query.text)), 1))
-    added = share_out([(word, float(model[place])) for word, place in best], size) if best else ()
-    return Query(query.text, query.id, (*query.terms, *added)) if added else None
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:
@@ -320,7 +302,7 @@ def by_model(name: str, sources: Sources) -> Action:
     return Action(name, act)
 
 
-def judging(judge: RelevanceJudge, documents: int = 10, groups: int = 3) -> Action:
+def judging(judge: ModelJudge, documents: int = 10, groups: int = 3) -> Action:
     """Judges the best `documents` of each of the `groups` that lack most: what is irrelevant loses relevance."""
 
     def best_of(state: State) -> dict[Lack, list[str]]:
@@ -335,20 +317,20 @@ def judging(judge: RelevanceJudge, documents: int = 10, groups: int = 3) -> Acti
     def act(search: Search, state: State) -> Tried:
         best = best_of(state)
         ids = list(dict.fromkeys(id for some in best.values() for id in some))
-        judgment = judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
-        chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
+        chances, unjudged = judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
+        chance = {id: one for id, one in zip(ids, chances, strict=True) if one is not None}
         notes = []
         for lack, some in best.items():
             judged, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
             notes.append(f"{lack.group}: {relevant} of {judged} documents judged are relevant")
         alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
         if not chance:
-            return Tried(state.candidates, "no document was judged", judgment.notes, alarms=alarms)
+            return Tried(state.candidates, "no document was judged", unjudged, alarms=alarms)
         unit = max(float(np.ptp(search.engine_list.scores)), 1e-9)
-        # Nothing is lost from a chance of one half on.
+        # A document with a chance of one half or more loses nothing.
         lost = np.array([LOSS * unit * max(1 - 2 * chance.get(id, 1.0), 0.0) for id in state.candidates.ids])
         candidates = ordered(state.candidates.ids, state.candidates.scores - lost, len(state.candidates))
-        return Tried(candidates, "", (*notes, *judgment.notes), certain=True, alarms=alarms)
+        return Tried(candidates, "", (*notes, *unjudged), certain=True, alarms=alarms)
 
     return Action("judge", act, offer)
 

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -34,8 +33,7 @@ _OPERATOR = re.compile(r'["^~*?:\\|<>(){}\[\]]|&&|(?:^|\s)[-+!]|\b(?:AND|OR|NOT)
 _WORD = re.compile(r"\w+")
 _JSON_KEY = re.compile(r'(?<!\\)"(\w+)"\s*:')
 
-# Of any script: what is excluded are marks at the beginning (so no dots of a pattern), operators of queries, and what
-# ends a JSON string.
+# Any script is allowed. Excluded are marks at the beginning, operators of queries, and what ends a JSON string.
 KEYWORD = r"^[^ -/:-@\[-`{-~\x00-\x1F][^\"\\^~*?:|<>(){}\[\]\x00-\x1F]{0,39}$"
 """The regular expression of a keyword, for servers that hold bounds: one to forty characters."""
 
@@ -52,7 +50,7 @@ class _Reasoned(Reply):
     reasoning: Annotated[str, text_within(1000)]
 
 
-# In this order of bases the reasoning comes first, so that a server that enforces the form makes the model think first.
+# This order of bases puts the reasoning first, so that a server that enforces the form makes the model think first.
 class ReasonedKeywords(Keywords, _Reasoned):
     """Keywords after the reasoning that led to them, which is ignored."""
 
@@ -63,10 +61,7 @@ REPLIES: dict[str, type[Keywords]] = {kind.__name__: kind for kind in (Keywords,
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """Proposed keywords: those that are fit to be searched for, in their order, and the others with the reason.
-
-    `refused` are what no keyword may be, `repeated` those that are known already.
-    """
+    """Proposed keywords: those that are fit, those that are known already, and those that are refused, and why."""
 
     usable: tuple[str, ...]
     repeated: tuple[str, ...]
@@ -76,11 +71,9 @@ class Sifted:
 def sift(proposed: Sequence[str], query: str, known: Iterable[str], keys: Set[str] = frozenset()) -> Sifted:
     """The proposed keywords that are fit to be searched for and new, at most 12.
 
-    Zero-width, bidirectional and control characters are taken out, white space is made single, quotes around a keyword
-    are dropped. Refused are: several lines; more than 80 characters; web and mail addresses; query operators; words of
-    the prompt's own `keys`, which small models copy; and what comes after the 12th. Repeated are the `known` ones (case
-    does not count) and those that only repeat words of `query`. What is empty or comes twice is left out without a
-    word.
+    Hidden characters and quotes around a keyword are dropped, white space is made single. Refused are several lines,
+    more than 80 characters, addresses, query operators, words of the prompt's own `keys`, and what comes after the
+    12th. Repeated are the `known` ones (case does not count) and those that only repeat words of `query`.
 
     >>> sifted = sift(["Barrister", "barrister", "lawyers", "see x.org", "a OR b", "judge"], "lawyers", ["Judge"])
     >>> sifted.usable, sifted.repeated
@@ -171,15 +164,15 @@ def template_variables(state: RefineState) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class AskingRefiner(ABC):
+class AskingRefiner:
     """A refiner that asks `model`, with the template of its `kind`.
 
     Each accepted keyword weighs `keyword_weight`, a word of the user's query being 1; all together weigh at most
-    `drift` times the user's query, so that a talkative model cannot outvote the user. Keywords are added to the query
-    and never take the place of the user's words, so that a model cannot lead the search away from its topic.
+    `drift` times the user's query, and none takes the place of the user's words, so that no model can lead the search
+    away.
 
-    `on_error` says what is done where the model gives no usable reply: "keep" the query as it is, let the refiner
-    `otherwise` propose ("fallback"; without one the query stays), or "fail".
+    `on_error`: where the model gives no usable reply, "keep" the query as it is, let the refiner `otherwise` propose
+    ("fallback"; without one the query stays), or "fail".
     """
 
     kind: ClassVar[str]
@@ -191,9 +184,9 @@ class AskingRefiner(ABC):
     on_error: Literal["keep", "fallback", "fail"] = "fallback"
     otherwise: Refiner | None = None
 
-    @abstractmethod
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """The prompt."""
+        return self.prompts.render(self.template, **template_variables(state))
 
     def refine(self, state: RefineState) -> Refinement:
         """New keywords for `state.group`; none, and why, where the model knows none.
@@ -220,7 +213,7 @@ class AskingRefiner(ABC):
         form = REPLIES[head.reply]
         reply, usage = ask(self.model, request, form)
         keys = prompt_keys(replace(request, reply=form)) | words_of(state.group.dimension)
-        # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
+        # A topic word of little weight may be proposed again, which raises its weight; one of full weight may not.
         known = [term.text for term in state.current.terms if term.weight >= self.keyword_weight]
         sifted = sift(reply.keywords, state.query.text, [*state.tried, *known], keys)
         count = len(reply.keywords)
@@ -265,19 +258,15 @@ class AskingConfig(Part):
     the words of the group's own documents (`refine: feedback`) take the place of the model's."""
 
     def asking(self, model: Model, site: Any) -> AskingRefiner:
-        """The refiner, asking `model`."""
         raise NotImplementedError
 
     def build(self, site: Any) -> AskingRefiner:
-        """The refiner."""
         return self.asking(site.model, site)
 
     def evidence(self, settings: Settings) -> Mapping[str, object]:
-        """The longest that the template is shown besides the loop's state."""
         return {}
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """A call for each refinement of each query, all keywords of those before it shown."""
         settings, (id,) = case.settings, self.templates
         label, dimension = case.group
         variables: dict[str, object] = {"dimension": dimension, "group": label, "share": "10.0%", "target": "50.0%"}
@@ -294,9 +283,8 @@ class AskingConfig(Part):
 class GroundedRefiner(AskingRefiner):
     """Asks `model` with the template `refine_query_grounded`, which shows what `feedback` reads.
 
-    The model sees the words that set the group's documents apart, with how many documents hold them, and the titles of
-    the first of these documents (where the engine keeps texts). It chooses among the words and may add its own.
-    `AskingRefiner` says what becomes of them.
+    That is the words that set the group's documents apart, with how many documents hold them, and the titles of the
+    first of these documents. The model chooses among the words and may add its own.
     """
 
     kind: ClassVar[str] = "grounded"
@@ -304,19 +292,13 @@ class GroundedRefiner(AskingRefiner):
     feedback: FeedbackRefiner = field(kw_only=True)
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
-        """The prompt; with no words and titles where the list holds no document of the group."""
-        read = self.feedback.read(state)
-        words = [{"word": visible(one.text), "of_group": one.in_group, "of_all": one.in_list} for one in read.words]
-        counts = {"of_group": len(read.documents), "of_list": len(state.ranking)}
-        titles = self._titles(read.documents)
-        return self.prompts.render(self.template, **template_variables(state), words=words, titles=titles, **counts)
-
-    def _titles(self, ids: tuple[str, ...]) -> list[str]:
-        texts = self.feedback.source
-        if not isinstance(texts, TextSource):
-            return []
-        titles = (" ".join(visible(texts.document(id).title).split()) for id in ids[:10])
-        return [title[:120] for title in titles if title]
+        read, ids = self.feedback.read(state)
+        words = [{"word": visible(one.text), "of_group": one.in_group, "of_all": one.in_list} for one in read]
+        counts, titles = {"of_group": len(ids), "of_list": len(state.ranking)}, list[str]()
+        if isinstance(texts := self.feedback.source, TextSource):
+            titles = [" ".join(visible(texts.document(id).title).split())[:120] for id in ids[:10]]
+        shown = {"words": words, "titles": list(filter(None, titles)), **counts}
+        return self.prompts.render(self.template, **template_variables(state), **shown)
 
 
 class GroundedConfig(AskingConfig):
@@ -330,17 +312,14 @@ class GroundedConfig(AskingConfig):
     """How many of their words the model is shown."""
 
     def evidence(self, settings: Settings) -> Mapping[str, object]:
-        """All words and titles."""
         words = [{"word": STAND_IN, "of_group": 10, "of_all": 100}] * self.terms
         titles = [f"{STAND_IN} {STAND_IN} {STAND_IN}"] * 10
         return {"words": words, "titles": titles, "of_group": self.documents, "of_list": settings.depth}
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
         prepare_words(site, progress)
 
     def asking(self, model: Model, site: Site) -> GroundedRefiner:
-        """The refiner, asking `model`."""
         words = index_words(site)
         return GroundedRefiner(
             model=model,
@@ -360,10 +339,6 @@ class LlmRefiner(AskingRefiner):
     kind: ClassVar[str] = "llm"
     template: ClassVar[str] = "refine_query"
 
-    def messages(self, state: RefineState) -> tuple[Message, ...]:
-        """The prompt."""
-        return self.prompts.render(self.template, **template_variables(state))
-
 
 class LlmConfig(AskingConfig):
     """A language model proposes keywords."""
@@ -372,7 +347,6 @@ class LlmConfig(AskingConfig):
     kind: Literal["llm"] = "llm"
 
     def asking(self, model: Model, site: Site) -> LlmRefiner:
-        """The refiner, asking `model`."""
         words = words_at_hand(site)
         return LlmRefiner(
             model=model,

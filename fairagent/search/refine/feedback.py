@@ -84,22 +84,14 @@ class GroupWord(NamedTuple):
     in_list: int
 
 
-class Feedback(NamedTuple):
-    """The words of a group, best first, and the ids of its documents that were read for them."""
-
-    words: tuple[GroupWord, ...]
-    documents: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class FeedbackRefiner:
-    """Group-aware relevance feedback.
+    """Group-aware relevance feedback: the words that set the group's documents apart from the whole list.
 
-    Among the first documents of the group in the deep list of the user's query, P(w|G) is their relevance model
-    and P(w|L) that of the whole list. A word scores P(w|G) ln(P(w|G) / P(w|L)), its part of the divergence of the
-    group's documents from the rest. The best `terms` words together weigh `weight` times the user's query.
-    `documents` is how many of the group's documents are read; a word counts if at least `support` of them hold it
-    (one document's names are no group's vocabulary) and at most `max_share` of all documents do.
+    P(w|G) is the relevance model of the first `documents` of the group, P(w|L) that of the list; a word scores its part
+    of the divergence, P(w|G) ln(P(w|G) / P(w|L)). The best `terms` words together weigh `weight` times the user's
+    query. A word counts if at least `support` of the group's documents hold it (one document's names are no group's
+    vocabulary) and at most `max_share` of all do.
     """
 
     source: TermSource
@@ -111,20 +103,20 @@ class FeedbackRefiner:
 
     def refine(self, state: RefineState) -> Refinement:
         """Keywords for `state.group`; none, and why, where the list holds no document of it."""
-        read = self.read(state)
-        if not read.documents:
+        words, documents = self.read(state)
+        if not documents:
             return Refinement((), "feedback", f"no document of {state.group} among the {len(state.ranking)} retrieved")
         size = len(self.source.analyze(state.query.text)) * self.weight
-        note = "" if read.words else f"no new word sets the documents of {state.group} apart"
-        return Refinement(share_out([(word.text, word.score) for word in read.words], size), "feedback", note)
+        note = "" if words else f"no new word sets the documents of {state.group} apart"
+        return Refinement(share_out([(word.text, word.score) for word in words], size), "feedback", note)
 
-    def read(self, state: RefineState) -> Feedback:
-        """What the first documents of `state.group` say."""
+    def read(self, state: RefineState) -> tuple[tuple[GroupWord, ...], tuple[str, ...]]:
+        """The words of `state.group`, best first, and the ids of its documents that were read for them."""
         labels = state.exposure.labels
         share = state.memberships[state.group.dimension][:, 1 + labels.index(state.group.label)]
         of_group = np.flatnonzero(share > 0)[: self.documents]
         if not len(of_group):
-            return Feedback((), ())
+            return (), ()
         postings, scores = self.source.postings(state.ranking.ids), state.ranking.scores
         weights = np.zeros(len(share))
         weights[of_group] = scores[of_group] * share[of_group]
@@ -134,14 +126,14 @@ class FeedbackRefiner:
         common = np.flatnonzero(holders >= self.support)
         divergence = np.zeros(size)
         divergence[common] = group_model[common] * np.log(group_model[common] / list_model[common])
-        # Where the group is in all documents alike, only rounding tells the two models apart.
+        # If all documents belong to the group alike, the two models differ by rounding alone.
         divergence[divergence < 1e-12] = 0
         in_list = np.bincount(postings.term, minlength=size)
         words = tuple(
             GroupWord(word, float(divergence[place]), int(holders[place]), int(in_list[place]))
             for word, place in top_words(self.source, postings, divergence, self.terms, self.max_share, state.tried)
         )
-        return Feedback(words, tuple(state.ranking.ids[row] for row in of_group))
+        return words, tuple(state.ranking.ids[row] for row in of_group)
 
 
 class FeedbackConfig(Part):
@@ -157,9 +149,7 @@ class FeedbackConfig(Part):
     """Their weight together, the user's query being 1."""
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
         prepare_words(site, progress)
 
     def build(self, site: Site) -> FeedbackRefiner:
-        """The refiner."""
         return FeedbackRefiner(words_of(site), self.documents, self.terms, self.weight)

@@ -39,7 +39,7 @@ log = logger(__name__)
 class AmortizedReranker:
     """Orders the candidates so that debts shrink, and counts what is served in the `account` (None: nothing is owed).
 
-    `columns` are the groups of all dimensions in the order of a pool's memberships, those without a label included.
+    `columns` are the groups of all dimensions as a pool's memberships have them, those without a label included.
     """
 
     account: Account | None
@@ -55,10 +55,7 @@ class AmortizedReranker:
         return self.account is not None
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates; scores fall in equal steps, since the order is no engine's.
-
-        Where the account cannot be read now, nothing is owed, and the log says so.
-        """
+        """The best `pool.n` candidates; where the account cannot be read now, nothing is owed, and the log says so."""
         ids = pool.ranking.ids
         if not ids or self.tolerance == 0:
             return placed(ids, range(min(pool.n, len(ids))))
@@ -73,7 +70,7 @@ class AmortizedReranker:
         spread = _spread(pool)
         owed = np.split(self._debts() + self._due_of(pool), np.cumsum([rows.shape[1] for rows in spread])[:-1])
         shares = [as_shares_of_one(np.maximum(one, 0.0), "what is owed") for one in owed]
-        # Nobody's share is held where it is: it may be what was too much.
+        # No group's present share is protected: it may be the one that got too much.
         none = tuple(
             UnlabeledColumns(rows[:, :1], of[:1], np.zeros(len(of))) for rows, of in zip(spread, shares, strict=True)
         )
@@ -118,10 +115,7 @@ class AmortizedReranker:
         return np.zeros(len(self.columns) if ids is None else len(ids))
 
     def _due_of(self, pool: Pool) -> FloatArray:
-        """What this request owes all groups; in each dimension that adds up to 1.
-
-        Documents without a label are owed by relevance in any case: there is no target for them.
-        """
+        """What this request owes all groups, 1 in each dimension; documents without a label are owed by relevance."""
         by_relevance = deserved(min_max(pool.ranking.scores))
         dues = []
         for rows, target in zip(_spread(pool), pool.targets, strict=True):
@@ -160,18 +154,13 @@ class AmortizedConfig(Part):
 
     @property
     def sees_groups(self) -> bool:
-        """Whether groups are owed."""
         return self.unit == "group"
 
     def relative_to(self, folder: Path) -> Self:
-        """With the file's path from anywhere."""
         return self.model_copy(update={"file": str((folder / self.file).absolute())}) if self.file else self
 
     def build(self, site: Site) -> AmortizedReranker:
-        """The re-ranker; in experiments, where no request may carry over, without an account.
-
-        Raises what opening the account does.
-        """
+        """The re-ranker; in experiments, where no request may carry over, without an account."""
         settings, collection = site.settings, site.collection
         dimensions = dimensions_of(collection, settings) if collection.groups.dimensions else ()
         columns = tuple((one, label) for one in dimensions for label in (UNKNOWN, *collection.groups.labels(one)))

@@ -22,9 +22,8 @@ from fairagent.types import Dial, FloatArray, Query, Ranking
 class UnlabeledColumns:
     """Candidates without a label of one dimension as one more group, or as two: cannot have a label, and can.
 
-    `rows` (n, u) are their shares of each candidate, `shares` (u,) what they should get of the exposure, and `before`
-    (u + g,) is what they and the known groups have in the engine's own list. `counts` says whether they have a part in
-    the gap.
+    `rows` (n, u) are their shares of each candidate, `shares` (u,) what they should get, `before` (u + g,) what they
+    and the known groups have in the engine's own list. `counts` says whether they have a part in the gap.
     """
 
     rows: FloatArray
@@ -72,7 +71,7 @@ class Pool:
 def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, engine_list: Ranking | None = None) -> Pool:
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
     targets = tuple(target.shares for target in meter.targets)
-    # Those without a label are one column, or two: documents that cannot have one, and that can.
+    # Documents without a label are one column, or two: those that cannot have one, and those that can.
     columns = meter.columns(ranking.ids)
     split = [np.hsplit(rows, [rows.shape[1] - len(shares)]) for rows, shares in zip(columns, targets, strict=True)]
     memberships = tuple(
@@ -108,27 +107,6 @@ def account_notes(reranker: Any, pools: Callable[[], tuple[Pool, Pool]], query: 
     return tuple(str(note) for note in call.one_of(notes, tuple))
 
 
-class Dialed(Reranker, Protocol):
-    """A re-ranker that chooses among the lists of a frontier, by a dial that can be set."""
-
-    @property
-    def dial(self) -> Dial:
-        """How it chooses."""
-        ...
-
-    def with_dial(self, dial: Dial) -> Reranker:
-        """The same at another point of the frontier."""
-        ...
-
-    def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
-        """The lists that there are to choose from, the `others` among them."""
-        ...
-
-    def relevance(self, pool: Pool) -> FloatArray:
-        """What counts as the relevance of each candidate, (n,)."""
-        ...
-
-
 def rerank_with(reranker: Reranker, pool: Pool, part: Part | None = None) -> Ranking:
     """What the re-ranker gives: the best `pool.n` candidates; PartError where it gives something else.
 
@@ -151,12 +129,12 @@ def rerank_with(reranker: Reranker, pool: Pool, part: Part | None = None) -> Ran
     return call.ranking(ranking, pool.n, None if getattr(reranker, "widens", False) else pool.ranking.ids)
 
 
-def dialed(reranker: Reranker | None) -> Dialed | None:
-    """The re-ranker, if it has a dial: of a chain its last one."""
+def dialed(reranker: Reranker | None) -> Any:
+    """The re-ranker, if it has the methods of `ExposureReranker` (of a chain its last one), else None."""
     last = reranker
     while (parts := getattr(last, "rerankers", None)) is not None:
         last = parts[-1] if parts else None
-    return reranker if hasattr(last, "frontier") and hasattr(last, "with_dial") else None  # type: ignore[return-value]
+    return reranker if hasattr(last, "frontier") and hasattr(last, "with_dial") else None
 
 
 def with_dial(reranker: Reranker | None, dial: Dial) -> Reranker:
@@ -164,7 +142,8 @@ def with_dial(reranker: Reranker | None, dial: Dial) -> Reranker:
     if (choosing := dialed(reranker)) is None:
         named = next((name for name, one in dial._asdict().items() if one is not None), "fairness")
         raise UsageError(f"{named}: this agent's re-ranker has no such dial; search with `rerank: [graph, exposure]`")
-    return choosing.with_dial(dial)
+    changed: Reranker = choosing.with_dial(dial)
+    return changed
 
 
 def relevance_of(pool: Pool, unlabeled: float = 0.0) -> FloatArray:
@@ -206,10 +185,7 @@ def pair_scores(scorer: PairScorer, query: Query, texts: Sequence[str], ids: Seq
 
 
 def pair_scorer(site: Site, name: str) -> PairScorer:
-    """The model `name` of the re-ranker `cross-encoder`, opened once for all who share the site's memo.
-
-    Raises BackendUnavailable where it is not on this machine.
-    """
+    """The model `name` of the re-ranker `cross-encoder`, opened once a memo; BackendUnavailable if it is not there."""
     part: Any = part_class("rerank", "cross-encoder")
     scorer: PairScorer = site.memo.get(("pair scorer", name), lambda: part(scorer=name).open_scorer())
     return scorer

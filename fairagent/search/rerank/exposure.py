@@ -25,10 +25,9 @@ DEFAULT = Dial()
 
 @dataclass(frozen=True, slots=True)
 class ExposureReranker:
-    """The list of the frontier that the `dial` says.
+    """The list of the frontier that the `dial` says; R and G are those of `fairagent.measures.objective`.
 
-    R and G, relevance and gap, are those of `fairagent.measures.objective`, the gap in the `divergence` of that name.
-    A document without a label helps no group: in each dimension that it has none in, its relevance is lowered by
+    A document without a label helps no group: for each dimension in which it has none, its relevance falls by
     `unlabeled`. The exposure of all documents without a label stays within `margin` of its share, and no known group
     falls that has less than its own.
     """
@@ -47,11 +46,9 @@ class ExposureReranker:
         return lists.ranking(lists.choose(self.dial))
 
     def with_dial(self, dial: Dial) -> ExposureReranker:
-        """The same at another point of the frontier."""
         return replace(self, dial=dial)
 
     def relevance(self, pool: Pool) -> FloatArray:
-        """What counts as the relevance of each candidate, (n,)."""
         return relevance_of(pool, self.unlabeled)
 
     def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
@@ -60,7 +57,14 @@ class ExposureReranker:
         if (known := pool.frontiers.get(key)) and not others:
             return known
         weights = self.discount(min(pool.n, len(pool.ranking)))
-        targets = _targets(pool, weights)
+        targets = list(pool.unlabeled)
+        if not targets:
+            # The pool does not say what the unlabeled should get: they have no part in the gap, and keep their share.
+            of_first = [weights / weights.sum() @ rows[: len(weights)] for rows in pool.memberships]
+            targets = [
+                UnlabeledColumns(rows[:, :1], before[:1], before, counts=False)
+                for rows, before in zip(pool.memberships, of_first, strict=True)
+            ]
         pairs = [(of[:, 1:], due.rows) for of, due in zip(pool.memberships, targets, strict=True)]
         rows = gap_rows(*pairs) if pairs else np.zeros((len(pool.ranking), 0))
         counts = pool.importance or (1.0,) * len(pool.targets)
@@ -82,25 +86,10 @@ class ExposureReranker:
         return lists
 
 
-def _targets(pool: Pool, weights: FloatArray) -> list[UnlabeledColumns]:
-    """Documents without a label of each dimension; where the pool does not say, they are ignored, but stay."""
-    if pool.unlabeled:
-        return list(pool.unlabeled)
-    shares = weights / weights.sum()
-    of_first = [shares @ rows[: len(weights)] for rows in pool.memberships]
-    return [
-        UnlabeledColumns(rows[:, :1], before[:1], before, counts=False)
-        for rows, before in zip(pool.memberships, of_first, strict=True)
-    ]
-
-
 def _bounds(target: FloatArray, due: UnlabeledColumns, margin: float) -> tuple[FloatArray, FloatArray]:
-    """The least and the most of all exposure that the columns of a dimension get, (g + u + 1,) each.
-
-    The unlabeled stay near their share, and no known group falls that has less than its own.
-    """
+    """The least and the most of all exposure that the columns of a dimension get, (g + u + 1,) each."""
     none, labeled = due.shares, 1 - float(due.shares.sum())
-    # Of the documents that can have a label, the share without one stays, however many these are.
+    # With two columns each moves by half the margin at most, times the share that can have a label.
     margin = margin if len(none) == 1 else margin / 2 * (1 - none[0])
     least = np.concatenate([np.minimum(due.before[len(none) :], labeled * target), none - margin, [labeled - margin]])
     most = np.concatenate([np.ones(len(target)), none + margin, [1.0]])
@@ -125,8 +114,7 @@ class ExposureConfig(Part):
 
     @model_validator(mode="after")
     def _one_dial(self) -> Self:
-        if sum(one is not None for one in (self.fairness, self.keep, self.gap)) > 1:
-            raise ValueError("fairness, keep and gap are three ways to choose one list; set one of them")
+        self.dial.check()
         return self
 
     @property
@@ -135,6 +123,5 @@ class ExposureConfig(Part):
         return Dial(keep=self.keep, gap=self.gap, fairness=self.fairness)
 
     def build(self, site: Site) -> ExposureReranker:
-        """The re-ranker."""
         settings = site.settings
         return ExposureReranker(self.dial, self.unlabeled, parse_discount(settings.discount), settings.divergence)

@@ -13,7 +13,8 @@ from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Dialed, Pool, Reranker, account_notes, ordered, rerank_with
+from fairagent.search.rerank.base import Pool, Reranker, account_notes, ordered, rerank_with
+from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.frontier import Frontier
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Dial, FloatArray, Ranking
@@ -22,7 +23,7 @@ from fairagent.types.common import Compat
 
 @dataclass(frozen=True, slots=True)
 class OriginalReranker:
-    """By the engine's score for the user's own query (FAIR-QR, step 5).
+    """By the engine's score for the user's own query (FAIR-QR, step 5), ties by id.
 
     TRAP: where the candidates contain the first list, this gives the first list's top n back, whatever the loop did.
     """
@@ -30,13 +31,12 @@ class OriginalReranker:
     retriever: Retriever
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The candidates by their score for the user's query, ties by id."""
         return ordered(pool.ranking.ids, scored(self.retriever, pool.query, pool.ranking.ids), pool.n)
 
 
 @dataclass(frozen=True, slots=True)
 class FusedReranker:
-    """By the user's query and the refined evidence together: (1 - refined) o + refined r, both min-max on [0, 1].
+    """By the user's query and the refined evidence together: (1 - refined) o + refined r, both min-max; ties by id.
 
     o is the engine's score for the user's query, r the score of the queries that retrieved the candidates.
     """
@@ -45,7 +45,6 @@ class FusedReranker:
     refined: float = 0.5
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The candidates by their fused score, ties by id."""
         ids = pool.ranking.ids
         original = min_max(scored(self.retriever, pool.query, ids))
         return ordered(ids, (1 - self.refined) * original + self.refined * min_max(pool.ranking.scores), pool.n)
@@ -57,7 +56,6 @@ class OriginalConfig(Part):
     kind: Literal["original"] = "original"
 
     def build(self, site: Site) -> OriginalReranker:
-        """The re-ranker."""
         return OriginalReranker(site.engine)
 
 
@@ -69,7 +67,6 @@ class FusedRerankConfig(Part):
     """The weight of the refined queries' scores, 0 to 1; those of the user's query have the rest."""
 
     def build(self, site: Site) -> FusedReranker:
-        """The re-ranker."""
         return FusedReranker(site.engine, self.refined)
 
 
@@ -81,21 +78,17 @@ class ChainReranker:
 
     @property
     def widens(self) -> bool:
-        """Whether one of them does."""
         return any(getattr(one, "widens", False) for one in self.rerankers)
 
     @property
     def keeps(self) -> bool:
-        """Whether one of them keeps an account."""
         return any(getattr(one, "keeps", False) for one in self.rerankers)
 
     def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
-        """Let those that keep an account count what was served."""
         notes = (account_notes(one, lambda: (pool, served), pool.query) for one in self.rerankers)
         return tuple(note for some in notes for note in some)
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The ranking of the last re-ranker."""
         return rerank_with(self.rerankers[-1], self._before(pool)) if self.rerankers else pool.ranking.top(pool.n)
 
     def _before(self, pool: Pool) -> Pool:
@@ -111,26 +104,22 @@ class ChainReranker:
 
     @property
     def dial(self) -> Dial:
-        """That of the last one."""
         return self._last.dial
 
     def with_dial(self, dial: Dial) -> ChainReranker:
-        """With the last one at another point of its frontier."""
         return ChainReranker((*self.rerankers[:-1], self._last.with_dial(dial)))
 
     def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
-        """The lists that the last one chooses from."""
         return self._last.frontier(self._before(pool), others)
 
     def relevance(self, pool: Pool) -> FloatArray:
-        """What counts as the relevance of each candidate, (n,): as the last one sees it."""
         before = self._before(pool)
         of = dict(zip(before.ranking.ids, self._last.relevance(before).tolist(), strict=True))
         return np.array([of[id] for id in pool.ranking.ids])
 
     @property
-    def _last(self) -> Dialed:
-        # Whoever asks for its dial has looked whether it has one (`dialed`).
+    def _last(self) -> ExposureReranker:
+        # Callers have made sure by `dialed` that it has a dial.
         return self.rerankers[-1]  # type: ignore[return-value]
 
 
@@ -145,7 +134,6 @@ class ChainConfig(Part):
         return ", ".join(map(str, self.parts)) or "none"
 
     def build(self, site: Site) -> ChainReranker:
-        """The chain."""
         return ChainReranker(tuple(part.build(site) for part in self.parts if not part.idle(site.settings)))
 
 
@@ -153,8 +141,7 @@ class ChainConfig(Part):
 class PlackettLuceReranker:
     """A random order in which a document's chance grows with its score: `alpha` 0 is uniform, 8 almost the engine's.
 
-    The draw depends on `seed` and the topic alone (on the query's text where it has no id), not on what was drawn
-    before or elsewhere.
+    The draw depends on `seed` and the topic alone (without an id, on the query's text).
     """
 
     alpha: float = 1.0
@@ -162,7 +149,6 @@ class PlackettLuceReranker:
     compat: Compat = None
 
     def rerank(self, pool: Pool) -> Ranking:
-        """`pool.n` candidates, drawn."""
         if not len(pool.ranking):
             return pool.ranking
         log_scores = sampler_log_scores(pool.ranking.scores, self.alpha, self.compat)
@@ -181,5 +167,4 @@ class PlackettLuceConfig(Part):
     engine's."""
 
     def build(self, site: Site) -> PlackettLuceReranker:
-        """The re-ranker."""
         return PlackettLuceReranker(self.alpha, site.seed)

@@ -36,8 +36,7 @@ Similarity = Callable[[Pool], Similar]
 def by_groups(pool: Pool) -> Similar:
     """Cosine of the membership rows of all dimensions side by side, in [0, 1].
 
-    The unknown share counts as a group of its own: left out, documents without a label would be unlike everything,
-    and MMR would put them first.
+    Unknown counts as a group: left out, documents without a label would be unlike everything, and MMR put them first.
     """
     return _cosines(np.hstack(pool.memberships))
 
@@ -48,10 +47,7 @@ def by_embeddings(source: EmbeddingSource, pool: Pool) -> Similar:
 
 
 def by_terms(source: TermSource, pool: Pool) -> Similar:
-    """Cosine of the texts' term vectors, in [0, 1]; 0 for a text without terms.
-
-    Terms are weighted (1 + ln count) ln(documents / documents with the term).
-    """
+    """Cosine of the texts' term vectors, in [0, 1], by (1 + ln count) ln(documents / documents with the term)."""
     postings = source.postings(pool.ranking.ids)
     n, row, term = len(pool.ranking), postings.row, postings.term
     weight = (1 + np.log(postings.count)) * -np.log(postings.document_share)[term]
@@ -77,15 +73,14 @@ def _cosines(vectors: FloatArray) -> Similar:
 class MMRReranker:
     """Greedy: at each rank the document with the best mix of relevance and novelty.
 
-    `similarity` says what alike means: by text (`by_terms`, `by_embeddings`) or by group (`by_groups`, the fairness
-    variant). `relevance` in [0, 1] is the weight of the min-max score; 1 is the order of the candidates.
+    `similarity` says what alike means; `relevance` in [0, 1] is the weight of the min-max score, 1 the candidates'
+    order.
     """
 
     similarity: Similarity
     relevance: float = 0.5
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates."""
         n = min(pool.n, len(pool.ranking))
         order = mmr(min_max(pool.ranking.scores), self.similarity(pool), self.relevance, n) if n else []
         return placed(pool.ranking.ids, order)
@@ -128,7 +123,6 @@ class MMRConfig(Part):
 
     @property
     def sees_groups(self) -> bool:
-        """Whether likeness is that of groups."""
         return self.by == "groups"
 
     def check(self, site: Site) -> None:
@@ -137,7 +131,6 @@ class MMRConfig(Part):
             check_vectors(site, self.encoder)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Make the index or the embeddings where they are needed and missing."""
         if self.by == "text":
             prepare_words(site, progress)
         if self.by == "embeddings":
@@ -145,7 +138,6 @@ class MMRConfig(Part):
             prepare_vectors(site, self.encoder, progress)
 
     def build(self, site: Site) -> MMRReranker:
-        """The re-ranker."""
         similarity: Similarity = by_groups
         if self.by == "text":
             similarity = partial(by_terms, words_of(site))
@@ -158,8 +150,8 @@ class MMRConfig(Part):
 class GraphReranker:
     """The best `depth`: (1 - weight) own + weight the mean score of the `k` nearest among them; the rest stays behind.
 
-    Nearest are those with the largest inner products of the embeddings that `source` tells; without one nothing
-    changes. (Neighbors outside the pool have no scores, and made it worse: docs/search_and_answer.md.)
+    Nearest are those with the largest inner products of the embeddings of `source`; without one nothing changes.
+    (Neighbors outside the pool have no scores, and made it worse: docs/search_and_answer.md.)
     """
 
     source: EmbeddingSource | None
@@ -168,14 +160,13 @@ class GraphReranker:
     depth: int = 300
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` candidates, ties as they stand."""
         if self.source is None or len(pool.ranking) < 2:
             return pool.ranking.top(pool.n)
         head = pool.ranking.top(self.depth)
         scores = smoothed(head.scores, self.source.vectors(head.ids), self.weight, self.k)
         order = np.argsort(-scores, kind="stable")
         rest = pool.ranking.scores[len(head) :]
-        # Scores fall: what was not looked at stays below what was.
+        # The scores of the rest are lowered, so that they stay below those of the head.
         behind = np.minimum(rest, scores[order[-1]] - 1e-9) if len(rest) else rest
         ids = tuple(head.ids[place] for place in order.tolist()) + pool.ranking.ids[len(head) :]
         return Ranking(ids, np.concatenate((scores[order], behind))).top(pool.n)
@@ -210,6 +201,5 @@ class GraphConfig(Part):
     take longer."""
 
     def build(self, site: Site) -> GraphReranker:
-        """The re-ranker."""
         source = site.engine if isinstance(site.engine, VectorEngine) else None
         return GraphReranker(source, self.weight, self.k, self.depth)

@@ -13,7 +13,7 @@ import yaml
 
 from evaluate import words
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.plan import as_kind
+from fairagent.evaluate.kind import as_kind
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Results, load_run
 from fairagent.measures import jensen_shannon

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable
-from fairagent.measures.base import Log2Plus1
+from fairagent.measures.base import LOG2_PLUS1
 from fairagent.measures.ranking import graded_ndcg, ndcg
 from fairagent.papers.utility.kind import paired_test, pearson
 from fairagent.papers.utility.trial import (
@@ -177,7 +177,7 @@ def test_with_two_grades_it_is_the_binary_ndcg(relevant: list[bool], n: int) -> 
     for gain in ("linear", "exponential"):
         found = graded_ndcg(ids, grades, n, gain)  # type: ignore[arg-type]
         if any(relevant):
-            assert found == pytest.approx(ndcg(np.array(relevant), sum(relevant), n, Log2Plus1()))
+            assert found == pytest.approx(ndcg(np.array(relevant), sum(relevant), n, LOG2_PLUS1))
         else:
             assert found is None
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from anserini_indexes import texts
+from anserini_indexes import texts, written
 
-from fairagent.errors import DataError, UsageError
-from fairagent.guests.lucene.bm25 import AnseriniRetriever, LuceneAnalyzer
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.guests.lucene.bm25 import AnseriniRetriever, LuceneAnalyzer, parsed
+from fairagent.guests.lucene.java import start_java
 from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.relevance_model import TermSource
@@ -123,3 +126,83 @@ def test_the_lists_are_those_of_our_own_index_of_the_same_documents(built, tmp_p
         assert len(found) >= 4
         assert found.ids == expected.ids
         assert found.scores.tolist() == expected.scores.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "terms"),
+    [
+        ("english", "The lawyers' fees, lawyers", ["lawyer", "fee", "lawyer"]),
+        ("english-krovetz", "lawyers and the cities", ["lawyer", "city"]),
+        ("english-nostem", "The Lawyers", ["lawyers"]),
+        ("whitespace", "The Lawyers,", ["The", "Lawyers,"]),
+        ("de", "Die Häuser der Stadt", ["haus", "stadt"]),
+        ("zh", "我爱北京", ["我爱", "爱北", "北京"]),
+        ("fr", "les avocats", ["avocat"]),
+        ("english", "the of", []),
+        ("english", "words " * 20, ["word"] * 20),
+    ],
+)
+def test_terms(name, text, terms):
+    assert LuceneAnalyzer(name).terms(text) == terms
+    assert open_analyzer(name).terms(text) == terms
+
+
+def test_what_is_no_text_is_named():
+    with pytest.raises(DataError, match="half of a surrogate pair"):
+        LuceneAnalyzer("english").terms("a \ud800 b")
+
+
+def test_names_that_are_none():
+    with pytest.raises(SettingsError, match=r"no analyzer 'klingon'; known: english, .* codes ar, bn"):
+        LuceneAnalyzer("klingon")
+    with pytest.raises(BackendUnavailable, match="'th' does not work with this Java"):
+        LuceneAnalyzer("th")
+
+
+@pytest.mark.parametrize(
+    ("stored", "title", "text"),
+    [
+        ('{"id": "1", "contents": "A city."}', "", "A city."),
+        ('{"_id": "1", "title": "Bonn", "text": "A city."}', "Bonn", "A city."),
+        ("A city.", "", "A city."),
+        ("<DOC><DOCNO> 1 </DOCNO><TEXT>A <b>city</b>.</TEXT></DOC>", "", "1 A city."),
+    ],
+)
+def test_title_and_text(stored, title, text):
+    start_java()
+    found = parsed("1", stored)
+    assert (found.id, found.title, found.text) == ("1", title, text)
+
+
+def test_other_fields_are_kept_but_for_ids_and_vectors():
+    stored = '{"id": "1", "contents": "A city.", "vector": {"city": 3}, "url": "x"}'
+    assert parsed("1", stored).extra == {"url": "x"}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_ids_of_any_length_and_script(tmp_path):
+    names = ["a", "ключ", "b" * 255, "id with blanks", 'a "quoted" one']
+    folder = texts(tmp_path / "index", [{"id": name, "contents": "word"} for name in names])
+    engine = AnseriniRetriever(folder)
+    assert engine.search(Query("word"), 9).ids == tuple(sorted(names, key=str.encode))
+    assert (engine.score(Query("word"), names) > 0).all()
+
+
+def test_nothing_is_written_into_the_index(built):
+    before = contents(built / "full")
+    engine = AnseriniRetriever(built / "full")
+    engine.postings(engine.search(Query("judge"), 3).ids)
+    engine.close()
+    assert contents(built / "full") == before
+
+
+def test_documents_without_ids_in_docvalues_are_refused(tmp_path):
+    rows = [{"id": "b", "contents": "a judge"}, {"contents": "another judge"}]
+    with pytest.raises(IndexMismatch, match="has no ids of its documents"):
+        AnseriniRetriever(written(tmp_path / "old", rows, by_column=False))
+    engine = AnseriniRetriever(written(tmp_path / "mixed", rows))
+    with pytest.raises(IndexMismatch, match="have no id"):
+        engine.search(Query("judge"), 3)

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from fairagent import open_agent
 from fairagent.cli import app
-from fairagent.errors import SettingsError
+from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.guests.lucene.config import LuceneConfig
 
 from .conftest import IDS, WEIGHTS
 
@@ -101,3 +102,30 @@ def test_an_experiment_notices_another_index(built, collection, tmp_path):
     refused = CliRunner().invoke(app, asked)
     assert refused.exit_code != 0
     assert "engine.index" in refused.output
+
+
+def test_prebuilt_indexes_by_name(built, collection, tmp_path, monkeypatch):
+    """`fairagent index` downloads one; from then on the name stands for its folder."""
+    from pyserini import util
+
+    name = "cacm"
+    part = LuceneConfig(index=name)
+    assert part.relative_to(tmp_path) == part
+    assert LuceneConfig(index="elsewhere").relative_to(tmp_path).index == str(tmp_path / "elsewhere")
+    monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "cache"))
+    engine = {"kind": "lucene", "index": name}
+    with pytest.raises(BackendUnavailable, match="which `fairagent index` downloads"):
+        open_agent(collection, engine=engine, profile="engine")
+    fetched = []
+
+    def fetch(url, **asked):
+        fetched.append(url)
+        target = tmp_path / "cache" / "indexes" / f"{url.split('/')[-1].removesuffix('.tar.gz')}.{asked['md5']}"
+        return str(target if target.exists() else shutil.copytree(built / "full", target))
+
+    monkeypatch.setattr(util, "download_and_unpack_index", fetch)
+    asked = ["-c", str(collection), "--set", f"engine={{kind: lucene, index: {name}}}"]
+    done = CliRunner().invoke(app, ["index", *asked])
+    assert done.exit_code == 0, done.output
+    assert name in fetched[0]
+    assert len(open_agent(collection, engine=engine, profile="engine", n=2).search("judges").hits) == 2

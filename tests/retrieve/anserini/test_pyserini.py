@@ -20,7 +20,7 @@ from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever
 from fairagent.types import Query, Ranking
 
 from .conftest import unit_rows
-from .test_hnsw import Told
+from .test_vectors import Told
 
 pytestmark = pytest.mark.slow
 

@@ -31,7 +31,7 @@ from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.llm import Model, Reply
 from fairagent.llm.exchange import valid_reply
-from fairagent.llm.likelihood import Likelihood, MaskedLikelihood, open_local
+from fairagent.llm.likelihood import Likelihood, open_local
 from fairagent.llm.prompts import Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens, one_of
 from fairagent.papers.debias_rag.benchmarks.items import (
@@ -93,7 +93,7 @@ class MaskedScorer:
     the log-likelihood of the tokens that both sentences share, each masked alone, without the marks at the ends.
     """
 
-    model: MaskedLikelihood
+    model: Any
     instruction: str = ""
     """What stands before every context: prompting, the simplest way to ask for less bias."""
     decimals: ClassVar[int | None] = DECIMALS

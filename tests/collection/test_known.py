@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.collection.leakage import overlap, refuse_overlap
+from fairagent.collection.known import overlap, refuse_overlap
 from fairagent.errors import DataError
 
 

@@ -1,4 +1,7 @@
-"""The keys of a settings file in words, from its model's JSON schema: for the reference pages and for templates."""
+"""The keys of a settings file in words, from its model's JSON schema: for the reference pages and for templates.
+
+`fairagent evaluate --template KIND` prints what `kind_template` makes: generate.py writes it beside the command line.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
+from fairagent.cli.config import flow
+from fairagent.evaluate.kind import shipped_kinds
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.readers import parse_yaml
 
@@ -167,16 +171,6 @@ def _plain(text: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def flow(value: Any) -> str:
-    """A value as YAML in one line.
-
-    >>> flow({"BM25": {"profile": "engine"}, "agent": {}}), flow(""), flow(1.5)
-    ('{BM25: {profile: engine}, agent: {}}', "''", '1.5')
-    """
-    text = yaml.safe_dump(value, default_flow_style=True, width=100_000, allow_unicode=True, sort_keys=False)
-    return text.removesuffix("\n").removesuffix("\n...")
-
-
 def template(section: DescribedSection, margin: str = "", active: bool = True) -> Iterator[str]:
     """The lines of a file to start from: what is required with an example, all else behind a `#` with its default.
 
@@ -210,3 +204,20 @@ def _example(key: Key) -> Any:
     if "`" in key.type:
         return parse_yaml(key.type.split("`")[1])
     return {"text": "NAME", "list": [], "mapping": {}}.get(key.type.partition(" ")[0].rstrip(","), 1)
+
+
+def kinds() -> dict[str, DescribedSection]:
+    """Kind of experiment -> the keys of its file."""
+    required = {True: ("kind", "collection"), False: ("kind",)}
+    return {kind: describe(model, *required["engine" in model.uses])[""] for kind, model in shipped_kinds().items()}
+
+
+def kind_template(kind: str, described: DescribedSection) -> str:
+    """The file to start from, for a kind of experiment."""
+    about = [
+        f"# An experiment of the kind {kind}, for `fairagent evaluate FILE`. Paths are relative to this file.",
+        "# A line that begins with # and no space is a key with its default: remove the # to set it.",
+        "# What `settings` and `systems` take: `fairagent config --defaults`.",
+        "",
+    ]
+    return "\n".join([*about, *template(described), ""])

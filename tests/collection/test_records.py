@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from fairagent.collection import load_collection
 from fairagent.collection.collection import Documents
-from fairagent.collection.config import CONTENT, DocumentsFile, RecordsFile
-from fairagent.collection.forms import mended, records, whole_ids, with_ids
-from fairagent.collection.records import Faults, field_reader, template_fields
+from fairagent.collection.config import CONTENT, DocumentsFile, RecordsFile, template_fields
+from fairagent.collection.records import Faults, field_reader, mended, records, whole_ids, with_ids
 from fairagent.errors import DataError, SettingsError
 from fairagent.settings import validate
 
