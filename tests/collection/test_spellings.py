@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.collection.spellings import join_spellings
+from fairagent.collection.labels import join_spellings
 
 WORDS = ["non-binary", "non binary", "Nonbinary", "DE", "A B", "AB", "C++", "c", "18-25", "ß", "US", "U.S.", "us", "h"]
 WORDS += ["female", "male", "m", "f", "w", "d", "weiblich", "divers", "NA", "N/A", "na", "none", "unknown", "-", "+"]
