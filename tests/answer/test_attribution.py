@@ -9,7 +9,7 @@ import pytest
 from judges import documents_in, outside, says, verdicts
 from scripted import by_letter, collection
 
-from fairagent.answer.attribution import (
+from fairagent.answer.answering import (
     CitationAttributor,
     JudgeAttributor,
     statement,

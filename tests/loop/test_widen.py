@@ -23,11 +23,10 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.objective import objective
-from fairagent.search.document_types import TypeSource
 from fairagent.search.loop.asking import ModelJudge
 from fairagent.search.loop.base import lacking
 from fairagent.search.loop.widen import Action, among_group, filtering, judging, near_in, of_documents, widening
-from fairagent.search.relevance import Weighing
+from fairagent.search.relevance import TypeSource, Weighing
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker

@@ -18,7 +18,7 @@ from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.search.loop.asking import GroupKeywords, GroupPassages
-from fairagent.search.refine.asking import REPLIES, GroundedRefiner, LlmRefiner
+from fairagent.search.refine import REPLIES, GroundedRefiner, LlmRefiner
 
 SOURCES = ("", *variants())
 REFINING = {LlmRefiner.template, GroundedRefiner.template}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scripted import ranking
 
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.search.refine.feedback import FeedbackRefiner, RefineState
+from fairagent.search.refine import FeedbackRefiner, RefineState
 from fairagent.types import Exposure, Group, Query
 
 TEXTS = {"d0": "law law he", "d1": "law he", "d2": "law she", "d3": "law she judge"}

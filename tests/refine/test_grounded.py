@@ -8,8 +8,7 @@ from test_feedback import MALE, TEXTS, Library, state
 
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
-from fairagent.search.refine.asking import GroundedRefiner, Keywords
-from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.refine import FeedbackRefiner, GroundedRefiner, Keywords
 from fairagent.types import Document, Term
 
 

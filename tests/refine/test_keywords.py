@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.search.refine.asking import MOST_KEYWORDS, sift
+from fairagent.search.refine import MOST_KEYWORDS, sift
 
 # proposed, kept; the query is "famous Lawyers", "judge" has been tried
 CLEANING = [

@@ -19,8 +19,7 @@ from fairagent.errors import (
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply
 from fairagent.llm.prompts import Prompts
-from fairagent.search.refine.asking import KEYWORD, Keywords, LlmRefiner
-from fairagent.search.refine.feedback import RefineState
+from fairagent.search.refine import KEYWORD, Keywords, LlmRefiner, RefineState
 from fairagent.types import Exposure, Group, Query, Ranking, Refinement, Term, Usage
 
 

@@ -21,8 +21,15 @@ from fairagent.retrieve.base import EngineScores
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.graph import Graph
-from fairagent.search.document_types import TypePrior, TypeSource, type_chances, type_prior
-from fairagent.search.relevance import VectorFeedback, Weighed, Weighing
+from fairagent.search.relevance import (
+    TypePrior,
+    TypeSource,
+    VectorFeedback,
+    Weighed,
+    Weighing,
+    type_chances,
+    type_prior,
+)
 from fairagent.search.run import moved_by_types
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking

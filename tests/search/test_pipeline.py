@@ -31,7 +31,7 @@ from fairagent.search.pipeline import (
     parts_of,
     with_settings,
 )
-from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.refine import FeedbackRefiner
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
 from fairagent.search.rerank.similarity import GraphReranker, MMRReranker

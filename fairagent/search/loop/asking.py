@@ -17,7 +17,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import list_within, one_for_each, text_like
 from fairagent.retrieve.bm25.analysis import STOP_WORDS
 from fairagent.search.loop.base import Lack
-from fairagent.search.refine.asking import Proposed, prompt_keys, sift, words_of
+from fairagent.search.refine import Proposed, prompt_keys, sift, words_of
 from fairagent.types import Document, Proposals, Query
 from fairagent.types.clean import query_shown, visible
 
