@@ -15,15 +15,7 @@ import numpy as np
 from fairagent.answer.aim import AS_SET, Aim
 from fairagent.answer.citations import CitationReader, OnText, support_of, without_citations
 from fairagent.answer.context import Contexts
-from fairagent.answer.filtering import (
-    Page,
-    ask_verdicts,
-    batches,
-    filter_alarms,
-    longest_calls,
-    page_of,
-    removed_by,
-)
+from fairagent.answer.filtering import Page, ask_verdicts, batches, filter_alarms, longest_calls, page_of, removed_by
 from fairagent.answer.generators import Generator, answer_with
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import BudgetExceeded, ModelError, UsageError

@@ -12,14 +12,7 @@ from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
-from fairagent.search.loop.asking import (
-    FORMS,
-    RELEVANCE,
-    ModelJudge,
-    Says,
-    Sources,
-    group_shown,
-)
+from fairagent.search.loop.asking import FORMS, RELEVANCE, ModelJudge, Says, Sources, group_shown
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.loop.widen import (
     ROUNDS,
