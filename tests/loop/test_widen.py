@@ -48,7 +48,6 @@ from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.storage.threads import Memo
 from fairagent.types import Document, Exposure, FloatArray, Group, Proposals, Query, Ranking, SearchResult
 from fairagent.types.common import REMOVED
-from fairagent.types.search import SearchResult
 
 MEN = {"m1": -6.0, "m2": -7.0, "m3": -8.0, "m4": -9.0}
 """Of an engine of logarithms: relevances of 1, 2/3, 1/3 and 0."""
