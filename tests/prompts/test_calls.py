@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from refine.test_llm import state
+from search.test_refine import loop_state as state
 
 from fairagent.answer.answering import LONGEST_ANSWER, JudgeAttributor
 from fairagent.answer.context import fit
