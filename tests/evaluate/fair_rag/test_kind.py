@@ -233,17 +233,19 @@ def curve(of: str, slope: float | None, eu: float | None, low: float | None = No
 def test_by_hand() -> None:
     """Two runs of a and one of b: slopes .1, .3, .2, one of them missing; a's own order counts once."""
     found = [curve("a", 0.1, 0.4, -0.3), curve("a", 0.3, 0.4), curve("b", 0.2, 0.8, -0.1), curve("c", 9.0, 9.0)]
-    (row,) = medians({"both": ("a", "b")}, found)
-    assert (row.name, row.curves) == ("both", 3)
-    assert row.values == {
-        "slope": 0.2,
-        "AUC": 0.2,
-        NORMALIZED: pytest.approx(0.6),
-        "difference [0, 0.2)": pytest.approx(-0.2),
-    }
-    (row,) = medians({"both": ("a", "b")}, [curve("a", None, None), curve("b", 0.5, None)])
-    assert (row.curves, row.values) == (2, {"slope": 0.5, "AUC": 0.5})
-    assert list(medians({"nobody": ("d",)}, found)) == []
+    count, values = medians({"both": ("a", "b")}, found)["both"]
+    assert (count, values) == (
+        3,
+        {
+            "slope": 0.2,
+            "AUC": 0.2,
+            NORMALIZED: pytest.approx(0.6),
+            "difference [0, 0.2)": pytest.approx(-0.2),
+        },
+    )
+    few = [curve("a", None, None), curve("b", 0.5, None)]
+    assert medians({"both": ("a", "b")}, few) == {"both": (2, {"slope": 0.5, "AUC": 0.5})}
+    assert medians({"nobody": ("d",)}, found) == {}
 
 
 def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Results) -> None:
