@@ -90,10 +90,7 @@ OF_GROUPS = tuple(
     MeasureInfo(name, definition, True, of_groups=True)
     for name, definition in (
         ("gap re-ranked", "1 - AWRF of the expected exposure in the k items that are drawn; lower is fairer"),
-        (
-            "gap retrieved",
-            "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer",
-        ),
+        ("gap retrieved", "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer"),
         ("gap cited", "1 - AWRF of what the answers rest on; lower is fairer"),
     )
 )

@@ -236,12 +236,7 @@ def test_by_hand() -> None:
     count, values = medians({"both": ("a", "b")}, found)["both"]
     assert (count, values) == (
         3,
-        {
-            "slope": 0.2,
-            "AUC": 0.2,
-            NORMALIZED: pytest.approx(0.6),
-            "difference [0, 0.2)": pytest.approx(-0.2),
-        },
+        {"slope": 0.2, "AUC": 0.2, NORMALIZED: pytest.approx(0.6), "difference [0, 0.2)": pytest.approx(-0.2)},
     )
     few = [curve("a", None, None), curve("b", 0.5, None)]
     assert medians({"both": ("a", "b")}, few) == {"both": (2, {"slope": 0.5, "AUC": 0.5})}
@@ -254,15 +249,7 @@ def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Res
         *(f"plain α={alpha}, run {number}" for number in (2, 3) for alpha in (0, 2, 8)),
     ]
     found = {one.system: one for one in curves(several_runs)}
-    assert list(found) == [
-        "plain",
-        "plain, run 2",
-        "plain, run 3",
-        "fair",
-        "fair, run 2",
-        "fair, run 3",
-        "oracle α=8",
-    ]
+    assert list(found) == ["plain", "plain, run 2", "plain, run 3", "fair", "fair, run 2", "fair, run 3", "oracle α=8"]
     assert len({found[name].slope for name in ("plain", "plain, run 2", "plain, run 3")}) == 3
     assert found["plain, run 3"].own == found["plain"].own
     assert found["oracle α=8"].own is None

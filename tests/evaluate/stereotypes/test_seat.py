@@ -15,13 +15,7 @@ from evaluate import words
 from fairagent.errors import DataError, FairAgentError
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.benchmarks import seat as kind
-from fairagent.papers.debias_rag.benchmarks.seat import (
-    GENDER,
-    association_test,
-    associations,
-    one_sided_p,
-    read_seat,
-)
+from fairagent.papers.debias_rag.benchmarks.seat import GENDER, association_test, associations, one_sided_p, read_seat
 from fairagent.report.page import page
 from fairagent.retrieve.encoders import Embeddings
 
