@@ -355,6 +355,12 @@ def test_a_server_that_takes_no(
     assert model.complete(QUESTION).notes == ()
 
 
+def test_a_server_that_streams_unasked_is_read_all_the_same(server: Server, make_model: MakeModel) -> None:
+    server.script = [streamed("red", " and blue")]
+    reply = make_model().complete(QUESTION)
+    assert (reply.text, reply.input_tokens, reply.calls) == ("red and blue", 11, 1)
+
+
 def test_what_fails_before_the_first_piece_is_tried_again(
     server: Server, make_model: MakeModel, told: list[str], slept: list[float]
 ) -> None:
