@@ -49,6 +49,8 @@ ELSEWHERE = {
     150: "test_a_port_in_use_is_said_before_the_collection_is_opened",
     **dict.fromkeys((154, 174), "test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_to_it"),
     163: "test_a_path_outside_the_runs_and_a_run_without_a_page",
+    230: "test_what_is_no_hit_says_what_was_looked_for",
+    231: "test_what_is_enough",
     233: "test_a_file_of_users_that_others_have_rights_to",
     234: "test_processes_share_a_budget_and_what_a_killed_one_had_reserved_counts",
     236: "test_what_is_not_safe_is_refused_before_the_collection_is_opened",
