@@ -78,7 +78,7 @@ class Aim:
             lack = np.zeros(len(relevance))
             for (rows, due), of_groups, count in zip(parts, has, counts, strict=True):
                 lack += count * (rows @ np.maximum(0.0, (len(chosen) + 1) * due - of_groups))
-            # Where no group that is left lacks anything, relevance alone decides.
+            # If no group that is left lacks anything, all values are 0, and relevance alone decides.
             values = (relevance * lack).round(12)
             best = max(left, key=lambda place: (values[place], relevance[place], -place))
             left.remove(best)
@@ -177,7 +177,15 @@ def revised(
     nearer = _nearer(first.cited, aim, range(1, len(documents) + 1))
     if not nearer:
         return stays("no source that it does not cite would bring its citations nearer to the target")
-    holding = _strengths(query, documents)
+    # What share of the query's words, of four letters or more if any, each document's best sentence or title holds.
+    every = {word for text, _ in as_query(query).weighted for word in words(text)}
+    wanted = {word for word in every if len(word) > 3} or every
+    holding = [
+        max((len(wanted & set(words(part))) / len(wanted) for part in (one.title, *sentences(one.text))), default=0.0)
+        if wanted
+        else 0.0
+        for one in documents
+    ]
     least = SHARE_OF_MEDIAN * median(holding[number - 1] for number in first.cited) if first.cited else 0.0
     able = [number for number, held in enumerate(holding, start=1) if held > 0 and held >= least]
     unused = _nearer(first.cited, aim, able)
@@ -210,15 +218,3 @@ def _nearer(cited: Sequence[int], aim: Aim, numbers: Sequence[int]) -> list[int]
         chosen.append(best)
         left.remove(best)
     return chosen[len(cited) :]
-
-
-def _strengths(query: str | Query, documents: Sequence[Document]) -> list[float]:
-    """What share of the query's words, of four letters or more if any, each document's best sentence or title holds."""
-    asked = {word for text, _ in as_query(query).weighted for word in words(text) if len(word) > 3} or {
-        word for text, _ in as_query(query).weighted for word in words(text)
-    }
-    best = []
-    for one in documents:
-        parts = [set(words(text)) for text in [one.title, *sentences(one.text)]]
-        best.append(max((len(asked & part) / len(asked) for part in parts), default=0.0) if asked else 0.0)
-    return best

@@ -1,4 +1,4 @@
-"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs; what it removed.
+"""FairFilter: keeps documents that bring no bias into an answer or that an answer needs, and counts what it removes.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
 Documents are shown to a model as visible text, cut to a length, under ids that no author can predict.
@@ -83,7 +83,7 @@ def call_ids(prompt: str, variables: Sequence[str], pages: Sequence[Page]) -> tu
 
 
 def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: Any) -> Iterator[Calls]:
-    """The calls about `count` documents, `batch` in one, all as long as a model is ever shown one."""
+    """The calls about `count` documents, `batch` in each, all of the greatest length that a model is shown."""
     page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
     for pages in batches([page] * count, batch):
         yield case.calls(prompt, documents=as_data(call_ids(prompt, [""], pages), pages), **variables)
@@ -280,7 +280,7 @@ class FairFilter:
             if self.compat:
                 (page,) = pages
                 variables = {"query": query, "document": f"{page.title}\n{page.text}".strip()}
-                # A reply that is cut off may hold its object all the same.
+                # Even a reply that was cut off may hold the whole object.
                 request = replace(self.prompts.request(prompt, variables, TEMPERATURE), whole=False)
                 answer = self.model.complete(request)
                 return [(parse_verdict(answer.text), "")], answer.usage
@@ -376,7 +376,7 @@ def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
     >>> warning
     'the filter removed 60% of the documents of female (gender), 30 of 50, but 20% of all others, 20 of 100 (p < 0.001)'
     """
-    # Here and not above: scipy.stats takes a while to load.
+    # Imported here, since scipy.stats takes a while to load.
     from scipy.stats import fisher_exact
 
     warnings = []

@@ -53,8 +53,7 @@ def init(
     lack or share, are mended whenever it is read. With topics and judgments there is
     also an experiment that runs as it is.
     """
-    from fairagent.collection.look import look_at
-    from fairagent.collection.prepared import experiment_file, experiment_text, match_judged, prepare
+    from fairagent.collection.look import experiment_file, experiment_text, look_at, match_judged, prepare
 
     _check_free(output)
     ready = prepare(file, format, encoding, topics, qrels, output)

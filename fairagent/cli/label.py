@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fairagent.measures import Interval
     from fairagent.retrieve.site import Site
 
-By = Literal["classifier", "words"]
 LISTED = 20
 """The cut-off of the AWRF that is reported."""
 SHOWN = 600
@@ -34,7 +33,7 @@ def label(
     examples: Annotated[
         Path | None, option("--examples", "Labeled examples: id and label (JSON lines, CSV, TSV).", "FILE")
     ] = None,
-    by: Annotated[By, option("--by", "What tells the groups apart.")] = "classifier",
+    by: Annotated[Literal["classifier", "words"], option("--by", "What tells the groups apart.")] = "classifier",
     words: Annotated[
         Path | None, option("--words", "Word lists (YAML): label -> words; for --by words.", "FILE")
     ] = None,

@@ -72,12 +72,13 @@ class LiveSite:
                 self._looked = self._clock()
                 if self._site is None or self._moved():
                     self._site = self._opened(self._site)
-                elif not (collection := self._site.collection).behind and collection.origin:
+                elif (
+                    not (loaded := self._site.collection).behind and loaded.origin and loaded.origin.documents_changed()
+                ):
                     # A note where the files have changed since it was opened.
                     with suppress(OSError):
-                        if collection.origin.documents_changed():
-                            noted = replace(collection, behind=behind(collection, self._site.index))
-                            self._site = replace(self._site, collection=noted)
+                        noted = replace(loaded, behind=behind(loaded, self._site.index))
+                        self._site = replace(self._site, collection=noted)
             return self._site
 
     def use(self, work: Callable[[Site], T]) -> T:
@@ -147,6 +148,6 @@ class LiveSite:
                 loaded, topics=given.topics, qrels=given.qrels, population=given.population, target=given.target
             )
         self._folder = index_folder(loaded, self._settings, self._index)
-        # First: what comes in between is noticed.
+        # Read before the index is opened, so that a change in between is noticed.
         self._state = state_of(self._folder / MANIFEST)
         return as_indexed(loaded, self._folder, self._settings.analyzer)

@@ -1,4 +1,4 @@
-"""A search before and after it is served: what it came to, and the hits, notes, alarms and trace that users see."""
+"""The result of a search: its hits, notes, alarms and trace as users see them."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def hits_of(
 def notes_of(reranked: FinalList, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
     """Where the list is less fair than the engine's own, what would be fairer, and what types of documents changed."""
     before, after = result.steps[0].exposures, reranked.exposures
-    # So are those named that hardly apply to the query, and do not count.
+    # Dimensions that hardly apply to the query, and so do not count, are named as well.
     worse = worse_dimensions(before, [replace(one, importance=1.0) for one in after])
     notes = [
         f"less fair than the engine's own list in {now.dimension}: "

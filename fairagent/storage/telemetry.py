@@ -20,8 +20,7 @@ from typing import Any
 from fairagent.types import Usage
 from fairagent.types.clean import printable
 
-OPERATION = "gen_ai.operation.name"
-SOURCE = "gen_ai.data_source.id"
+OPERATION, SOURCE = "gen_ai.operation.name", "gen_ai.data_source.id"
 FIELDS = "fields"
 """The attribute of a log record, by `extra`, that has further fields of its line."""
 

@@ -268,10 +268,8 @@ OF_LIBRARIES = (
 )
 """What BLAS and OpenMP libraries look at when they are loaded, and not afterwards; OpenMP is torch's and faiss's."""
 
-_blas_lock = threading.Lock()
-_inside = 0
-_limits: list[Any] = []
-_modules = 0
+_blas_lock, _limits = threading.Lock(), list[Any]()
+_inside = _modules = 0
 
 
 @contextmanager

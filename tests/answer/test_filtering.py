@@ -122,13 +122,6 @@ def test_a_repeated_run_asks_the_same_and_another_query_or_neighbor_does_not():
     assert len(set(ids("lawyers", "a", "a"))) == 2
 
 
-def test_a_large_batch_is_sent_in_parts():
-    model = judge(PROMPTS, always, always)
-    filtered = FairFilter(model, PROMPTS, batch=10).filter("q" * 9000, documents(*['"\u9f8d' * 3500] * 10))
-    assert len(filtered.documents) == 10
-    assert [len(documents_in(request)) for request in model.requests] == [2] * 5
-
-
 ERRORS = [ReplyRefused("declined"), TransientModelError("overloaded")]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,13 +77,6 @@ def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, qu
     assert (answer["answer"], answer["context"], answer["cited"]) == ("", [], [])
     for more in ([], ["--beside"]):
         assert call("answer", query, *more, *small.options).exit_code == 0
-
-
-def test_settings_come_from_the_file_in_the_folder(call: Call, small: Small) -> None:
-    Path("fairagent.yaml").write_text(f"collection: {small.file}\nindex: {small.index}\nn: 3\n", encoding="utf-8")
-    Path("other.yaml").write_text("n: 2\n", encoding="utf-8")
-    for n, more in ((3, []), (4, ["--n", "4"]), (2, ["--settings", "other.yaml", *small.options])):
-        assert len(record(call, "search", "lawyer", *more)["hits"]) == n
 
 
 def test_the_answer_its_sources_the_exposures_and_the_story(call: Call, small: Small) -> None:

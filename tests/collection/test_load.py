@@ -79,6 +79,13 @@ def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
         "no document is in these groups of 'gender': NB",
         "no share is given for these groups of 'region', so 0: Africa, Europe",
     )
+    for kind, shares in (
+        ("population", [0.01, 0.495, 0.495]),
+        ({"NB": 1.0}, [1, 0, 0]),
+        ("trec", [0.005, 0.4975, 0.4975]),
+        ("qrels", [0, 0.5, 0.5]),
+    ):
+        assert make_target(kind, "gender", collection, "T1").shares.tolist() == pytest.approx(shares)
 
 
 @pytest.mark.parametrize(

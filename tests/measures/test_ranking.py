@@ -237,23 +237,21 @@ def test_laws(ranking: tuple[FloatArray, FloatArray], n: int) -> None:
     assert ndkl(np.tile(due, (5, 1)), due, n) == pytest.approx(0, abs=1e-9)
 
 
-def test_bad_input() -> None:
-    with pytest.raises(DataError, match="cut-off is 0"):
-        ndkl(rows("m"), HALF, 0)
-    with pytest.raises(DataError, match="memberships have 3 groups and target 2"):
-        ndkl(rows("m"), HALF[1:], 1)
-    with pytest.raises(DataError, match=r"adds up to 0\.5"):
-        ndkl(rows("m"), HALF / 2, 1)
-    with pytest.raises(DataError, match="no mass on any known group"):
-        ndkl(rows("m"), np.array([1.0, 0, 0]), 1)
-    with pytest.raises(DataError, match="nothing that is ranked has a group"):
-        ndkl(rows("uu"), HALF, 2)
-    with pytest.raises(DataError, match="nothing that is ranked has a group"):
-        ndkl(rows(""), HALF, 2)
-    with pytest.raises(DataError, match=r"memberships\[0, 0\] is nan"):
-        ndkl(np.full((1, 3), np.nan), HALF, 1)
-    with pytest.raises(DataError, match="needs memberships and a target"):
-        NDKL(3)(JudgedRanking(np.zeros(1, dtype=bool), 0))
+@pytest.mark.parametrize(
+    ("shown", "target", "n", "match"),
+    [
+        (rows("m"), HALF, 0, "cut-off is 0"),
+        (rows("m"), HALF[1:], 1, "memberships have 3 groups and target 2"),
+        (rows("m"), HALF / 2, 1, r"adds up to 0\.5"),
+        (rows("m"), np.array([1.0, 0, 0]), 1, "no mass on any known group"),
+        (rows("uu"), HALF, 2, "nothing that is ranked has a group"),
+        (rows(""), HALF, 2, "nothing that is ranked has a group"),
+        (np.full((1, 3), np.nan), HALF, 1, r"memberships\[0, 0\] is nan"),
+    ],
+)
+def test_bad_input(shown: FloatArray, target: FloatArray, n: int, match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        ndkl(shown, target, n)
 
 
 ROWS = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5], [0, 0, 1.0]])

@@ -179,22 +179,6 @@ def test_the_upper_end_over_both_is_what_an_optimizer_finds(
     assert high == pytest.approx(1.0 - best.fun, abs=2e-4)
 
 
-@law
-@given(partly_known(), st.floats(0.0, 1.0))
-def test_the_more_of_the_target_is_known_the_nearer_the_ends(
-    drawn: tuple[FloatArray, FloatArray, FloatArray, float], share: float
-) -> None:
-    rows, _, world, _ = drawn
-    exposure = group_exposure(rows, LOG2_MAX2(len(rows)))
-    wide, given_ends = awrf_bounds(exposure, world, target_known=share * world), awrf_bounds(exposure, world)
-    assert wide[0] <= given_ends[0] + 1e-12
-    assert given_ends[1] <= wide[1] + 1e-12
-    assert awrf_bounds(exposure, world, target_known=world) == pytest.approx(given_ends, abs=1e-12)
-    nothing = awrf_bounds(exposure, world, target_known=np.zeros(world.size))
-    assert nothing[1] == pytest.approx(1.0, abs=1e-12)
-    assert nothing[0] <= wide[0] + 1e-12
-
-
 def test_the_bounds_over_both_by_hand() -> None:
     """Shown 1/2, 0 and 1/2 unknown; of the target 0, 1/2 and 1/2 missing: both can be (1/2, 1/2), or apart for good.
 
@@ -240,23 +224,6 @@ def test_the_target_is_counted_from_the_same_draws() -> None:
     rows = np.tile(np.array([0.3, 0.7]), (4, 1))
     same = awrf_under_error(rows, np.ones(4), np.ones(4), HALF, 1.0, np.ones(2), np.random.default_rng(0))
     assert (same.value, same.low, same.high) == pytest.approx((1.0, 1.0, 1.0))
-
-
-def test_the_interval_of_a_mean_is_that_of_the_mean() -> None:
-    """40 topics of 12 documents, labels drawn anew: where 95 % of the means lie, and not the mean of the ends."""
-    rng, draws = np.random.default_rng(4), 2000
-    values, ends = [], []
-    for _ in range(40):
-        labels = drawn_labels(rng.dirichlet([2.0, 1.0], size=12), np.full(2, 0.75), rng, draws)
-        shares = labels.mean(axis=1)
-        values.append([1 - jensen_shannon(np.array([1 - one, one]), HALF) for one in shares.tolist()])
-        ends.append([np.mean(values[-1]), *np.quantile(values[-1], [0.025, 0.975])])
-    found = mean_under_error(np.column_stack([ends, np.zeros(40)]))
-    low, high = np.quantile(np.mean(values, axis=0), [0.025, 0.975])
-    assert found.value == pytest.approx(np.mean(values))
-    assert found.high - found.low == pytest.approx(high - low, rel=0.15)
-    # Each topic's own interval is sqrt(40) times as wide.
-    assert np.ptp(np.mean(ends, axis=0)[1:]) > 5 * (found.high - found.low)
 
 
 def test_what_topics_share_does_not_become_less_over_topics() -> None:

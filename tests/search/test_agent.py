@@ -155,17 +155,6 @@ def test_a_group_that_should_get_nothing_is_never_aimed_at() -> None:
     assert all(math.isfinite(step.gap) for step in result.trace.steps)
 
 
-def test_a_group_that_only_the_target_knows_is_aimed_at_and_all_stays_finite() -> None:
-    engine = Engine({"q": "m1 f1 m2 f2", "q they": "m1 f1 m2 f2"})
-    groups = by_letter(["f1", "f2", "m1", "m2"], labels=["female", "male", "nonbinary"])
-    told: Any = {"population": {"gender": {"female": 0.45, "male": 0.45, "nonbinary": 0.1}}, "target": "population"}
-    result = agent(engine, Proposals("they"), groups=groups, divergence="kl", **told).search("q")
-    assert aims(result) == [None, Group("gender", "nonbinary")]
-    # KL((.5, .5, 0) || (.45, .45, .1)) = ln(.5 / .45)
-    assert result.trace.steps[0].gap == pytest.approx(math.log(0.5 / 0.45), abs=2e-5)
-    assert result.trace.stopped == "the gap did not fall"
-
-
 def test_no_label_in_the_first_ranks_but_deeper() -> None:
     engine = Engine({"q": "u1 u2 u3 u4 f1 m1", "q she": "f1 u1 u2 m1"})
     refiner = Proposals("she")

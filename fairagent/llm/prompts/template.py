@@ -161,8 +161,8 @@ def prompt_of(path: Path, content: bytes, faults: list[Fault], replaces: Prompt 
         start = next((number for number, line in enumerate(lines) if _HEADER.fullmatch(line)), len(lines))
     else:
         head_lines, start = lines[1 : fences[1]], fences[1] + 1
-        for number, line in reversed([*enumerate(head_lines, start=2)]):
-            places[line.partition(":")[0]] = number
+        for number in range(len(head_lines) + 1, 1, -1):
+            places[head_lines[number - 2].partition(":")[0]] = number
         head, declared = _read_head(path, head_lines, places, fault)
     variables_line = places.get("variables", 1)
     if head and replaces and head.id == path.stem:

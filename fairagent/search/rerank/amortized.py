@@ -70,7 +70,7 @@ class AmortizedReranker:
         spread = _spread(pool)
         owed = np.split(self._debts() + self._due_of(pool), np.cumsum([rows.shape[1] for rows in spread])[:-1])
         shares = [as_shares_of_one(np.maximum(one, 0.0), "what is owed") for one in owed]
-        # Nobody's share is held where it is: it may be what was too much.
+        # No group's present share is protected: it may be the one that got too much.
         none = tuple(
             UnlabeledColumns(rows[:, :1], of[:1], np.zeros(len(of))) for rows, of in zip(spread, shares, strict=True)
         )

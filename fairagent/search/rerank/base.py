@@ -71,7 +71,7 @@ class Pool:
 def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, engine_list: Ranking | None = None) -> Pool:
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
     targets = tuple(target.shares for target in meter.targets)
-    # Those without a label are one column, or two: documents that cannot have one, and that can.
+    # Documents without a label are one column, or two: those that cannot have one, and those that can.
     columns = meter.columns(ranking.ids)
     split = [np.hsplit(rows, [rows.shape[1] - len(shares)]) for rows, shares in zip(columns, targets, strict=True)]
     memberships = tuple(
