@@ -143,6 +143,17 @@ class Browser:
         found: str = self.run(f"document.querySelector({json.dumps(selector)}).innerText")
         return found
 
+    def click(self, selector: str) -> None:
+        """Click the first element."""
+        self.run(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def give(self, selector: str, value: Any, event: str = "input") -> None:
+        """Give the first control a value, as a hand does."""
+        self.run(
+            f"(() => {{ const one = document.querySelector({json.dumps(selector)}); one.value = {json.dumps(value)}; "
+            f"one.dispatchEvent(new Event('{event}', {{ bubbles: true }})); }})()"
+        )
+
     def press(self, *keys: str, shift: bool = False) -> None:
         """Press keys one after the other."""
         for key in keys:

@@ -82,6 +82,34 @@ class Studio:
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
         return httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=60, **more)
 
+    def get(self, path: str, status: int = 200, **params: str) -> Any:
+        """The record of a call, which is answered with this status."""
+        with self.client() as client:
+            reply = client.get(path, params=params)
+        assert reply.status_code == status, reply.text
+        return reply.json()
+
+    def post(self, path: str, body: Any, status: int = 200) -> Any:
+        """The same of a call with a body."""
+        with self.client() as client:
+            reply = client.post(path, json=body)
+        assert reply.status_code == status, reply.text
+        return reply.json()
+
+    def events(self, path: str, body: Any) -> list[tuple[str, Any]]:
+        """The events of a call: kinds and records."""
+        with self.client() as client:
+            reply = client.post(path, json=body, headers={"accept": "text/event-stream"})
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        parts = [part.split("\n") for part in reply.text.removesuffix("\n\n").split("\n\n")]
+        return [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in parts]
+
+
+def asking(folder: Path, url: str, **overrides: Any) -> Desk:
+    """The same with a language model at that address, for what asks one by its settings."""
+    named = {"name": "tiny", "base_url": url, "attempts": 1, "deadline": 20}
+    return desk_of(folder, **{"cache": "", "model": named, "profile": "offline", **overrides})
+
 
 def desk_of(folder: Path, **overrides: Any) -> Desk:
     """The desk of a collection that `write_collection` wrote."""

@@ -71,14 +71,19 @@ class Aim:
         least = SHARE_OF_MEDIAN * float(np.median(relevance[:most])) if len(relevance) else 0.0
         left = [place for place, value in enumerate(relevance.tolist()) if place < most or value >= least]
         counts = (self.meter and self.meter.importance) or (1.0,) * len(self.due)
-        parts = [_known(rows, due) for rows, due in zip(self.columns, self.due, strict=True)]
+        parts = list(zip(self.columns, self.due, strict=True))
+        for place, (rows, due) in enumerate(parts):
+            if np.isnan(due[0]):
+                # Documents without a label that are ignored are shared out as the target is.
+                first = rows.shape[1] - len(due) + 1
+                parts[place] = rows[:, first:] + np.outer(rows[:, :first].sum(axis=1), due[1:]), due[1:]
         has = [np.zeros(len(due)) for _, due in parts]
         chosen: list[int] = []
         while left and len(chosen) < most:
             lack = np.zeros(len(relevance))
             for (rows, due), of_groups, count in zip(parts, has, counts, strict=True):
                 lack += count * (rows @ np.maximum(0.0, (len(chosen) + 1) * due - of_groups))
-            # Where no group that is left lacks anything, relevance alone decides.
+            # If no group that is left lacks anything, all values are 0, and relevance alone decides.
             values = (relevance * lack).round(12)
             best = max(left, key=lambda place: (values[place], relevance[place], -place))
             left.remove(best)
@@ -128,15 +133,6 @@ class Aim:
         return sorted(best), False
 
 
-def _known(rows: FloatArray, due: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The columns that have a target: documents that are ignored are shared out as it says."""
-    if not np.isnan(due[0]):
-        return rows, due
-    first = len(rows[0]) - len(due) + 1 if len(rows) else 1
-    ignored = rows[:, :first].sum(axis=1)
-    return rows[:, first:] + np.outer(ignored, due[1:]), due[1:]
-
-
 def _improved(
     start: list[int],
     all: list[int],
@@ -177,7 +173,15 @@ def revised(
     nearer = _nearer(first.cited, aim, range(1, len(documents) + 1))
     if not nearer:
         return stays("no source that it does not cite would bring its citations nearer to the target")
-    holding = _strengths(query, documents)
+    # What share of the query's words, of four letters or more if any, each document's best sentence or title holds.
+    every = {word for text, _ in as_query(query).weighted for word in words(text)}
+    wanted = {word for word in every if len(word) > 3} or every
+    holding = [
+        max((len(wanted & set(words(part))) / len(wanted) for part in (one.title, *sentences(one.text))), default=0.0)
+        if wanted
+        else 0.0
+        for one in documents
+    ]
     least = SHARE_OF_MEDIAN * median(holding[number - 1] for number in first.cited) if first.cited else 0.0
     able = [number for number, held in enumerate(holding, start=1) if held > 0 and held >= least]
     unused = _nearer(first.cited, aim, able)
@@ -210,15 +214,3 @@ def _nearer(cited: Sequence[int], aim: Aim, numbers: Sequence[int]) -> list[int]
         chosen.append(best)
         left.remove(best)
     return chosen[len(cited) :]
-
-
-def _strengths(query: str | Query, documents: Sequence[Document]) -> list[float]:
-    """What share of the query's words, of four letters or more if any, each document's best sentence or title holds."""
-    asked = {word for text, _ in as_query(query).weighted for word in words(text) if len(word) > 3} or {
-        word for text, _ in as_query(query).weighted for word in words(text)
-    }
-    best = []
-    for one in documents:
-        parts = [set(words(text)) for text in [one.title, *sentences(one.text)]]
-        best.append(max((len(asked & part) / len(asked) for part in parts), default=0.0) if asked else 0.0)
-    return best

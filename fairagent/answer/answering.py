@@ -56,7 +56,7 @@ class Answerer:
         started = perf_counter()
         with progress("choosing what to answer from"):
             context = self.contexts.make(search, retriever, meter)
-        # The user's query with the topic's words, where the engine added any; not those for a group.
+        # The user's query with the topic words that the engine added, but without those for a group.
         topic = [step.query for step in search.trace.steps if step.aim is None][-1]
         made = frozenset(context.debiased.made) if context.debiased else frozenset()
         ids = [document.id for document in context.documents]
@@ -86,7 +86,7 @@ class Answerer:
         verdicts = context.filtered.verdicts if context.filtered else ()
         removed = removed_by(verdicts, meter) if context.filtered else ()
         usage = sum((part.usage for part in (answer, context, attribution) if part), Usage())
-        # One that was made has rank 0, its groups are unknown, and whoever cites it is told of.
+        # A document that was made has rank 0 and no known groups, and a note tells where it is cited.
         hits = {hit.id: hit for hit in search.hits}
         unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
         cited = [f"[{number}]" for number in sorted(answer.cited) if context.chosen[number - 1].id in made]

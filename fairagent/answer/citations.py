@@ -34,7 +34,7 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _END.split(text) if part.strip()]
 
 
-# White space is gone through once: a match begins where it begins, and gives none of it back.
+# Possessive quantifiers: white space is read once, so that no text takes quadratic time.
 _SPACE = r"(?<!\s)\s*+"
 _NUMBERS = r"\d{1,9}+(?:\s*+[,;\-\u2013]\s*+\d{1,9}+)*+"
 _BRACKETS = rf"\[\s*+{_NUMBERS}\s*+\]"
@@ -103,7 +103,7 @@ class CitationReader:
                 break
             _, ended, after = self._waiting.partition(end)
             if not ended:
-                # The end may have come in part.
+                # A part of the closing tag may be there already.
                 self._waiting = self._waiting[1 - len(end) :]
                 return
             self._thinking, self._waiting = False, after
@@ -113,7 +113,7 @@ class CitationReader:
     def close(self) -> None:
         """The answer is complete."""
         if self._thinking:
-            # It thought until it was cut off.
+            # The reply was cut off while the model was still thinking.
             self._waiting = ""
         self._waiting = self._waiting.rstrip()
         self._pass_on(len(self._waiting))
@@ -166,7 +166,7 @@ def support_of(answer: Answer, documents: Sequence[Document]) -> float:
     for sentence in sentences(visible(answer.text)):
         first = _FIRST.match(sentence)
         if first and claims:
-            # A citation behind the mark that ends its sentence.
+            # A citation that follows the mark at the end of its sentence belongs to that sentence.
             claims[-1][1].extend(numbers_in(first[0], len(documents)))
             sentence = sentence[first.end() :]
         if claim := words(without_citations(sentence)):

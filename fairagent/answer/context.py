@@ -16,7 +16,7 @@ from fairagent.llm.request import estimate_tokens
 from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.settings.seam import PartCall
-from fairagent.types import Debiased, Document, Filtered, FloatArray, Query, SearchResult, Usage
+from fairagent.types import Debiased, Document, Filtered, Query, SearchResult, Usage
 from fairagent.types.clean import visible
 
 Order = Literal["balanced", "rank", "reversed", "ends"]
@@ -42,7 +42,7 @@ def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...
     shown = [replace(one, title=visible(one.title)[:LONGEST_TITLE], text=visible(one.text)) for one in documents]
     lengths = [estimate_tokens(one.text) for one in shown]
     shares, left = [0] * len(shown), tokens
-    # The shortest first, an equal share of the rest each.
+    # From the shortest on, each gets an equal share of what is left.
     for rank, place in enumerate(sorted(range(len(shown)), key=lengths.__getitem__)):
         shares[place] = min(lengths[place], left // (len(shown) - rank))
         left -= shares[place]
@@ -53,7 +53,7 @@ def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...
 
 
 def affordable(documents: Sequence[Document], tokens: int) -> int:
-    """How many of the first documents can be read to their ends, or to `LEAST_TOKENS`, together; the first always is.
+    """How many of the first documents (at least one) fit, each with `LEAST_TOKENS` or to its end.
 
     >>> affordable([Document("d1", "A judge."), Document("d2", "lawyer " * 100), Document("d3", "A court.")], 103)
     2
@@ -94,7 +94,7 @@ def shortened(text: str, tokens: int) -> str:
         return text
     if text[len(start)].isspace():
         return start.rstrip()
-    # A very long word is the text of a script without spaces.
+    # No space in 40 characters: a script without spaces, which is cut anywhere.
     part = _PART_OF_WORD.search(start)
     return start[: part.start()].rstrip() if part else start
 
@@ -185,12 +185,8 @@ class Contexts:
         aim = Aim.of(meter, ids) if self.balanced and meter else None
         if aim is None:
             return ids[: self.documents]
-        return tuple(ids[number - 1] for number in aim.order(_relevance(ids, search), self.documents))
-
-
-def _relevance(ids: Sequence[str], search: SearchResult) -> FloatArray:
-    """How relevant these documents are, (n,) in [0, 1]: their scores in the list accepted last, or 0."""
-    accepted = [step for step in search.trace.steps if step.accepted] or search.trace.steps[:1]
-    ranking = accepted[-1].ranking
-    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
-    return np.array([scores.get(id, 0.0) for id in ids])
+        # Scores of a re-ranker may say no more than a rank: relevance is by the last list that the search accepted.
+        accepted = [step.ranking for step in search.trace.steps if step.accepted] or [search.trace.steps[0].ranking]
+        scores = dict(zip(accepted[-1].ids, min_max(accepted[-1].scores).tolist(), strict=True))
+        relevance = np.array([scores.get(id, 0.0) for id in ids])
+        return tuple(ids[number - 1] for number in aim.order(relevance, self.documents))

@@ -27,7 +27,7 @@ def demo(
     experiment.yaml, its tables and its page are in `run`.
     """
     from fairagent.cli.evaluate import carried_out, print_results
-    from fairagent.cli.index import ensure_indexes
+    from fairagent.cli.index import ensure_index
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.findings import better_systems, changes_by
@@ -42,7 +42,7 @@ def demo(
     if chosen:
         target_set = load_settings(overrides=chosen, environ={}).target
         site = replace(site, collection=replace(site.collection, target=target_set))
-    ensure_indexes(site)
+    ensure_index(site)
     agent = build(site)
     fused = [FUSED] if agent.settings.engine.inner else []
     systems = {name: of for name, of in SYSTEMS.items() if name in fused or name != FUSED}

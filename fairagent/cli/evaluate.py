@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment, Estimate
     from fairagent.evaluate.plan import Plan
     from fairagent.evaluate.run import Results
-    from fairagent.evaluate.workers import Workers
     from fairagent.llm.models import Models
     from fairagent.types import Usage
 
@@ -113,7 +112,7 @@ def evaluate(
     """
     given = {} if target is None else {"target": options.target_of(target)}
     if check_only:
-        print_readiness(file, limit_topics, as_json, given)
+        _print_readiness(file, limit_topics, as_json, given)
         return
     from fairagent.evaluate.check import check_experiment, estimate
     from fairagent.evaluate.thresholds import summary, thresholds_table, verdicts
@@ -149,20 +148,29 @@ def carried_out(
 
     In a folder that is `passing` there is no page, and nothing to go on with.
     """
+    from fairagent.evaluate import workers as pools
     from fairagent.evaluate.experiment import build_indexes, run_experiment
     from fairagent.evaluate.results import PAGE
     from fairagent.report.page import write_page
+    from fairagent.storage.threads import cores
 
-    repeat = f"to go on, repeat the command{' without --new' if new else ''}"
+    plan, repeat = checked.plan, f"to go on, repeat the command{' without --new' if new else ''}"
+    if dask is not None:
+        pool = pools.dask(dask, workers)
+    elif "engine" in plan.experiment.uses and not any(system.asks for system in plan.systems.values()):
+        pool = pools.crew(workers or min(WORKERS, cores()))
+    else:
+        # They wait for a model, share its connections and budget, or its weights.
+        pool = pools.threads(workers or WORKERS)
     with options.going_on(repeat), options.progress_bar() as bar:
         build_indexes(checked, options.build_progress(bar, checked.collection))
     with (
-        accounted(checked.plan) as models,
+        accounted(plan) as models,
         nullcontext() if passing else options.going_on(f"what is done stays; {repeat}"),
-        _workers(workers, dask, checked.plan) as opened,
+        pool as opened,
         options.progress_bar() as bar,
     ):
-        task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
+        task = bar.add_task(f"evaluating {plan.experiment.name}", total=None)
         busy = False
 
         def progress(done: int, total: int) -> None:
@@ -174,24 +182,11 @@ def carried_out(
         # Processes that end now would count as started.
         idle = workers is not None and workers > 1 and busy and opened.alone
     if idle:
-        error_console().print(
-            f"--workers {workers}: one process did it all; to start another takes longer than it saves here"
-        )
+        said = f"--workers {workers}: one process did it all; to start another takes longer than it saves here"
+        error_console().print(said)
     if not passing:
         write_page(finished, folder / PAGE)
     return finished, models.usage
-
-
-def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
-    from fairagent.evaluate.workers import crew, dask, threads
-    from fairagent.storage.threads import cores
-
-    if address is not None:
-        return dask(address, workers)
-    if "engine" in plan.experiment.uses and not any(system.asks for system in plan.systems.values()):
-        return crew(workers or min(WORKERS, cores()))
-    # They wait for a model, share its connections and budget, or its weights.
-    return threads(workers or WORKERS)
 
 
 def expect_whole(*runs: Results) -> None:
@@ -271,6 +266,7 @@ def print_results(
     if not as_json:
         options.print_page(results_text(run, terminal_width(), details))
         return
+    keys = ("system", "group", "exposure", "target")
     record = {
         "name": run.name,
         "collection": run.collection,
@@ -285,7 +281,7 @@ def print_results(
         "findings": [one.record() for one in findings(run)],
         "comparisons": [asdict(row) for row in run.comparisons],
         "exposures": [
-            {"dimension": name, **dict(zip(("system", "group", "exposure", "target"), row, strict=True))}
+            {"dimension": name, **dict(zip(keys, row, strict=True))}
             for name in run.dimensions
             for row in exposure_table(run, name).rows
         ],
@@ -315,18 +311,18 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
     rows = estimated(check_experiment(file, limit_topics, environ, labeled=False))
     if as_json:
-        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows)}))
+        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": _total_of(rows)}))
     else:
-        print_estimate(rows)
+        _print_estimate(rows)
 
 
-def total_of(rows: Sequence[Estimate]) -> float | None:
+def _total_of(rows: Sequence[Estimate]) -> float | None:
     """The dollars of all together; None where a price is not known."""
     priced = [row.dollars for row in rows if row.dollars is not None]
     return sum(priced) if len(priced) == len(rows) else None
 
 
-def print_estimate(rows: Sequence[Estimate]) -> None:
+def _print_estimate(rows: Sequence[Estimate]) -> None:
     """Print a line a system, and the sum."""
     from fairagent.evaluate.tables import Table
 
@@ -336,13 +332,12 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
         lines.append([row.system, row.model or "-", *counts, dollars(row.dollars)])
     heads = ["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]
     echo(Table.of(heads, lines).text(terminal_width()))
-    echo(
-        f"\nAt most {sum(row.calls for row in rows):,} calls, {dollars(total_of(rows))}: each with the longest text and"
-    )
+    most = f"{sum(row.calls for row in rows):,} calls, {dollars(_total_of(rows))}"
+    echo(f"\nAt most {most}: each with the longest text and")
     echo("reply allowed (a token: four characters). Corrections of invalid replies and repeated attempts come on top.")
 
 
-def print_readiness(file: Path, limit: int | None, as_json: bool, given: Mapping[str, Any]) -> None:
+def _print_readiness(file: Path, limit: int | None, as_json: bool, given: Mapping[str, Any]) -> None:
     """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
     from fairagent.evaluate.check import readiness
     from fairagent.evaluate.tables import aligned
@@ -358,7 +353,7 @@ def print_readiness(file: Path, limit: int | None, as_json: bool, given: Mapping
             "overridden": {name: list(lines) for name, lines in ready.overridden.items()},
             "systems": [{"system": name, "ready": not some, "lacks": some} for name, some in lacks.items()],
             "costs": None if ready.costs is None else [asdict(row) for row in ready.costs],
-            "dollars": None if ready.costs is None else total_of(ready.costs),
+            "dollars": None if ready.costs is None else _total_of(ready.costs),
         }
         echo(to_json(record))
     else:
@@ -377,7 +372,7 @@ def print_readiness(file: Path, limit: int | None, as_json: bool, given: Mapping
             echo("\nno language model would be called")
         else:
             echo("\nwhat language models would be called:\n")
-            print_estimate(ready.costs)
+            _print_estimate(ready.costs)
     if ready.exit_code:
         raise typer.Exit(ready.exit_code)
 

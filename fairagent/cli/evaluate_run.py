@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,8 +19,7 @@ from fairagent.types.common import counted, listed
 
 if TYPE_CHECKING:
     from fairagent.evaluate.audit import Audit
-    from fairagent.evaluate.check import CheckedExperiment
-    from fairagent.measures.trec_fair import Evaluation, Task, Year
+    from fairagent.measures.trec_fair import Task, Year
 
 MEASURES = {1: {"ndcg": "nDCG", "awrf": "AWRF", "score": "Score"}, 2: {"ee_l": "EE-L", "ee_d": "EE-D", "ee_r": "EE-R"}}
 TOPICS_NAMED = 20
@@ -86,20 +85,30 @@ def evaluate_run(
     the corpus. Rankings longer than the track takes (500 pages, in 2021 1000) need --n.
     """
     dimensions = tuple(name for names in dimension or () for name in names.split(","))
+    if collection is None and (data is None or task is None):
+        raise UsageError(
+            "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
+        )
+    of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
+    of_track |= {"--repeated": repeated, "--per-topic": per_topic or None}
+    of_collection = {"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}
+    for name, value in (of_track if collection else of_collection).items():
+        if value is not None:
+            raise UsageError(f"{name} does not go with {'--collection' if collection else '--data'}")
     if collection is not None:
-        of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
-        _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
         from fairagent.evaluate.check import check_runs
 
         chosen_target = options.target_of(target)
         checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", chosen_target)
-        _compare(checked, run, as_json, details)
+        with tempfile.TemporaryDirectory() as passing:
+            finished, _ = carried_out(checked, run or Path(passing), passing=run is None)
+            if run is None:
+                print_results(finished, as_json, details=details)
+            else:
+                show(finished, run, as_json, details=details)
+        expect_whole(finished)
         return
-    if data is None or task is None:
-        raise UsageError(
-            "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
-        )
-    _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
+    assert data is not None
     from fairagent.collection.trec_fair import find_track_files, read_metadata, read_relevant_pages, read_run
     from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
@@ -107,7 +116,7 @@ def evaluate_run(
 
     year: Year = 2021 if track == "trec-fair-2021" else 2022
     of_task: Task = 1 if task == 1 else 2
-    chosen = _chosen(year, dimensions, subset)
+    measures, chosen = MEASURES[of_task], _chosen(year, dimensions, subset)
     files = find_track_files(data, year, split or "eval", corpus=False)
     relevant = read_relevant_pages(files.topics)
     # First: a fault of a run shall not take the minutes that millions of pages do.
@@ -123,19 +132,22 @@ def evaluate_run(
     records, lines = list[dict[str, object]](), list[str]()
     for rankings in read:
         evaluations = {name: evaluator.evaluate(rankings) for name, evaluator in evaluators.items()}
+        widest = next(iter(evaluations.values()))
         if not any(evaluation.rows for evaluation in evaluations.values()):
             reasons = "; ".join(f"topic {topic}: {why}" for topic, why in first.left_out.items())
             raise DataError(f"run {rankings.name!r}: none of its topics has a target ({reasons})")
-        if sum(row.unknown for row in next(iter(evaluations.values())).rows) == rankings.pages.size:
+        unknown = sum(row.unknown for row in widest.rows)
+        if unknown == rankings.pages.size:
             some = ", ".join(map(str, rankings.pages[:5].tolist()))
             raise DataError(
                 f"run {rankings.name!r}: none of its {rankings.pages.size:,} pages has metadata: {some} ..."
             )
+        means = {name: {of: one.mean(of) if one.rows else None for of in measures} for name, one in evaluations.items()}
         of_run = [
             {
                 "name": name,
                 "dimensions": list(one.dimensions),
-                "means": {measure: one.mean(measure) if one.rows else None for measure in MEASURES[of_task]},
+                "means": means[name],
                 "topics": [asdict(row) for row in one.rows],
                 "missing": list(one.missing),
                 "left_out": dict(one.left_out),
@@ -145,21 +157,24 @@ def evaluate_run(
         about = {"run": rankings.name, "track": str(first).split(", ")[0], "task": task}
         records.append({**about, "evaluations": of_run})
         title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"
-        lines += [*([""] if lines else []), *_text(title, of_task, evaluations)]
-        for name, evaluation in evaluations.items() if per_topic else ():
-            rows = [[row.topic, *(getattr(row, one) for one in MEASURES[of_task])] for row in evaluation.rows]
-            lines += ["", Table.of(["topic", *MEASURES[of_task].values()], rows, name).text()]
+        table = Table.of(["dimensions", *measures.values()], ([name, *of.values()] for name, of in means.items()))
+        lines += [""] if lines else []
+        lines += [f"{title}; topics in the means: {len(widest.rows)}", "", table.text(), ""]
+        if widest.missing:
+            named = listed(widest.missing, TOPICS_NAMED)
+            lines.append(f"topics that the run lacks, which no mean counts: {len(widest.missing)} ({named})")
+        for name, one in evaluations.items():
+            if one is widest or one.left_out != widest.left_out:
+                lines += [f"left out, {name}: topic {topic}, {why}" for topic, why in one.left_out.items()]
+        if unknown:
+            lines.append(f"listed pages without metadata, which take a rank and count for no group: {unknown}")
+        for name, one in evaluations.items() if per_topic else ():
+            rows = [[row.topic, *(getattr(row, of) for of in measures)] for row in one.rows]
+            lines += ["", Table.of(["topic", *measures.values()], rows, name).text()]
     if as_json:
         echo(to_json({**(records[0] if len(records) == 1 else {"runs": records}), "notes": notes}))
     else:
         echo("\n".join([*lines, *(f"note: {note}" for note in notes)]))
-
-
-def _refuse(given: Mapping[str, object], other: str) -> None:
-    """Raise UsageError for options of the other way to judge."""
-    for name, value in given.items():
-        if value is not None:
-            raise UsageError(f"{name} does not go with {other}")
 
 
 def _chosen(year: Year, dimensions: tuple[str, ...], subset: str | None) -> dict[str, tuple[str, ...]]:
@@ -179,36 +194,6 @@ def _chosen(year: Year, dimensions: tuple[str, ...], subset: str | None) -> dict
     if len(set(dimensions)) < len(dimensions):
         raise UsageError("--dimension: one is named twice")
     return {" x ".join(dimensions): dimensions} if dimensions else {**subsets, **{name: (name,) for name in every}}
-
-
-def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterator[str]:
-    from fairagent.evaluate.tables import Table
-
-    means = (
-        [name, *(one.mean(of) if one.rows else None for of in MEASURES[task])] for name, one in evaluations.items()
-    )
-    first = next(iter(evaluations.values()))
-    table = Table.of(["dimensions", *MEASURES[task].values()], means)
-    yield from (f"{title}; topics in the means: {len(first.rows)}", "", table.text(), "")
-    if first.missing:
-        named = listed(first.missing, TOPICS_NAMED)
-        yield f"topics that the run lacks, which no mean counts: {len(first.missing)} ({named})"
-    for name, one in evaluations.items():
-        if one is first or one.left_out != first.left_out:
-            yield from (f"left out, {name}: topic {topic}, {why}" for topic, why in one.left_out.items())
-    if unknown := sum(row.unknown for row in first.rows):
-        yield f"listed pages without metadata, which take a rank and count for no group: {unknown}"
-
-
-def _compare(checked: CheckedExperiment, folder: Path | None, as_json: bool, details: bool) -> None:
-    """Print the tables of the runs, and keep them with all else in `folder` if there is one."""
-    with tempfile.TemporaryDirectory() as passing:
-        finished, _ = carried_out(checked, folder or Path(passing), passing=folder is None)
-        if folder is None:
-            print_results(finished, as_json, details=details)
-        else:
-            show(finished, folder, as_json, details=details)
-    expect_whole(finished)
 
 
 @options.spread

@@ -51,7 +51,7 @@ def train(
     lines = [f"held-out KL before each refresh: {' '.join(f'{kl:.4f}' for kl in history.measured)}"]
     if not history.best:
         lines.append("note: no refresh was better than the beginning; the model is the untrained one")
-    lines += [change_text(trained.change), f"model: {trained.model}"]
+    lines += [_change_text(trained.change), f"model: {trained.model}"]
     console().print("\n".join(lines), soft_wrap=True)
 
 
@@ -79,7 +79,7 @@ def evaluate(
     if as_json:
         echo(to_json(asdict(change)))
     else:
-        console().print(change_text(change), soft_wrap=True)
+        console().print(_change_text(change), soft_wrap=True)
 
 
 @fairft.command("run")
@@ -110,7 +110,7 @@ def run_chain(
     for training in chain.trainings:
         if not is_finished(training, folder := run_folder(training.file)):
             trained = _trained(training, folder)
-            error_console().print(f"{training.file.name}: {change_text(trained.change)}", soft_wrap=True)
+            error_console().print(f"{training.file.name}: {_change_text(trained.change)}", soft_wrap=True)
     for file in files:
         experiment = check_experiment(file, limit_topics, environ)
         folder = experiments.run_folder(experiment.plan)
@@ -136,22 +136,20 @@ def _trained(checked: CheckedTraining, folder: Path, new: bool = False) -> Train
         return run_training(checked, folder, progress, new)
 
 
-def change_text(change: TrainingEffect) -> str:
+def _change_text(change: TrainingEffect) -> str:
     """What changed, in a few lines."""
-    rows = [
-        ("KL, same documents", change.before.kl, change.after.kl),
-        ("KL, its own first documents", change.before.kl_own, change.after.kl_own),
-        ("P(fair answer), one drawn", change.before.expected, change.after.expected),
-        ("ln P(fair answer), first 3", change.before.likelihood, change.after.likelihood),
-    ]
-    return "\n".join(
-        [
-            f"{change.questions} held-out questions, {change.documents} documents each",
-            f"{'':29}{'before':>10}{'after':>10}",
-            *(f"{name:29}{before:10.4f}{after:10.4f}" for name, before, after in rows),
-            f"overlap of the first {change.documents}: {change.overlap:.0%}, first 3: {change.overlap_first:.0%}",
-        ]
+    names = (
+        "KL, same documents",
+        "KL, its own first documents",
+        "P(fair answer), one drawn",
+        "ln P(fair answer), first 3",
     )
+    values = [(of.kl, of.kl_own, of.expected, of.likelihood) for of in (change.before, change.after)]
+    lines = [f"{change.questions} held-out questions, {change.documents} documents each"]
+    lines += [f"{'':29}{'before':>10}{'after':>10}"]
+    lines += [f"{name:29}{before:10.4f}{after:10.4f}" for name, before, after in zip(names, *values, strict=True)]
+    overlap = f"{change.overlap:.0%}, first 3: {change.overlap_first:.0%}"
+    return "\n".join([*lines, f"overlap of the first {change.documents}: {overlap}"])
 
 
 def labels(

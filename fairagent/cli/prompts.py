@@ -36,7 +36,7 @@ def _open(source: str | None, under: options.SettingsOptions) -> Prompts:
     return Prompts(source if source is not None else under.chosen().prompts)
 
 
-def known(name: str, used: Prompts) -> str:
+def _known(name: str, used: Prompts) -> str:
     """`name`, if there is such a template; UsageError with the nearest one else."""
     id = name.removesuffix(".j2")
     if id not in used.ids:
@@ -74,7 +74,7 @@ def show(name: Name, under: options.SettingsOptions, source: Source = None, as_j
     from fairagent.report.record import to_json
 
     used = _open(source, under)
-    prompt = used[known(name, used)]
+    prompt = used[_known(name, used)]
     try:
         text = file_text(prompt.path, LARGEST)
     except (OSError, Malformed) as error:
@@ -121,7 +121,7 @@ def eject(
     from fairagent.llm.prompts import Prompts
 
     used = Prompts(source)
-    paths = [used[known(name, used)].path for name in names or used.ids]
+    paths = [used[_known(name, used)].path for name in names or used.ids]
     if there := [path.name for path in paths if os.path.lexists(folder / path.name)]:
         raise UsageError(f"{folder} already holds {', '.join(there)}; nothing was copied. Name another folder")
     with explained(folder):
@@ -159,9 +159,13 @@ def try_prompt(
     ones, and those that no search can fill are shown with examples. With --send the model is called, and its reply is
     shown with what the index and the loop do with it.
     """
+    from rich.table import Table
+    from rich.text import Text
+
     from fairagent.llm.prompts import Prompts
     from fairagent.llm.request import estimate_tokens
     from fairagent.report.record import to_json
+    from fairagent.report.story import usage_text
     from fairagent.search.pipeline import open_live
     from fairagent.studio.tryout import RecordingModel, tryout_of
 
@@ -175,7 +179,7 @@ def try_prompt(
     )
     check_query(query, topic)
     used = Prompts(chosen.prompts)
-    id = known(name, used)
+    id = _known(name, used)
     site = open_live(settings=chosen).now()
     tryout = tryout_of(id, used, site, query_of(query, topic, site.collection), group, documents, answer)
     shown = tryout.show()
@@ -186,7 +190,7 @@ def try_prompt(
         if shown.messages:
             _print_texts(shown.messages)
             console().print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
-    reply = None
+    reply: TryoutReply | None = None
     if send and shown.messages:
         model = RecordingModel(site.model)
         try:
@@ -212,7 +216,15 @@ def try_prompt(
         }
         echo(to_json(record))
     elif reply:
-        _print_reply(reply)
+        _print_texts(("reply", text) for text in reply.texts)
+        if reply.rows:
+            table = Table.grid(padding=(0, 2))
+            for row in reply.rows:
+                table.add_row(Text(row.what), Text(row.value, justify="right"), Text(row.effect))
+            console().print(table)
+        if reply.end:
+            console().print(reply.end, soft_wrap=True)
+        console().print(usage_text(reply.usage.whole) + (", from the cache" if reply.usage.saved else ""))
 
 
 def _print_texts(texts: Iterable[tuple[str, str]]) -> None:
@@ -222,21 +234,3 @@ def _print_texts(texts: Iterable[tuple[str, str]]) -> None:
         out.rule(role, style="dim")
         out.print(text, soft_wrap=True)
     out.rule(style="dim")
-
-
-def _print_reply(reply: TryoutReply) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from fairagent.report.story import usage_text
-
-    _print_texts(("reply", text) for text in reply.texts)
-    out = console()
-    if reply.rows:
-        table = Table.grid(padding=(0, 2))
-        for row in reply.rows:
-            table.add_row(Text(row.what), Text(row.value, justify="right"), Text(row.effect))
-        out.print(table)
-    if reply.end:
-        out.print(reply.end, soft_wrap=True)
-    out.print(usage_text(reply.usage.whole) + (", from the cache" if reply.usage.saved else ""))

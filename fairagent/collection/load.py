@@ -39,6 +39,7 @@ from fairagent.collection.labels import (
     LabelReader,
     label_notes,
     labeled,
+    meant,
     read_groups,
     read_label_errors,
 )
@@ -59,9 +60,8 @@ from fairagent.collection.records import (
     with_ids,
 )
 from fairagent.collection.rows import Bounds, rows_of, weight
-from fairagent.collection.spellings import meant
 from fairagent.collection.table import Groups, GroupTable, Intersection, JoinedGroups, Made, cached_table
-from fairagent.collection.targets import GivenTarget, TargetKind, by_label, checked_population, read_population
+from fairagent.collection.targets import GivenTarget, TargetKind, by_label, read_population
 from fairagent.errors import DataError, FairAgentError
 from fairagent.settings import read_yaml, validate
 from fairagent.settings.faults import no_such
@@ -136,10 +136,7 @@ def _load(path: Path, index: Path | str, states: dict[Path, State]) -> Collectio
             for file in paths:
                 _check_header(file, settings, documents, faults)
             faults.check(what)
-    if isinstance(settings.population, str):
-        population = read_population(root / settings.population, faults)
-    else:
-        population = checked_population(settings.population, path, faults)
+    population = read_population(settings.population, path, faults, root)
     topics = read_topics(root / settings.topics.path, settings.topics, faults) if settings.topics else {}
     qrels = Qrels({})
     if settings.qrels:
@@ -373,7 +370,7 @@ def collection_of(
         id = "id" if first and "id" in first[1] else CONTENT
     rows = with_ids(rows, id)
     fields = validate(DocumentsFile, {"path": str(place), "id": id, "text": text, "title": title}, "from_records")
-    shares = checked_population(population, place, faults)
+    shares = read_population(population, place, faults)
     doubts: list[str] = []
     if labels is not None:
         all_rows, columns = list(rows), {name: column.column or name for name, column in dimensions.items()}

@@ -1,7 +1,9 @@
-"""A look at a file of records: what its columns seem to be, and the collection file that says so."""
+"""What `fairagent init` sees: what a file's columns are, its encoding, topics and judgments; and what it writes."""
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 import re
 from collections import Counter, deque
@@ -10,19 +12,33 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
 
-from fairagent.collection.config import CONTENT, ROW, RecordsFile
-from fairagent.collection.labels import group_notes, joins
-from fairagent.collection.records import ROW_WARNING, Faults, listed, mended_note, plain_id, records
-from fairagent.collection.spellings import Spellings, join_spellings
+from fairagent.collection.config import CONTENT, ROW, QrelsFile, RecordsFile, TopicsFile
+from fairagent.collection.labels import Spellings, group_notes, join_spellings, joins
+from fairagent.collection.qrels import has_topics, read_qrels, read_topics
+from fairagent.collection.records import (
+    ROW_WARNING,
+    UTF8,
+    Faults,
+    form_of,
+    lines,
+    listed,
+    mended_note,
+    plain_id,
+    plain_number,
+    records,
+)
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.settings.faults import no_such
+from fairagent.settings.gone import gone
 from fairagent.storage.digests import file_digest
+from fairagent.storage.files import PIPES, open_to_read
+from fairagent.storage.readers import unpacked
+from fairagent.types import Topic
 from fairagent.types.clean import in_line
 
 MOST_GROUPS, LEAST_GROUP = 12, 0.01
@@ -50,9 +66,9 @@ DATE = re.compile(
     r"(?i:\d{1,2}\.? [a-z]{3,9}\.? \d{4}|[a-z]{3,9}\.? (\d{1,2}, )?\d{4})"
 )
 """As 2024-01-31, 31.1.2024, c. 1890, 1890s, 1890-95, 31 January 2024."""
+QUERIES = ("query", "title", "question", "text", "topic")
+"""What the field that is searched is called in files of topics, the likeliest first."""
 TEXTS = ("text", "body", "content", "contents", "abstract", "description", "passage")
-WORD = re.compile(r"[^\W\d_]+")
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 TITLES = ("title", "headline", "heading", "name", "subject")
 
 
@@ -119,7 +135,9 @@ class ColumnLook:
         labels = [str(part).lower() if isinstance(part, bool) else str(part).strip() for part in parts]
         if not isinstance(value, list) and whole:
             self.texts += 1
-            self.example = self.example or next((word for word in WORD.findall(labels[0]) if len(word) > 4), "")
+            self.example = self.example or next(
+                (word for word in re.findall(r"[^\W\d_]+", labels[0]) if len(word) > 4), ""
+            )
             self.characters += len(labels[0])
             is_number = bool(NUMBER.fullmatch(labels[0]) or DATE.fullmatch(labels[0]))
             self.numbers += is_number
@@ -228,7 +246,7 @@ class Look:
         """What the collection is called, after its file."""
         return re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection"
 
-    def file(self, output: Path, target: Any = None, more: Mapping[str, Any] = NOTHING) -> str:
+    def file(self, output: Path, target: Any = None, more: Mapping[str, Any] | None = None) -> str:
         """The collection file, to be written to `output`; without a `target` its line is one to be filled in.
 
         `more` are further keys of it: topics and judgments.
@@ -242,12 +260,18 @@ class Look:
         seen = {"rows": self.rows, "columns": _Line(list(self.columns)[:100])}
         if self.path.is_file():
             seen["sha256"] = file_digest(self.path)
-        text = self.text[0] if len(self.text) == 1 else list(self.text)
         title = {"title": self.title} if self.title else {}
-        documents = {"path": path, **form, **ids, **title, "text": text, "seen": seen}
-        content: dict[str, Any] = {"name": self.name, "documents": documents, **more}
-        rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
-        head = [f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/your_data.md."]
+        documents = {
+            "path": path,
+            **form,
+            **ids,
+            **title,
+            "text": self.text[0] if len(self.text) == 1 else list(self.text),
+            "seen": seen,
+        }
+        content: dict[str, Any] = {"name": self.name, "documents": documents, **(more or {})}
+        seen_rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
+        head = [f"# Proposed by `fairagent init` from {seen_rows} of {in_line(self.path.name)}; see docs/your_data.md."]
         maps = dict[str, str]()
         if self.groups:
             dimensions: dict[str, dict[str, Any]] = {name: {} for name in self.groups}
@@ -261,17 +285,22 @@ class Look:
                 if labels.spellings.map:
                     # YAML's writer has no place for comments: a placeholder stands there until all is written.
                     dimensions[name]["map"] = f"map-{number}"
-                    maps[f"      map: map-{number}\n"] = _map(labels)
+                    rows = ["map:  # to be confirmed: value -> its label ([]: none), with the number of rows"]
+                    rows += [f"# {in_line(doubt)}" for doubt in labels.spellings.doubts]
+                    for value, of_value in labels.spellings.map.items():
+                        if labels.rest and of_value and of_value[0] not in labels.chosen:
+                            continue  # of the rest whatever its spelling
+                        entry = {value: of_value[0] if of_value else []}
+                        pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6)
+                        rows += [f"  {line}" for line in f"{pair.rstrip()}  # {labels.counts[value]:,}".split("\n")]
+                    maps[f"      map: map-{number}\n"] = "".join(f"      {line}\n" for line in rows)
             content["groups"] = {"path": path, **form, **ids, "dimensions": dimensions}
         written = yaml.dump(content, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
         for placeholder, map in maps.items():
             written = written.replace(placeholder, map)
-        return "\n".join(head) + "\n" + written + self._choices(target)
-
-    def _choices(self, target: Any) -> str:
-        """What the target can be, with the groups' shares of the rows, and its line."""
+        written = "\n".join(head) + "\n" + written
         if not self.groups:
-            return ""
+            return written
         lines = [
             "# The target is the share of exposure that each group should get. It can be",
             "#   uniform    the same for every group",
@@ -286,8 +315,9 @@ class Look:
             lines.append(in_line(f"# {name}: uniform {1 / max(1, len(groups)):.1%} each; corpus {shares}"))
         if target is None:
             lines += ["# Without one the first search asks. Choose, and take away the #:", "#target: uniform"]
-        written = "" if target is None else yaml.safe_dump({"target": target}, sort_keys=False, allow_unicode=True)
-        return "".join(f"{line}\n" for line in lines) + written
+            return written + "".join(f"{line}\n" for line in lines)
+        chosen = yaml.safe_dump({"target": target}, sort_keys=False, allow_unicode=True)
+        return written + "".join(f"{line}\n" for line in lines) + chosen
 
     def labels_of(self, column: str) -> str:
         """The labels of a column with their numbers of rows, spellings joined."""
@@ -314,19 +344,6 @@ class Look:
             notes += [f"{name!r}: {doubt}" for doubt in labels.spellings.doubts]
             notes += group_notes(name, labels.groups)
         return notes
-
-
-def _map(look: LabelsLook) -> str:
-    """The lines of a column's `map`, each with its number of rows."""
-    lines = ["map:  # to be confirmed: value -> its label ([]: none), with the number of rows"]
-    lines += [f"# {in_line(doubt)}" for doubt in look.spellings.doubts]
-    for value, labels in look.spellings.map.items():
-        if look.rest and labels and labels[0] not in look.chosen:
-            continue  # of the rest whatever its spelling
-        entry = {value: labels[0] if labels else []}
-        pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6).rstrip("\n")
-        lines += [f"  {line}" for line in f"{pair}  # {look.counts[value]:,}".split("\n")]
-    return "".join(f"      {line}\n" for line in lines)
 
 
 class _Line(tuple[str, ...]):
@@ -410,3 +427,167 @@ def look_at(
     return Look(
         path, format, rows, whole, columns, chosen, texts, title, proposed, tuple(encoding), tuple(faults.mended), words
     )
+
+
+@dataclass(slots=True)
+class Prepared:
+    """The documents' `encoding`, and `more` keys of the collection file; `notes` say what is not as it was."""
+
+    encoding: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    judged: tuple[str, ...] = ()
+
+
+def prepare(
+    path: Path, format: str | None, encoding: str, topics: Path | None, qrels: Path | None, output: Path
+) -> Prepared:
+    """The documents' encoding, and what the collection file `output` says of topics and judgments.
+
+    Raises what reading these raises.
+    """
+    if str(path).startswith("irds:"):
+        raise UsageError(gone("irds"))
+    ready, faults = Prepared(), Faults()
+    ready.encoding = _encoding(ready, path, encoding, format)
+    if has_topics(path, ready.encoding or UTF8):
+        raise UsageError(f"{path} is in a form of topics, and not of documents: init DOCUMENTS --topics {path}")
+    if qrels and not topics:
+        raise UsageError("--qrels needs --topics: judgments are of topics")
+    if topics:
+        keys = _topic_keys(ready, topics, encoding, output)
+        ready.topics = read_topics(topics, validate(TopicsFile, keys | {"path": str(topics)}, "--topics"), faults)
+        faults.check(f"--topics {topics}")
+        ready.more["topics"] = keys
+        first = next(iter(ready.topics.values())).query
+        ready.notes.append(f"{len(ready.topics):,} topics; the first one: {first}")
+    if qrels:
+        read = read_qrels(qrels, QrelsFile(path=str(qrels)), ready.topics, faults)
+        faults.check(f"--qrels {qrels}")
+        ready.judged = tuple(dict.fromkeys(id for grades in read.grades.values() for id in grades))
+        ready.notes += read.notes
+        ready.more["qrels"] = {"path": os.path.relpath(qrels, output.parent)}
+    return ready
+
+
+def _encoding(ready: Prepared, path: Path, encoding: str, format: str | None = None) -> tuple[str, ...]:
+    """What a text file is in, named or guessed, which is noted; () for UTF-8 and what is no text."""
+    if path.parent in PIPES or not path.is_file() or form_of(path, format) not in ("jsonl", "tsv", "csv"):
+        return ()
+    encodings = (encoding,) if encoding else guessed_encoding(path)
+    if encodings not in ((), UTF8):
+        how = "as you say" if encoding else "guessed"
+        told = f"it is in {' or '.join(encodings)} ({how}), not in UTF-8; it is read so each time (`encoding`)"
+        ready.notes.append(f"{path.name}: {told}")
+    return () if encodings == UTF8 else encodings
+
+
+def guessed_encoding(path: Path) -> tuple[str, ...]:
+    """The encodings of a text file, packed or not, of which each line is in the first that it fits; () for UTF-8.
+
+    A byte order mark, or zeros in every other byte, tell UTF-16. In any other file what is not UTF-8 is Windows-1252,
+    or Latin-1 where it has bytes that this lacks. UsageError where letters beyond ASCII are too many for it.
+    """
+    largest = 1 << 26
+    try:
+        with open_to_read(path) as file:
+            content = unpacked(file).read(largest)
+    except (OSError, ValueError):
+        return ()  # whoever reads it says so
+    if len(content) == largest:
+        content = content[: content.rfind(b"\n") + 1]
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return ("utf-16",)
+    # In UTF-16 without a mark Western text is ASCII and bytes of zero, and so is valid UTF-8.
+    for name, half in {"utf-16-le": content[1:4096:2], "utf-16-be": content[:4096:2]}.items():
+        if half.count(0) > len(half) / 2:
+            return (name,)
+    try:
+        content.decode()
+        return ()
+    except UnicodeDecodeError:
+        pass
+    text = content.decode("utf-8", "replace")
+    lost = text.count("\N{REPLACEMENT CHARACTER}")
+    if lost > 0.2 * (lost + len(re.findall(r"[^\W\d_]", text))):
+        raise UsageError(
+            f"{path}: not UTF-8, and its encoding cannot be guessed: it has many letters beyond ASCII; name it with "
+            "--encoding, e.g. cp1251, koi8-r, shift_jis, gb18030"
+        )
+    return ("utf-8", "cp1252", "latin-1")
+
+
+def _topic_keys(ready: Prepared, path: Path, encoding: str, output: Path) -> dict[str, Any]:
+    """The `topics` of the collection file: which column is the id, and which is searched."""
+    keys: dict[str, Any] = {"path": os.path.relpath(path, output.parent)}
+    if encodings := _encoding(ready, path, encoding):
+        keys["encoding"] = encodings[0] if len(encodings) == 1 else list(encodings)
+    encodings = encodings or UTF8
+    if has_topics(path, encodings):
+        return keys
+    cells = next((text for _, text in lines(path, Faults(), encodings=encodings)), "").split("\t")
+    if form_of(path) == "jsonl" and len(cells) > 1 and not cells[0].startswith("{"):
+        keys["format"] = "tsv"
+    if (keys.get("format") or form_of(path)) == "tsv" and len(cells) == 2 and not ID.fullmatch(cells[0].strip()):
+        keys["columns"] = ["id", "query"]
+    faults = Faults()
+    fields = validate(RecordsFile, {name: value for name, value in keys.items() if name != "path"}, "init")
+    first = next((record for _, record in records(path, fields, faults)), None)
+    faults.check(f"--topics {path}")
+    if first is None:
+        return keys
+    id = next((name for name in first if ID.fullmatch(name)), None)
+    query = next((name for name in QUERIES if name in first), None)
+    if id is None or query is None:
+        lacking = "no column with ids" if id is None else f"none of {', '.join(QUERIES)}"
+        raise UsageError(f"--topics {path}: {lacking} in it; there are: {listed(list(first))}")
+    return keys | ({} if id == "id" else {"id": id}) | ({} if query == "query" else {"query": query})
+
+
+def match_judged(ready: Prepared, look: Look) -> None:
+    """Note which judged documents the rows of the look lack, and where zeros before ids are why, set `digits`."""
+    column, numbers = look.columns.get(look.id), range(1, look.rows + 1 if look.id == ROW else 1)
+    ids = column.ids if column else {hash(str(row)) for row in numbers}
+    if not ready.judged or not ids or not look.whole:
+        return
+    many = len(ready.judged)
+    plain = sum(hash(id) in ids for id in ready.judged)
+    counts = [sum(hash(plain_number(id, digits)) in ids for id in ready.judged) for digits in range(13)]
+    there = max(plain, *counts)
+    if there > plain:
+        best = counts.index(there)
+        ready.more["qrels"]["digits"] = best
+        ready.notes.append(
+            f"{plain:,} of {many:,} judged documents are among the documents, and {there:,} with `digits: {best}`, "
+            "which the qrels have now"
+        )
+    if there < many:
+        ready.notes.append(f"{many - there:,} of {many:,} judged documents are not among the documents")
+
+
+def experiment_text(ready: Prepared, look: Look, output: Path, target: Any) -> str:
+    """An experiment file that compares the engine and the agent on the topics; "" where nothing can be compared.
+
+    Without a `target` it has one of its own, until the collection names one.
+    """
+    if "topics" not in ready.more or not (look.groups or "qrels" in ready.more):
+        return ""
+    lines = [
+        f"# Compares systems on the topics of {output.name}; `fairagent evaluate --template ranking` has all keys.",
+        f"name: {json.dumps(look.name)}",
+        f"collection: {json.dumps(output.name)}",
+    ]
+    if look.groups:
+        if target is None:
+            lines += ["# Until the collection names a target; then take it away.", "target: uniform"]
+        lines += ["systems:", "  engine: {profile: engine}", "  agent: {}"]
+    else:
+        lines += ["measures: [nDCG@20]", "systems:", "  engine: {profile: engine}"]
+    return "\n".join([*lines, ""])
+
+
+def experiment_file(output: Path) -> Path:
+    """Where the experiment of the collection file `output` is written."""
+    name = "experiment.yaml" if output.stem == "collection" else f"{output.stem}.experiment.yaml"
+    return output.parent / name

@@ -35,8 +35,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from fairagent.collection.collection import Collection
+from fairagent.collection.labels import meant
 from fairagent.collection.records import Faults, listed, shown
-from fairagent.collection.spellings import meant
 from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.measures import known_part, min_max
 from fairagent.settings import Label, read_yaml
@@ -60,27 +60,26 @@ ESTIMATE_FROM = 50
 """How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
 
 
-def read_population(path: Path, faults: Faults) -> WorldShares:
-    """Dimension -> label -> share of the world, from a JSON or YAML file; what is wrong is added to `faults`."""
-    try:
-        values = parse_json(file_text(path, LARGEST)) if path.suffix == ".json" else read_yaml(path)
-        return checked_population(values, path, faults)
-    except FileNotFoundError:
-        faults.add(path, None, "no such file")
-    except Malformed as error:
-        faults.add(path, error.line, f"not JSON ({error})")
-    except (OSError, SettingsError) as error:
-        faults.add(path, None, str(error).removeprefix(f"{path}: "))
-    return {}
+def read_population(given: Any, path: Path, faults: Faults, root: Path = Path()) -> WorldShares:
+    """Dimension -> label -> share of the world, from values that stand in `path` already, or a JSON or YAML file.
 
-
-def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
-    """The same from values that stand in `path` already."""
-    if not isinstance(values, Mapping):
-        faults.add(path, None, f"expected dimension -> label -> share, got {shown(values)}")
+    What is wrong is added to `faults`.
+    """
+    if isinstance(given, str):
+        path = root / given
+        try:
+            given = parse_json(file_text(path, LARGEST)) if path.suffix == ".json" else read_yaml(path)
+        except (OSError, SettingsError, Malformed) as error:
+            message = str(error).removeprefix(f"{path}: ")
+            message = "no such file" if isinstance(error, FileNotFoundError) else message
+            is_json = isinstance(error, Malformed)
+            faults.add(path, error.line if is_json else None, f"not JSON ({message})" if is_json else message)
+            return {}
+    if not isinstance(given, Mapping):
+        faults.add(path, None, f"expected dimension -> label -> share, got {shown(given)}")
         return {}
     population: WorldShares = {}
-    for dimension, shares in values.items():
+    for dimension, shares in given.items():
         messages = share_faults(shares)
         for message in messages:
             faults.add(path, None, f"population of {dimension!r}: {message}")
@@ -117,7 +116,7 @@ def shares_of(shares: Any, labels: Sequence[str]) -> tuple[dict[str, float], lis
 
 
 def by_label(shares: Mapping[Any, float], meaning: Mapping[str, str]) -> dict[str, float]:
-    """The shares by the labels that their names mean (`fairagent.collection.spellings.meant`)."""
+    """The shares by the labels that their names mean (`fairagent.collection.labels.meant`)."""
     summed = dict[str, float]()
     for name, share in shares.items():
         label = meaning[label_text(name)]
@@ -242,28 +241,30 @@ class GivenTarget(TargetKind):
 class CorpusTarget(TargetKind):
     """The shares of the documents."""
 
-    kind: Literal["corpus"] = "corpus"
+    kind: str = "corpus"
     counts: ClassVar[bool] = True
 
     def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
-        return *_of_corpus(dimension, collection), self.kind, False
+        totals = collection.groups.shares(dimension)
+        if (shares := _parts(totals)[0]) is None:
+            raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target 'corpus'")
+        known = _parts(np.append(collection.groups.missing(dimension), totals[1:]))[1]
+        return shares, known, self.kind, False
 
 
-class EstimatedTarget(TargetKind):
+class EstimatedTarget(CorpusTarget):
     """The groups' shares of the retrieved scores; the corpus's where nothing labeled is retrieved."""
 
     kind: str = "estimated"
     judged_by: ClassVar[str] = "qrels"
-    counts: ClassVar[bool] = True
 
     def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
-        totals = estimate_weights(ranking.scores) @ _rows(dimension, collection, topic, ranking.ids)
-        known = _known(totals)
-        if (shares := _known_shares(totals)) is not None:
+        shares, known = _parts(estimate_weights(ranking.scores) @ _rows(dimension, collection, topic, ranking.ids))
+        if shares is not None:
             return shares, known, self.kind, True
-        shares, of_corpus = _of_corpus(dimension, collection)
+        shares, of_corpus, _, _ = super()._count(dimension, collection, topic, ranking)
         source = f"{self.kind} (nothing labeled was ranked: corpus)"
         return shares, of_corpus if known is None else known, source, False
 
@@ -285,12 +286,11 @@ class QrelsTarget(TargetKind):
 
     def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
         relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
-        totals = _rows(dimension, collection, topic, relevant).sum(axis=0)
-        if (shares := _known_shares(totals)) is not None:
-            return shares, _known(totals), self.kind, False
+        shares, known = _parts(_rows(dimension, collection, topic, relevant).sum(axis=0))
+        if shares is not None:
+            return shares, known, self.kind, False
         if self.mixed and dimension in collection.population:
-            source = "trec (no relevant document labeled: population)"
-            return _world(dimension, collection), _known(totals), source, False
+            return _world(dimension, collection), known, "trec (no relevant document labeled: population)", False
         raise DataError(
             f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target 'qrels'; "
             "leave the topic out, or use 'trec' or 'population'"
@@ -320,14 +320,6 @@ def _world(dimension: str, collection: Collection) -> FloatArray:
     return np.array([world.get(label, 0.0) for label in labels])
 
 
-def _of_corpus(dimension: str, collection: Collection) -> tuple[FloatArray, FloatArray | None]:
-    """The shares of the documents, and the known part of them."""
-    totals = collection.groups.shares(dimension)
-    if (shares := _known_shares(totals)) is None:
-        raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target 'corpus'")
-    return shares, _known(np.append(collection.groups.missing(dimension), totals[1:]))
-
-
 def _rows(dimension: str, collection: Collection, topic: str, ids: Sequence[str]) -> FloatArray:
     """The membership rows (n, 1 + g) of documents; those that cannot have a label are nothing, also not unknown."""
     rows = collection.groups.memberships(dimension, ids, topic)
@@ -337,15 +329,13 @@ def _rows(dimension: str, collection: Collection, topic: str, ids: Sequence[str]
     return rows
 
 
-def _known_shares(totals: FloatArray) -> FloatArray | None:
-    """The known part (column 1 on) of summed memberships as shares; None where it has no mass."""
+def _parts(totals: FloatArray) -> tuple[FloatArray | None, FloatArray | None]:
+    """Of summed memberships (1 + g,): shares of the known ones, None where there are none; and what is known of them.
+
+    That is their part (g,) of all, whatever the missing labels are; None where none is missing.
+    """
     mass = totals[1:].sum()
-    return totals[1:] / mass if mass > 0 else None
-
-
-def _known(totals: FloatArray) -> FloatArray | None:
-    """The known part (g,) of summed memberships, whatever the missing labels are; None where none is missing."""
-    return totals[1:] / totals.sum() if totals[0] > 0 else None
+    return totals[1:] / mass if mass > 0 else None, totals[1:] / totals.sum() if totals[0] > 0 else None
 
 
 def estimate_weights(scores: FloatArray) -> FloatArray:

@@ -30,12 +30,8 @@ BATCH = 32
 """Texts of a request: what every sort of server takes."""
 REQUESTS = 4
 """Requests that are under way at a time."""
-FORMAT = 1
-"""Of the cache's keys: entries under another format never match."""
 CUT_AT = 16_000
 """Bytes of UTF-8 after which a text is cut, where the settings name no context: within 8,192 tokens in any language."""
-SHORTEST_TOKEN = 2
-"""Bytes, in the languages that take most tokens for a text; with them a text is cut for `model.context`."""
 STORED = np.dtype("<f4")
 
 Vectors = NDArray[np.float32]
@@ -85,9 +81,10 @@ class EmbeddingModel(ServerModel):
         What came before that is in the cache.
         """
         context = self.settings.context
-        most = CUT_AT if context is None else max(1, min(CUT_AT, context * SHORTEST_TOKEN))
+        # A token has two bytes and more in the languages that take most tokens for a text.
+        most = CUT_AT if context is None else max(1, min(CUT_AT, context * 2))
         cut = [text[:most].encode("utf-8", "replace")[:most].decode("utf-8", "ignore") for text in texts]
-        identity = {"format": FORMAT, "kind": "embedding", "server": self.endpoint.base_url, "model": self.name}
+        identity = {"format": 1, "kind": "embedding", "server": self.endpoint.base_url, "model": self.name}
         keys = [key_of({**identity, "text": text}) for text in cut]
         vectors = {key: self._cached(key) for key in keys}
         missing = [(key, text) for key, text in dict(zip(keys, cut, strict=True)).items() if vectors[key] is None]
@@ -124,7 +121,7 @@ class EmbeddingModel(ServerModel):
             return cached | (self._ask(missing) if missing else {})
 
     def _ask(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
-        call, texts = Call(*self._times()), list(batch.values())
+        call, texts = Call(self._clock(), self.settings.deadline), list(batch.values())
         # Without a format many servers send base64, which others do not know.
         payload = {"model": self.name, "input": texts, "encoding_format": "float"}
         tokens = estimate_tokens(*texts), 0

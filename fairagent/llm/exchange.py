@@ -1,7 +1,6 @@
 """`ask`, which returns a validated reply; and `Exchange`: what a model was sent and replied, for transcripts.
 
-A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`). A
-transcript has exchanges as JSON lines.
+A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`).
 """
 
 from __future__ import annotations
@@ -82,9 +81,6 @@ class Exchange:
     topic: str = ""
 
 
-_OF_REQUEST = ("prompt", "messages", "temperature", "max_tokens", "seed")
-_OF_REPLY = tuple(field.name for field in fields(ModelReply) if field.name not in ("model", "chances"))
-
 Listener = Callable[[Exchange], None]
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
@@ -119,6 +115,7 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
         raise
     finally:
         _attempts.reset(token)
+        told = {one.name: getattr(reply, one.name) for one in fields(ModelReply)}
         failed = attempts[:-1] if attempts and attempts[-1].error == error else attempts
         exchange = Exchange(
             at=at,
@@ -126,8 +123,8 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
             model=reply.model or model,
             error=error,
             attempts=() if reply.cached else tuple(failed),
-            **{name: getattr(request, name) for name in _OF_REQUEST},
-            **{name: getattr(reply, name) for name in _OF_REPLY},
+            **{name: getattr(request, name) for name in ("prompt", "messages", "temperature", "max_tokens", "seed")},
+            **{name: value for name, value in told.items() if name not in ("model", "chances")},
         )
         for listener in listeners:
             listener(exchange)
@@ -223,9 +220,6 @@ def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
             yield None
 
 
-CORRECTIONS = 2
-"""How often a model may correct an invalid reply. A correction is a new request, not a retry."""
-
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 
@@ -251,7 +245,8 @@ def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
 
 def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
     """The reply that `request` describes, and the answer that holds it, with the usage of all calls; see `ask`."""
-    total, current, corrections = Usage(), request, CORRECTIONS
+    # A correction is a new request, not a retry.
+    total, current, corrections = Usage(), request, 2
     while True:
         try:
             answer = attempt(partial(model.complete, current))
@@ -269,14 +264,9 @@ def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
             corrections -= 1
             note = f"Your previous reply could not be used: {error}.\nReply again, with the JSON object alone."
             mark_unusable(str(error), note)
-            current = with_note(request, note)
-
-
-def with_note(request: ModelRequest, note: str) -> ModelRequest:
-    """The request with a note at its end."""
-    # In the last message: two user messages in a row would upset some chat templates.
-    *before, (role, text) = request.messages
-    return replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
+            # In the last message: two user messages in a row would upset some chat templates.
+            *said, (role, text) = request.messages
+            current = replace(request, messages=(*said, (role, f"{text}\n\n{note}")))
 
 
 def unless_failing(
@@ -289,11 +279,6 @@ def unless_failing(
 
     FatalModelError (key, quota, unknown model) is always raised, and all else with "fail"; BudgetExceeded too, unless
     the stage works `unpaid`, without a model.
-
-    >>> def ask() -> str:
-    ...     raise ModelError("not now")
-    >>> unless_failing(ask, "keep", lambda error: f"as it was ({error})")
-    'as it was (not now)'
     """
     try:
         return ask()

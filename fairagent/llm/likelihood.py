@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -92,10 +93,6 @@ class _PromptToken(BaseModel):
 class _ScoredChoice(BaseModel):
     logprobs: Any = None
     prompt_logprobs: list[Mapping[str, _PromptToken] | None] | None = Field(None, fail_fast=True)
-
-
-class _ScoredTokens(BaseModel):
-    total_tokens: TokenCount
 
 
 class _ScoredCompletion(Body):
@@ -192,7 +189,7 @@ class EndpointModel(ServerModel):
 
     def _score(self, pair: Pair) -> FloatArray:
         def request() -> tuple[FloatArray, ModelReply]:
-            call = Call(*self._times())
+            call = Call(self._clock(), self.settings.deadline)
             scores, usage = self._repeat(lambda: self._post(pair, call), "likelihood", call)
             return scores, ModelReply(json.dumps(scores.tolist()), usage.input_tokens, 0, self.name)
 
@@ -222,10 +219,9 @@ class EndpointModel(ServerModel):
 
         def read(response: Any) -> tuple[TokenScores | None, Usage]:
             completion = read_body(_ScoredCompletion, response, self.endpoint, "a completion", self.name)
-            try:
-                tokens = _ScoredTokens.model_validate(completion.usage).total_tokens
-            except ValidationError:
-                tokens = estimated
+            tokens = estimated
+            with suppress(ValidationError, AttributeError):
+                tokens = TypeAdapter(TokenCount).validate_python(completion.usage.get("total_tokens"))
             return completion.token_scores(), Usage(1, tokens)
 
         path = "/chat/completions" if self._chat else "/completions"

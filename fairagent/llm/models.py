@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
     from fairagent.llm.embeddings import EmbeddingModel
 
-PATIENCE = 300.0
-"""Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
-FORMAT = 1
-"""Of the keys: entries under another format never match."""
-
 
 class CachingModel:
     """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.
@@ -39,7 +34,7 @@ class CachingModel:
     """
 
     def __init__(
-        self, model: Any, cache: ReplyCache | None, tally: Ledger, patience: float = PATIENCE, name: str = ""
+        self, model: Any, cache: ReplyCache | None, tally: Ledger, patience: float = 300.0, name: str = ""
     ) -> None:
         self.model = model
         self._name = name
@@ -67,7 +62,7 @@ class CachingModel:
 
     def key(self, request: ModelRequest) -> str:
         """SHA-256 (hex) of everything that the reply depends on."""
-        return key_of({"format": FORMAT, **self.model.identity(request)})
+        return key_of({"format": 1, **self.model.identity(request)})
 
     def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
         cache, started = self._cache, time.perf_counter()

@@ -51,13 +51,9 @@ from fairagent.types.clean import THOUGHTS, logger
 
 log = logger(__name__)
 
-TOP = 20
-"""Tokens whose chances a server reports in each place of a reply: the most that OpenAI allows."""
 LONGER = 2
 """By this factor a reply that was cut off may be longer at its second and last try."""
 CUT_OFF = f"cut off, asked again for up to {LONGER} times the tokens"
-STREAM = "text/event-stream"
-"""The content type of a stream; a server that cannot stream sends a whole completion instead."""
 
 FORMS = ("bounded json_schema", "json_schema", "json_object", "text")
 """The forms of a request for a JSON reply, the strictest first; with the last one the prompt alone asks for it.
@@ -160,8 +156,6 @@ def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
     return {"name": request.reply.__name__, "strict": True, "schema": shaped}
 
 
-LARGEST_SUM = 1.01
-"""The sum of chances up to which they are rounded, and not made up."""
 _MARKS = re.compile(r"[\s\W_]+")
 
 LogProbability = Annotated[float, Field(le=1e-3, allow_inf_nan=False)]
@@ -193,38 +187,33 @@ def chances_of(logprobs: object, letters: str) -> tuple[tuple[str, float], ...]:
     [('A', 0.6), ('B', 0.3)]
     """
     try:
-        place = _beginning(_Logprobs.model_validate(logprobs).content, letters)
+        places = _Logprobs.model_validate(logprobs).content
     except ValidationError:
         return ()
+    before, end_of_thoughts, _ = "".join(place.token for place in places).rpartition(THOUGHTS[1])
+    left, first, colon = len(before) + len(end_of_thoughts), "", False
+    for place in places:
+        left -= len(place.token)
+        if left >= 0:
+            continue
+        bare = _MARKS.sub("", place.token)
+        # An object's value comes after its key.
+        if bare and set(bare) <= set(letters) and (colon or first != "{"):
+            break
+        first = first or place.token.lstrip()[:1]
+        colon = colon or (first == "{" and ":" in place.token)
+        if bare and first != "{":
+            # Prose is no answer.
+            return ()
+    else:
+        return ()
     chances = dict.fromkeys(letters, 0.0)
-    for token in place.top_logprobs if place else ():
+    for token in place.top_logprobs:
         bare = _MARKS.sub("", token.token)
         if bare and set(bare) <= set(letters):
             chances[bare[0]] += math.exp(token.logprob)
-    return tuple(chances.items()) if all(chances.values()) and sum(chances.values()) <= LARGEST_SUM else ()
-
-
-def _beginning(places: list[_TokenPlace], letters: str) -> _TokenPlace | None:
-    """The place at which the answer begins; None where it begins with something else."""
-    before, end_of_thoughts, _ = "".join(place.token for place in places).rpartition(THOUGHTS[1])
-    thought = len(before) + len(end_of_thoughts)
-    length, first, colon, value = 0, "", False, True
-    for place in places:
-        length += len(place.token)
-        if length <= thought:
-            continue
-        bare = _MARKS.sub("", place.token)
-        if value and bare and set(bare) <= set(letters):
-            return place
-        first = first or place.token.lstrip()[:1]
-        if first == "{":
-            # An object's value comes after its key.
-            colon = colon or ":" in place.token
-            value = colon
-        elif bare:
-            # Prose is no answer.
-            return None
-    return None
+    # A sum of a little more than 1 is rounded, and not made up.
+    return tuple(chances.items()) if all(chances.values()) and sum(chances.values()) <= 1.01 else ()
 
 
 NO_COUNT = "the server's count of tokens cannot be right: estimated"
@@ -404,12 +393,12 @@ class OpenAIModel(ServerModel):
         if request.seed is not None:
             payload["seed"] = request.seed
         if request.choices:
-            payload |= {"logprobs": True, "top_logprobs": TOP}
+            payload |= {"logprobs": True, "top_logprobs": 20}  # the most that OpenAI allows
         return payload
 
     def _run(self, request: ModelRequest, on_text: Callable[[str], None] | None) -> ModelReply:
         check_room(self.settings, request)
-        call = _ChatCall(*self._times(), request=request, on_text=on_text)
+        call = _ChatCall(self._clock(), self.settings.deadline, request=request, on_text=on_text)
 
         def notes() -> tuple[str, ...]:
             retries = max(0, call.tries - 1)
@@ -478,7 +467,8 @@ class OpenAIModel(ServerModel):
         error: ModelError
         try:
             with closing(response):
-                if STREAM in response.headers.get("content-type", ""):
+                # A server that cannot stream sends a whole completion instead.
+                if "text/event-stream" in response.headers.get("content-type", ""):
                     whole = self._joined(lines(response.iter_bytes(), self.endpoint.host), call)
                     return _reply_of(whole, call.request, self.endpoint, self.name)
                 response.read()

@@ -287,11 +287,9 @@ def key_of(identity: Mapping[str, Any]) -> str:
 
 def check_room(settings: ModelSettings, request: ModelRequest) -> None:
     """Raise ModelError where the estimated prompt and the longest reply exceed `settings.context`, if that is set."""
-    if settings.context is None:
-        return
     read = estimate_tokens(*(text for _, text in request.messages))
     written = min(settings.max_tokens, request.max_tokens or settings.max_tokens)
-    if read + written > settings.context:
+    if settings.context is not None and read + written > settings.context:
         raise ModelError(
             f"the prompt has about {read:,} tokens and the reply up to {written:,}, but the context of "
             f"{settings.name!r} is {settings.context:,} tokens (model.context in the settings): nothing was sent. Give "

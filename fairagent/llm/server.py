@@ -63,8 +63,6 @@ MOST_FAILURES = 5
 """Transient failures in a row after which the endpoint is left alone; one where there has never been a connection."""
 PAUSE = 30.0
 """Seconds that it is left alone."""
-LONGEST_LOOK = 60.0
-"""Seconds after which whoever waits looks at the clock again."""
 
 # Strict: neither 3.5 nor true is a count.
 TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True)]
@@ -339,7 +337,7 @@ class Breaker:
                 if self._turn is None or now >= self._turn_ends:
                     self._turn, self._turn_ends = object(), end
                     return self._turn
-                waiting(self._changed.wait, min(end - now, self._turn_ends - now, LONGEST_LOOK))
+                waiting(self._changed.wait, min(end - now, self._turn_ends - now, 60.0))
 
     def _leave(self, turn: object | None, sort: Hashable, error: BaseException | None) -> None:
         """Take note of what became of a request, and tell a transient error how long the server is left alone."""
@@ -392,9 +390,14 @@ class Call:
     """A call with all its attempts: the requests sent, what the earlier ones took; over at `end`, by the clock."""
 
     started: float
-    end: float
+    seconds: float
     sent: int = 0
     spent: Usage = field(default_factory=Usage)
+
+    @property
+    def end(self) -> float:
+        """When it is over."""
+        return self.started + self.seconds
 
 
 class ServerModel:
@@ -462,11 +465,6 @@ class ServerModel:
     def cost(self, input_tokens: int, output_tokens: int = 0) -> float | None:
         """US dollars for so many tokens; None where the price is not known."""
         return cost_of(self._price, input_tokens, output_tokens)
-
-    def _times(self) -> tuple[float, float]:
-        """When a call that begins now has started and ends."""
-        now = self._clock()
-        return now, now + self.settings.deadline
 
     def _repeat(
         self,
@@ -547,15 +545,15 @@ class ServerModel:
             try:
                 # A stream may go on while something comes; what comes as a whole is one wait.
                 with within(left if "stream" in payload else min(left, self.settings.timeout)):
-                    response: Any = self._send(self._client, path, payload)
-                    if not isinstance(response, BaseException):
+                    response, failure = self._send(self._client, path, payload)
+                    if failure is None:
                         value, usage = read(response)
                         used = usage.input_tokens, usage.output_tokens
                         return value, usage
-                log.info("%s: %s", self, type(response.__cause__ or response).__name__)
-                error = client_error(response, self.endpoint, self.name)
-                if refusable and getattr(response, "status_code", 0) in (400, 422, 500, 501):
-                    error = Refused(error, self.hide(response.response.text))
+                log.info("%s: %s", self, type(failure.__cause__ or failure).__name__)
+                error = client_error(failure, self.endpoint, self.name)
+                if refusable and getattr(failure, "status_code", 0) in (400, 422, 500, 501):
+                    error = Refused(error, self.hide(failure.response.text))
                 raise error
             except ModelError as raised:
                 used = raised.usage.input_tokens, raised.usage.output_tokens

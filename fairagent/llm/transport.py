@@ -30,7 +30,7 @@ from fairagent.settings import ModelSettings
 from fairagent.storage.threads import abandonable, ended_by
 
 if TYPE_CHECKING:
-    from openai import OpenAI, OpenAIError
+    from openai import OpenAI
 
 LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=5.0)
 LONGEST_WAIT = 86_400.0
@@ -273,13 +273,12 @@ def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
     return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=http.timeout, max_retries=0, http_client=http)
 
 
-def send(client: OpenAI, path: str, payload: Mapping[str, Any]) -> httpx.Response | OpenAIError:
-    """The response to a request, that of a stream still to be read; what the client raised is returned."""
+def send(client: OpenAI, path: str, payload: Mapping[str, Any]) -> tuple[httpx.Response | None, Any]:
+    """The response to a request, that of a stream still to be read; or None, and the error that the client raised."""
     import openai
 
     given: dict[str, Any] = {"body": payload, "stream": "stream" in payload, "stream_cls": openai.Stream[Any]}
     try:
-        response: httpx.Response = client.post(path, cast_to=httpx.Response, **given)
-        return response
+        return client.post(path, cast_to=httpx.Response, **given), None
     except openai.OpenAIError as error:
-        return error
+        return None, error

@@ -78,7 +78,10 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
         raise UsageError(f"the tolerance of relevance is from 0 to 1, not {tolerance}")
     if len(debts) != len(relevance) or len(weights) > len(relevance):
         raise DataError(f"{len(debts)} debts, {len(relevance)} candidates and {len(weights)} ranks do not fit")
-    best, least = _by_relevance(relevance, weights), (1 - tolerance) * _best(relevance, weights)
+    # The best ranking has the most relevant at the heaviest rank.
+    placed = np.empty(len(weights), dtype=np.intp)
+    placed[np.argsort(-weights, kind="stable")] = np.argsort(-relevance, kind="stable")[: len(weights)]
+    best, least = list[int](placed.tolist()), (1 - tolerance) * _best(relevance, weights)
     if not len(weights) or tolerance == 0:
         return best
     owed = debts + deserved(relevance)
@@ -113,15 +116,6 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
         if high - low <= CLOSE * high:
             break
     return min((best, found), key=lambda one: float(costs[np.arange(len(one)), one].sum()))
-
-
-def _by_relevance(relevance: FloatArray, weights: FloatArray) -> list[int]:
-    """The best ranking, the heaviest rank for the most relevant."""
-    order = np.argsort(-relevance, kind="stable")[: len(weights)]
-    placed = np.empty(len(weights), dtype=np.intp)
-    placed[np.argsort(-weights, kind="stable")] = order
-    best: list[int] = placed.tolist()
-    return best
 
 
 def _best(relevance: FloatArray, weights: FloatArray) -> float:

@@ -11,8 +11,7 @@ import string
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -35,6 +34,7 @@ SCALE = (1.0, 5.0)
 _CLOSED = frozenset({"yes", "no", "noanswer"})
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_RECURSION = threading.Lock()
 
 
 def normalized(text: str) -> str:
@@ -77,8 +77,14 @@ def rouge_l(prediction: str, gold: str) -> float:
         raise DataError(f"the expected answer {gold!r} has no words, so ROUGE-L is not defined; leave the question out")
     answer = prediction if _has_words(prediction) else EMPTY
     rouge = installed("rouge", "ROUGE-L").Rouge(metrics=["rouge-l"])
-    with _deep_enough(len(answer.split()) + len(gold.split())):
-        (scores,) = rouge.get_scores([answer], [gold])
+    with _RECURSION:
+        # The package walks back through two sentences by recursion, a level a word; a long one would end in an error.
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(before + len(answer.split()) + len(gold.split()))
+        try:
+            (scores,) = rouge.get_scores([answer], [gold])
+        finally:
+            sys.setrecursionlimit(before)
     return float(scores["rouge-l"]["f"])
 
 
@@ -170,21 +176,6 @@ def _on_scale(text: str) -> float | None:
     except ValueError:
         return None
     return number if SCALE[0] <= number <= SCALE[1] else None
-
-
-_RECURSION = threading.Lock()
-
-
-@contextmanager
-def _deep_enough(words: int) -> Iterator[None]:
-    """The package walks back through two sentences by recursion, a level a word; a long one would end in an error."""
-    with _RECURSION:
-        before = sys.getrecursionlimit()
-        sys.setrecursionlimit(before + words)
-        try:
-            yield
-        finally:
-            sys.setrecursionlimit(before)
 
 
 Normalization = Literal["conditional", "unconditional", "rescaled"]

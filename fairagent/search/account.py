@@ -1,4 +1,4 @@
-"""`Account`: what documents and groups have got of the readers' attention over requests, and what they deserve.
+"""`Account`: the readers' attention that documents and groups got over many requests, and what they deserved.
 
 One SQLite file for one collection, which only its owner can read, with one table of sums: a row for each document that
 was a candidate and for each group, and nothing of a query, a request or its time. Many threads and processes may write:
@@ -80,22 +80,22 @@ class Account:
         if collection is not None:
             with explained(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                # Made here, so that it is nobody else's from the first byte; SQLite gives its files the same rights.
+                # Made here, so that only its owner can ever read it; SQLite gives its files the same rights.
                 os.close(open_to_write(path, os.O_RDWR | os.O_CREAT, private=True))
-        # By its address, so that a path to read makes no new file.
+        # Opened by its address with mode=rw, so that reading makes no new file.
         address = f"{path.absolute().as_uri()}?mode=rw"
         with self._explained():
             self._connection = sqlite3.connect(
                 address, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=True
             )
         finalize(self, self._connection.close)
-        # A text that is damaged is read all the same, so that its row can be named.
+        # Damaged text is decoded all the same, so that its row can be named.
         self._connection.text_factory = lambda text: text.decode("utf-8", "replace")
         with self._explained():
             if collection is not None:
                 with self._transaction():
                     self._identify(collection, dict(basis or {}))
-                # Now that it is an account: of anybody else's file nothing is changed.
+                # Only now, when it is known to be an account: another program's file stays as it was.
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
             with self._transaction("DEFERRED"):

@@ -62,15 +62,15 @@ class FairAgent(Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
-    share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is
-    what the engine is kept to by a `where`, `weighing` how its documents are weighed.
+    share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is what a
+    `where` keeps the engine to, `weighing` how its documents are weighed.
 
     With `settings.sampling.alpha` each request gets a ranking of its own, drawn from the candidates by Plackett-Luce
     (Fair RAG, ICTIR 2025): the seed and the request's number, which `requests` counts (also for copies), give it again.
-    What the loop and the re-ranker do for the groups and what chance does add up.
+    The effects of the loop, of the re-ranker and of chance add up.
 
-    `live` is what opens the index again when it is replaced: searches are then those of `live.agent()`. A copy with
-    other parts (`dataclasses.replace`) has none, and stays with what it was made of.
+    `live` opens the index again when it is replaced: searches are then those of `live.agent()`. A copy with other parts
+    (`dataclasses.replace`) has none, and stays with what it was made of.
     """
 
     collection: Collection
@@ -137,16 +137,16 @@ class FairAgent(Summarized):
     ) -> list[SearchResult]:
         """The results of `search` for each of the queries, in their order; the first error ends it.
 
-        UsageError, before any of them is searched for, where one is no query, or where a text stands for them all.
-        What the options need is made once. As many threads as there are cores do it, and one alone where a re-ranker
-        keeps an account, in which each request depends on those before. That gains time where a model or a search
-        server is waited for; the engines in this process take as long as in one thread.
+        Raises UsageError, before anything is searched, where one is no query, or where a single text stands for the
+        list. As many threads as there are cores search, or one where a re-ranker keeps an account, in which each
+        request depends on those before. That saves time where a model or a search server is waited for; engines in this
+        process take as long as in one thread.
         """
         if isinstance(queries, str) or not isinstance(queries, Iterable):
             raise UsageError(f"search_many takes a list of queries, and not {shown(queries)}; search takes one")
         texts = list(map(as_query, queries))
         if self.live:
-            # All of them in one index.
+            # All queries are searched in the same index.
             return self.live.with_agent(lambda agent: agent.search_many(texts, **options))
         agent = self.under(SearchOptions.of(options))
         if not agent.draws or agent.threads == 1:
@@ -188,7 +188,7 @@ class FairAgent(Summarized):
         the filter, the generator and the attribution raise.
         """
         agent, query = self.under(SearchOptions.of(options)), as_query(query)
-        # Before the search, which may be paid for: whatever is missing is reported now.
+        # Opened before the search, which may cost money, so that what is missing is reported first.
         answerer = agent.open_answerer()
         run = agent.find(query, agent.pool_size, on_step)
         result = agent.result_of(run, answers=True)
@@ -212,7 +212,7 @@ class FairAgent(Summarized):
         on_cited: OnCited | None = None,
         **options: Unpack[OptionValues],
     ) -> AnswerResult:
-        """As `answer`, as `asearch` is `search`."""
+        """As `answer`, for an event loop; see `asearch`."""
         return await _in_thread(lambda: self.answer(query, on_text, on_step, on_cited, **options))
 
     @on_latest
@@ -251,11 +251,10 @@ class FairAgent(Summarized):
         return replace(agent, retriever=retriever, restriction=Restriction(conditions, documents))
 
     def reorder(self, run: SearchRun, options: SearchOptions | None = None) -> SearchResult:
-        """The candidates of a search that is done in the order of these options, over the agent's own settings.
+        """The candidates of a finished search in another order, by these options over the agent's own settings.
 
-        Nobody is searched or asked; `search` under the same options may come to other candidates, since the loop looks
-        at what would be served. `trace.relevance_kept` is what the order costs. The steps are measured anew where they
-        are measured otherwise.
+        No engine is searched and no model asked; `search` under the same options may come to other candidates, since
+        the loop looks at what would be served. `trace.relevance_kept` is what the order costs.
         """
         if options and options.where:
             raise UsageError("where: what a search that is done has found is not filtered; search with it")
@@ -263,12 +262,12 @@ class FairAgent(Summarized):
         return done.result(done.pool)
 
     def reordered(self, run: SearchRun) -> SearchRun:
-        """The candidates of a search that is done in the order of the agent's own settings, before it is served."""
+        """The candidates of a finished search in the order of the agent's own settings, before it is served."""
         started = perf_counter(), engine_seconds()
         with one_blas_thread():
             pool = run.loop.reranked.pool if run.loop.reranked else None
             again = replace(run, loop=replace(run.loop, reranked=None), retriever=self.retriever, started=started)
-            # Where nothing but the dial is another, all that was measured and made stays.
+            # If only the dial has changed, everything measured so far stays valid.
             if self.settings.model_copy(update={"rerank": run.settings.rerank}) != run.settings:
                 first = ExposureMeter.make(self.collection, run.query.id, self.settings, run.engine_list)
                 first = replace(first, cache=run.meter.cache)
@@ -289,7 +288,12 @@ class FairAgent(Summarized):
         about = {OPERATION: "invoke_agent", "gen_ai.agent.name": "fairagent", SOURCE: self.collection.name}
         with span("invoke_agent fairagent", about), one_blas_thread(), progress("searching"):
             # 1. Retrieve: by the user's words, then by the words of the topic.
-            lists = self._retrieve_first(query)
+            lists, expansion = [Step("query", query, self._retrieve(query), (), 0.0)], self.settings.expansion
+            if expansion.documents and len(lists[0].ranking) and isinstance(self.retriever, TermSource):
+                rm3 = RM3(expansion.documents, expansion.terms, expansion.weight)
+                expanded = rm3.expand(self.retriever, query, lists[0].ranking)
+                added = expanded.terms[len(query.terms) :]
+                lists.append(Step("topic words", expanded, self._retrieve(expanded), (), 0.0, added=added))
             engine_list = lists[-1].ranking
 
             # 2. Measure: what these lists give the groups, and what the groups should get.
@@ -313,7 +317,7 @@ class FairAgent(Summarized):
             else:
                 result = LoopResult(select(self.settings.candidates, steps), steps, "")
 
-            # 5. Re-rank the candidates, and say what else is to be known.
+            # 5. Re-rank the candidates, and add the notes and alarms.
             run = SearchRun(
                 query=query,
                 pool=engine_list,
@@ -397,18 +401,6 @@ class FairAgent(Summarized):
 
         return run.result(ranking, drawn, account_notes(self.reranker, pools, run.query), answers)
 
-    def _retrieve_first(self, query: Query) -> list[Step]:
-        """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""
-        first = self._retrieve(query)
-        lists = [Step("query", query, first, (), 0.0)]
-        expansion = self.settings.expansion
-        if expansion.documents and len(first) and isinstance(self.retriever, TermSource):
-            rm3 = RM3(expansion.documents, expansion.terms, expansion.weight)
-            expanded = rm3.expand(self.retriever, query, first)
-            added = expanded.terms[len(query.terms) :]
-            lists.append(Step("topic words", expanded, self._retrieve(expanded), (), 0.0, added=added))
-        return lists
-
     def _retrieve(self, query: Query) -> Ranking:
         about = {OPERATION: "retrieval", SOURCE: self.collection.name}
         with span(f"retrieval {self.collection.name}", about) as retrieval:
@@ -432,7 +424,7 @@ class FairAgent(Summarized):
 
 async def _in_thread(work: Callable[[], T]) -> T:
     """What `work` returns, done in a thread; when the task is cancelled, the work is as well."""
-    # Here and not above: who searches without an event loop waits for none.
+    # Imported here, since searching without an event loop does not need it.
     import asyncio
 
     cancellation = Cancellation()
@@ -446,6 +438,6 @@ async def _in_thread(work: Callable[[], T]) -> T:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         cancellation.cancel()
-        # How the thread ended is nobody's any more.
+        # The task is gone, so nobody else takes the thread's result or error.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         raise

@@ -26,11 +26,10 @@ from fairagent.collection.collection import NoDocuments
 from fairagent.collection.config import DimensionColumn
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.known import compare_ids, known_documents
-from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
+from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of, meant
 from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.collection.rows import Bounds, bounded, error_text, plain
-from fairagent.collection.spellings import meant
 from fairagent.collection.table import Labels, TableBuffer
 from fairagent.collection.targets import GivenTarget, following, share_faults
 from fairagent.errors import DataError, FairAgentError, UsageError
@@ -56,7 +55,7 @@ Shares = Mapping[str, Mapping[str, float]]
 
 
 def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
-    """A collection with these groups and world shares, which are their target too; a collection stays what it is."""
+    """A collection of these groups, with the world's shares as their target; a collection is returned as it is."""
     if isinstance(groups, Collection):
         return groups
     target = {dimension: GivenTarget(shares=dict(shares)) for dimension, shares in population.items()} or None
@@ -82,7 +81,7 @@ class GroupsByPlace:
 
 
 def place(number: int) -> str:
-    """The name of a place of a list, from 0; no id of a document begins like it."""
+    """The name of a place in a list, from 0; no document's id begins like it."""
     return f"\0{number}"
 
 
@@ -218,7 +217,7 @@ def exposures_of(
         if not places:
             continue
         with _of(query):
-            # What falls evenly leaves the engine's order as it is.
+            # Scores that fall evenly keep the engine's order.
             ranking = Ranking(tuple(map(place, places)), np.linspace(1, 0, len(places), endpoint=False))
             topic = query if query in collection.topics else ""
             measured[query] = ExposureMeter.make(collection, topic, settings, ranking).measure(ranking)
@@ -239,7 +238,7 @@ def _scores(read: Sequence[HitShape], ranked: bool) -> tuple[FloatArray, list[st
     scores = np.array([np.nan if hit.score is None else hit.score for hit in read])
     none, steps = np.flatnonzero(~np.isfinite(scores)), np.diff(scores)
     if none.size or (steps >= 0).all() or (ranked and (steps > 0).any()):
-        # Where no hit has such a field at all, nobody expects that it counts.
+        # No note where no hit has a score at all: then nobody expects scores to count.
         some = any(hit.score is not None for hit in read)
         first = f"{len(none)} of {counted(len(read), 'hit')} (the first is hit {none[0] + 1})" if none.size else ""
         notes = [f"no score, or none that is a number, in {first}: the order of all stands for their scores"]
@@ -296,7 +295,7 @@ def _grouped(
         if labels is not None:
             raise UsageError("labels: these groups have their labels already; it is for values of hits")
         whole = groups_alone(groups, {})
-        # By the labels: to read its documents may take long.
+        # Its ids are taken from the labels, since reading its documents may take long.
         known = known_documents(replace(whole, source=NoDocuments(whole.name)))
         by_place = GroupsByPlace(whole.groups, _ids(read))
         unknown = compare_ids("hits", _ids(read), known) if known else ""
@@ -453,7 +452,7 @@ def hits_in(answer: Any) -> list[Any]:
     if isinstance(answer, Iterator):
         return [one for _, one in bounded(answer, "hit", Bounds())]
     if isinstance(answer, Sequence) and not isinstance(answer, str | bytes | memoryview):
-        # Lists of hits, one for each query (Milvus); a list may also be a pair with a score.
+        # Milvus has a list of hits for each query; any other list of two is a hit with its score.
         nested = bool(answer) and all(
             isinstance(one, list) and all(isinstance(hit, Mapping) for hit in one) for one in answer
         )

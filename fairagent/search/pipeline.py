@@ -44,17 +44,17 @@ def open_agent(
     """An agent for a collection and its index, or a baseline.
 
     `collection` is a collection or its settings file, `index` the index's folder; both default to the settings.
-    `settings` are settings or their file; `overrides` beat them, section by section:
-    `open_agent("c.yaml", n=10, rerank={"kind": "mmr", "relevance": 0.3})`.
+    `settings` are settings or their file; `overrides` beat them, section by section: `open_agent("c.yaml", n=10,
+    rerank={"kind": "mmr", "relevance": 0.3})`.
 
-    It searches the index that is there: where the documents have changed since, with a note, and once `fairagent index`
-    or `build_index` is done, the new one, within a second. A collection that was put together in
-    the program is searched as it is, by its own index alone.
+    It searches the index that is there, with a note if the documents have changed since. Once `fairagent index` or
+    `build_index` has made a new one, that one is searched within a second. A collection that was put together in the
+    program is searched by its own index alone.
 
     Raises SettingsError, DataError (every error of the collection's files), IndexMismatch, BackendUnavailable.
     """
     live = open_live(collection, index, settings, **overrides)
-    # What is wrong is heard now, and not at the first search.
+    # Built once now, so that errors are raised here and not at the first search.
     agent = live.with_agent(lambda agent: replace(agent))
     object.__setattr__(agent, "live", live)
     return agent
@@ -85,7 +85,7 @@ def open_in_memory(
     """
     folder = Path(mkdtemp(prefix="fairagent-"))
     finalize(collection.source, remove_folder, folder)
-    # Nothing can be fair where there are no groups.
+    # Without groups there is nothing to be fair to.
     profile = {} if collection.groups.dimensions else {"profile": "engine"}
     site = open_site(collection, folder / collection.name, settings, **{**profile, **overrides})
     prepare(site, lambda what, done: None)
@@ -103,9 +103,9 @@ def build_index(
     """Index a collection into a folder, with all that `open_agent` of these settings needs besides: vectors, a graph.
 
     Arguments are those of `open_agent`; `progress` gets what is being made, and how many documents of it are done. What
-    was at the folder is replaced at the end; embeddings of texts that are the same are taken over. Raises what
-    `open_agent` does; DataError with every error of the document files, UsageError where something else is in the way,
-    BackendUnavailable where the disk is full or another process builds there; what was there is as it was then.
+    was at the folder is replaced at the end, and unchanged after an error; embeddings of texts that are the same are
+    taken over. Raises what `open_agent` does; DataError with every error of the document files, UsageError where
+    something else is in the way, BackendUnavailable where the disk is full or another process builds there.
     """
     return rebuild(open_site(collection, index, settings, **overrides), progress)
 
@@ -118,7 +118,7 @@ def rebuild(given: Site, progress: Progress = lambda what, done: None) -> Manife
     collection, before = given.collection, given.collection.fingerprint()
     with workshop(given.index, (MANIFEST, RECORD)) as shop:
         site = replace(given, index=shop.new, earlier=given.index, memo=Memo())
-        # What is not installed is an error before anything is built.
+        # Packages that are missing are reported before anything is built.
         for part in parts_of(resolved(site, preparing=True).settings):
             part.check(site)
         try:
@@ -128,7 +128,7 @@ def rebuild(given: Site, progress: Progress = lambda what, done: None) -> Manife
             for part in parts_of(site.settings):
                 part.check(site)
         except IndexMismatch:
-            # What is wrong with an index of these documents is heard as it is.
+            # If the documents are the same, the error is about the index, and is raised as it is.
             if collection.fingerprint() == before:
                 raise
         if collection.fingerprint() != before:
@@ -194,7 +194,7 @@ def build(site: Site) -> FairAgent:
 
 def build_answerer(site: Site) -> Answerer:
     """What turns a ranking into an answer; SettingsError without a model, BackendUnavailable without its key."""
-    # Here and not above: who searches alone needs none of it.
+    # Imported here, since a search alone does not need it.
     from fairagent.answer.answering import Answerer
 
     settings = site.settings
@@ -217,13 +217,13 @@ def build_contexts(site: Site) -> Contexts:
 
 
 def engine_alone(site: Site) -> FairAgent:
-    """The engine of the site's settings without an agent: its ranking of the plain query, answered from as it is."""
+    """The engine of the site's settings without an agent: it ranks by the plain query, and answers are made of that."""
     plain = lay(site.settings.given, {"profile": "engine", "engine": site.settings.engine, "sampling": {"alpha": None}})
     return build(replace(site, settings=load_settings(overrides=plain, environ={})))
 
 
 def resolved(site: Site, preparing: bool = False) -> Site:
-    """The site with the engine that its settings come to; `preparing`: once its indexes are made."""
+    """The site, its engine's settings resolved (`auto`); `preparing`: as they will be once indexes are made."""
     if site.engine is not None:
         return site
     engine = site.settings.engine.resolved(site, preparing)
@@ -270,7 +270,7 @@ def most_calls(
     parts = searching_parts(settings) + (answering_parts(settings) if answers else ())
     if not (asking := [part for part in parts if part.asks_with(settings)]):
         return []
-    # Here and not above: prompts are not loaded for a search that asks nobody.
+    # Imported here, so that a search without a model loads no prompts.
     from fairagent.llm.prompts import Case, Prompts
 
     dimensions = dimensions_of(collection, settings)
@@ -295,7 +295,7 @@ def parts_of(settings: Settings) -> tuple[Part, ...]:
 def asks_model(settings: Settings, command: str) -> bool:
     """Whether a `command` (exposure, search or answer) may ask a model for text, or a server for embeddings."""
     parts = {"exposure": (settings.engine,), "search": searching_parts(settings)}.get(command, parts_of(settings))
-    # An encoder is a text in the settings of any part.
+    # Any part may name an encoder in its settings.
     return any(part.asks_with(settings) for part in parts) or f'"{ENDPOINT}' in settings.model_dump_json()
 
 

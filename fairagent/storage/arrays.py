@@ -23,7 +23,23 @@ def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
     Raises Malformed where the file is none of NumPy's, holds Python objects or records, or has not the size that its
     header says; OSError where it cannot be read.
     """
-    shape, dtype, order, begin = _header(path)
+    with open_to_read(path) as file:
+        try:
+            version = npy.read_magic(file)
+            length = int.from_bytes(file.read({(1, 0): 2, (2, 0): 4}[version]), "little")
+            if length > 1000:
+                raise ValueError(f"a header of {length:,} bytes")
+            text = file.read(length).decode("ascii").strip()
+            if not (header := _HEADER.fullmatch(text)):
+                raise ValueError(f"the header is {text[:100]!r}")
+            dtype = np.dtype(header[1])
+            shape = tuple(int(one) for one in header[3].split(",") if one.strip())
+        except (ValueError, LookupError, TypeError) as error:
+            raise Malformed(f"{path.name} is no array of NumPy's ({type(error).__name__}: {error})") from None
+        begin = file.tell()
+    if dtype.kind not in "biufSU" or not dtype.itemsize:
+        raise Malformed(f"{path.name} holds {dtype} in the shape {shape}, which no file of ours does")
+    order: Literal["C", "F"] = "F" if header[2] == "True" else "C"
     expected, size = begin + math.prod(shape) * dtype.itemsize, path.stat().st_size
     if size != expected:
         raise Malformed(f"{path.name} has {size:,} bytes, where its header says {expected:,}")
@@ -42,23 +58,3 @@ def write_array(path: Path, values: NDArray[Any]) -> None:
     with new_file(path) as file:
         npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(values))
         file.write(values.data)
-
-
-def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"], int]:
-    """Shape, type, order, and the place of the first value."""
-    with open_to_read(path) as file:
-        try:
-            version = npy.read_magic(file)
-            size = int.from_bytes(file.read({(1, 0): 2, (2, 0): 4}[version]), "little")
-            if size > 1000:
-                raise ValueError(f"a header of {size:,} bytes")
-            text = file.read(size).decode("ascii").strip()
-            if not (header := _HEADER.fullmatch(text)):
-                raise ValueError(f"the header is {text[:100]!r}")
-            dtype = np.dtype(header[1])
-            shape = tuple(int(length) for length in header[3].split(",") if length.strip())
-        except (ValueError, LookupError, TypeError) as error:
-            raise Malformed(f"{path.name} is no array of NumPy's ({type(error).__name__}: {error})") from None
-        if dtype.kind not in "biufSU" or not dtype.itemsize:
-            raise Malformed(f"{path.name} holds {dtype} in the shape {shape}, which no file of ours does")
-        return shape, dtype, "F" if header[2] == "True" else "C", file.tell()

@@ -3,9 +3,8 @@
 A finished folder of fairagent's has a record of all its files, each with its size and SHA-256. Opening the folder
 compares the sizes, small files as a whole, and pieces of large ones; `fairagent doctor --verify` compares every byte.
 
-The digest of a large file is noted in the user's cache folder, so that a file that has not changed is not read again: a
-small file each, under the file's path and state (size, inode, device, and the times (ns) of its last change and of that
-of its status, which nobody can set back). A note that is damaged or of another path counts for nothing.
+The digest of a large file is noted in the user's cache folder, under its path and state (size, inode, device, and the
+times (ns) of its last change and of that of its status, which nobody can set back), so that it is not read again.
 """
 
 from __future__ import annotations
@@ -67,14 +66,13 @@ def differences(folder: Path, whole: bool, digest: Callable[[Path], str] = hash_
 
     `whole`: by every byte, else by what can be compared in a moment. `digest` gives the SHA-256 of a whole file.
     """
-    path = folder / RECORD
     try:
-        recorded: Mapping[str, Mapping[str, Any]] = parse_json(file_text(path, LARGEST))["files"]
+        recorded: Mapping[str, Mapping[str, Any]] = parse_json(file_text(folder / RECORD, LARGEST))["files"]
         expected = {name: (of["bytes"], of["sha256"], of.get("sample")) for name, of in recorded.items()}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return [Fault(path, None, "cannot be read")]
+        return [Fault(folder / RECORD, None, "cannot be read")]
     there = _files(folder)
     faults = [Fault(folder / name, None, "is missing") for name in sorted(expected.keys() - there.keys())]
     faults += [Fault(folder / name, None, "does not belong there") for name in sorted(there.keys() - expected.keys())]
@@ -145,7 +143,8 @@ def file_digest(path: Path, clock: Callable[[], int] = time.time_ns) -> str:
         return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
     place = str(path.absolute())
-    note = notes_folder() / f"{hashlib.sha256(place.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
+    named = hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    note = notes_folder() / f"{named}.json"
     with open_to_read(path) as file:
         state = state_of(file.fileno())
         if state[0] >= LEAST:

@@ -34,7 +34,6 @@ OWNER = 0o600
 LOCK = "lock"
 PIPES = (Path("/dev/fd"), Path("/proc/self/fd"))
 """Where the shell names what it has connected with this process."""
-_KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 _TAIL = len(',"sha256":"0123456789abcdef"}')
 _BEGUN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.new")
 
@@ -42,7 +41,8 @@ _BEGUN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.new")
 def expect_regular(path: Path, status: os.stat_result, alone: bool = False) -> None:
     """Raise NotRegular where `status`, that of `path`, is not that of a regular file; `alone`: with no second name."""
     if not stat.S_ISREG(status.st_mode):
-        what = _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
+        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
+        what = kinds.get(stat.S_IFMT(status.st_mode), "a device")
         raise NotRegular(f"{path} is {what} and no regular file; move it away, or put the file itself there")
     if alone and status.st_nlink > 1:
         raise NotRegular(f"{path} is a file with a second name (a hard link), which would change too; put a copy there")
@@ -373,15 +373,13 @@ def locked(folder: Path) -> Iterator[None]:
 def is_worked_in(folder: Path) -> bool:
     """Whether a process works in `folder` (`locked`), as far as can be seen from here: one on another host does."""
     process, host = _holder(folder / LOCK)
-    if process is None or host != socket.gethostname():
-        return process is not None
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # it is somebody else's
-    return True
+    if process is not None and host == socket.gethostname():
+        with suppress(PermissionError):  # it is somebody else's
+            try:
+                os.kill(process, 0)
+            except ProcessLookupError:
+                return False
+    return process is not None
 
 
 @contextmanager

@@ -45,16 +45,6 @@ class Workshop:
         self.folder, self.path = folder, folder.parent / f"{folder.name}.partial"
         self.new, self.old = self.path / "new", self.path / "old"
 
-    def begin(self) -> None:
-        """Start with an empty `new`, and with nothing beside it."""
-        self._empty()
-        self.new.mkdir()
-
-    def force(self) -> None:
-        """Force to the disk whatever is in `new`."""
-        for path in (*self.new.rglob("*"), self.new):
-            force(path)
-
     def put(self, recorded: bool = False) -> None:
         """Record what was made (or was `recorded` before), force it to the disk, and put it in its place.
 
@@ -64,10 +54,15 @@ class Workshop:
             remove_folder(left)
         if not recorded:
             record_files(self.new)
-        self.force()
+        for path in (*self.new.rglob("*"), self.new):
+            force(path)
         if self.folder.exists():
             self.folder.rename(self.old)
         self._move_new()
+
+    def _move_new(self) -> None:
+        self.new.rename(self.folder)
+        force(self.folder.parent)
 
     def finish(self) -> None:
         """Move what is missing to its place since a process died while it put it there, and remove what was old."""
@@ -76,23 +71,8 @@ class Workshop:
         if self.old.exists():
             self._remove(self.old)
 
-    def clear(self) -> None:
-        """Remove the workshop; the marker goes after all that it stands for."""
-        self._empty()
-        remove_folder(self.path)
-
-    def conclude(self) -> None:
-        """Do what a process that died had still to do, alone."""
-        with locked(self.path), _explained(self.path):
-            self.finish()
-            self.clear()
-
-    def is_usable(self) -> bool:
-        """Whether it is fairagent's: nothing is there, it is marked so, or its maker died before that."""
-        names = _files(self.path)
-        return not self.path.is_symlink() and (names.get(MARKER, False) or names.keys() <= {LOCK})
-
-    def _empty(self) -> None:
+    def empty(self) -> None:
+        """Remove what is in it."""
         for part in self.path.iterdir() if self.path.is_dir() else ():
             if part.name not in (MARKER, LOCK):
                 self._remove(part)
@@ -105,9 +85,21 @@ class Workshop:
             part.rename(gone)
         remove_folder(gone)
 
-    def _move_new(self) -> None:
-        self.new.rename(self.folder)
-        force(self.folder.parent)
+    def clear(self) -> None:
+        """Do what is still to be done, and remove it; the marker goes after all that it stands for."""
+        self.finish()
+        self.empty()
+        remove_folder(self.path)
+
+    def is_usable(self) -> bool:
+        """Whether it is fairagent's: nothing is there, it is marked so, or its maker died before that."""
+        names = _files(self.path)
+        return not self.path.is_symlink() and (names.get(MARKER, False) or names.keys() <= {LOCK})
+
+    def conclude(self) -> None:
+        """Do what a process that died had still to do, alone."""
+        with locked(self.path), _explained(self.path):
+            self.clear()
 
 
 @contextmanager
@@ -133,12 +125,12 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 raise UsageError(f"{path} is a link or no file, and was not made by fairagent; remove {shop.path}")
         shop.finish()
-        shop.begin()
+        shop.empty()
+        shop.new.mkdir()
         try:
             yield shop
         finally:
             # Ended between the two renamings, the second one is still to be done.
-            shop.finish()
             shop.clear()
 
 
@@ -193,9 +185,10 @@ def tidy(folder: Path) -> None:
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Turn a full or read-only disk, met while writing below `path`, into a message with the way out."""
-    left = "what was there before is as it was"
+    reason = ""
     try:
         yield
+        return
     except OSError as error:
         # Numpy's error about a file that it cannot finish has no more than how much it has written.
         short = error.errno is None and str(error).endswith(" written")
@@ -203,9 +196,10 @@ def _explained(path: Path) -> Iterator[None]:
         elsewhere = error.filename and not Path(error.filename).is_relative_to(path.parent)
         if not short and (error.errno not in _DISK or elsewhere):
             raise
-        raise cannot_write(path, error.strerror or str(error), left) from None
+        reason = error.strerror or str(error)
     except Exception as error:
         # The library that writes models has errors of its own for those of the system.
         if not (type(error).__module__.startswith("safetensors") and "os error" in str(error)):
             raise
-        raise cannot_write(path, str(error), left) from None
+        reason = str(error)
+    raise cannot_write(path, reason, "what was there before is as it was")

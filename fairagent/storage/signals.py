@@ -21,9 +21,6 @@ BY_SIGNAL = 128
 """The exit code of a program that a signal has ended, less the signal's number."""
 SAME = 0.5
 """Seconds within which a second signal is the same wish: a terminal and `make` both send one."""
-AGAIN = 0.02
-"""Seconds after which a signal is sent once more that something has swallowed."""
-_IMPORTING = "<frozen importlib._bootstrap>"
 
 
 class Ended(KeyboardInterrupt):
@@ -76,7 +73,12 @@ class EndingSignals:
         self._came = self._came or number
         if self._heeding is None:
             return
-        self._importing = _importing(frame, self._heeding)
+        self._importing = None
+        # The outermost import that the frame stands in, if any.
+        while frame is not None and frame is not self._heeding:
+            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+                self._importing = frame
+            frame = frame.f_back
         if self._importing is None or sys.getprofile() not in (None, self._after_import):
             self._raise()
         sys.setprofile(self._after_import)
@@ -101,7 +103,7 @@ class EndingSignals:
         from threading import Timer
 
         self._raised = None
-        again = Timer(AGAIN, os.kill, (os.getpid(), unraisable.exc_value.signal))
+        again = Timer(0.02, os.kill, (os.getpid(), unraisable.exc_value.signal))
         again.daemon = True
         again.start()
 
@@ -116,15 +118,6 @@ def silenced() -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             gone = True
     return gone
-
-
-def _importing(frame: FrameType | None, end: FrameType) -> FrameType | None:
-    """The outermost import that `frame` stands in, down to `end`; None where it stands in none."""
-    outermost = None
-    while frame is not None and frame is not end:
-        outermost = frame if frame.f_code.co_filename == _IMPORTING else outermost
-        frame = frame.f_back
-    return outermost
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:

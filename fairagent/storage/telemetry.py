@@ -15,22 +15,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from fairagent.types import Usage
 from fairagent.types.clean import printable
 
-OPERATION = "gen_ai.operation.name"
-SOURCE = "gen_ai.data_source.id"
+OPERATION, SOURCE = "gen_ai.operation.name", "gen_ai.data_source.id"
 FIELDS = "fields"
 """The attribute of a log record, by `extra`, that has further fields of its line."""
-
-
-class Span(Protocol):
-    """A span that is open while its block runs."""
-
-    def set_attributes(self, attributes: Mapping[str, Any]) -> None:
-        """Give it attributes."""
 
 
 class _NoSpan:
@@ -39,14 +31,14 @@ class _NoSpan:
 
 
 @contextmanager
-def span(name: str, attributes: Mapping[str, str | bool | int | float]) -> Iterator[Span]:
+def span(name: str, attributes: Mapping[str, str | bool | int | float]) -> Iterator[Any]:
     """A span of this name, a part of the one that is open here; an error is told by its type alone.
 
     Nothing is imported for it: who collects spans has imported `opentelemetry.trace`.
     """
     api: Any = sys.modules.get("opentelemetry.trace")
     # A module that is just being imported in another thread is not there yet.
-    if api is None or not hasattr(api, "get_tracer") or not hasattr(api, "StatusCode"):
+    if not hasattr(api, "get_tracer") or not hasattr(api, "StatusCode"):
         yield _NoSpan()
         return
     with api.get_tracer("fairagent").start_as_current_span(
@@ -65,7 +57,7 @@ def call_span(operation: str, model: str) -> Any:
     return span(f"{operation} {model}", {OPERATION: operation, "gen_ai.request.model": model})
 
 
-def tell_usage(span: Span, usage: Usage, cached: bool = False) -> None:
+def tell_usage(span: Any, usage: Usage, cached: bool = False) -> None:
     """What a call took; from the cache: what it would have taken."""
     attributes = {
         "gen_ai.usage.input_tokens": usage.input_tokens,

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -20,19 +19,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded
 from fairagent.storage.signals import ENDING
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
@@ -65,29 +60,21 @@ class Cancellation:
         """Whether it is."""
         return self._event.is_set()
 
-    def check(self) -> None:
-        """Raise Cancelled where it is."""
-        if self._event.is_set():
-            raise Cancelled
-
-    def wait(self, seconds: float) -> None:
-        """Pause; Cancelled as soon as it is."""
-        self._event.wait(seconds)
-        self.check()
-
     @contextmanager
     def ending(self, end: Callable[[], None]) -> Iterator[None]:
         """A block that `end`, called from another thread, breaks off; it must neither wait nor raise."""
         key = object()
         with self._lock:
-            self.check()
+            if self.cancelled:
+                raise Cancelled
             self._ends[key] = end
         try:
             yield
         finally:
             with self._lock:
                 del self._ends[key]
-            self.check()
+            if self.cancelled:
+                raise Cancelled
 
 
 _cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
@@ -114,20 +101,17 @@ def check_cancelled() -> None:
         raise Cancelled
 
 
-@contextmanager
-def ended_by(end: Callable[[], None]) -> Iterator[None]:
+def ended_by(end: Callable[[], None]) -> AbstractContextManager[None]:
     """As `Cancellation.ending`, of the work of this thread."""
-    if cancellation := _cancellation.get():
-        with cancellation.ending(end):
-            yield
-    else:
-        yield
+    cancellation = _cancellation.get()
+    return cancellation.ending(end) if cancellation else nullcontext()
 
 
 def sleep(seconds: float) -> None:
     """Pause; Cancelled as soon as the work is."""
     if cancellation := _cancellation.get():
-        cancellation.wait(seconds)
+        cancellation._event.wait(seconds)
+        check_cancelled()
     else:
         time.sleep(seconds)
 
@@ -175,6 +159,7 @@ def abandonable(work: Callable[[], T], late: Callable[[T], None]) -> T:
         except BaseException as error:
             future.set_exception(error)
 
+    # No pool's: Python would wait for it when it ends.
     threading.Thread(target=copy_context().run, args=(working,), name="abandonable", daemon=True).start()
     try:
         return result_of(future)
@@ -283,10 +268,8 @@ OF_LIBRARIES = (
 )
 """What BLAS and OpenMP libraries look at when they are loaded, and not afterwards; OpenMP is torch's and faiss's."""
 
-_blas_lock = threading.Lock()
-_inside = 0
-_limits: list[Any] = []
-_modules = 0
+_blas_lock, _limits = threading.Lock(), list[Any]()
+_inside = _modules = 0
 
 
 @contextmanager
@@ -313,7 +296,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _blas_libraries(modules: int) -> ThreadpoolController:
+def _blas_libraries(modules: int) -> Any:
     """Those that are loaded, with so many modules."""
     from threadpoolctl import ThreadpoolController
 
@@ -389,7 +372,7 @@ class Crew(ThreadPoolExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Wait for the jobs that are under way, and end the processes."""
         self._ending.set()
-        self._awake.set()
+        self.grow()
         super().shutdown(wait, cancel_futures=cancel_futures)
         self.abandon()
         self._pool.shutdown(cancel_futures=True)
@@ -397,13 +380,9 @@ class Crew(ThreadPoolExecutor):
     def abandon(self) -> None:
         """End the processes at once: nobody waits for what they do."""
         self._ending.set()
-        self._awake.set()
-        for one in self._processes:
+        self.grow()
+        for one in list((self._pool._processes or {}).values()):
             one.kill()
-
-    @property
-    def _processes(self) -> list[BaseProcess]:
-        return list((self._pool._processes or {}).values())
 
     def _begin(self) -> None:
         with self._lock:
@@ -428,25 +407,18 @@ class Crew(ThreadPoolExecutor):
             ) from None
 
     def _watch(self) -> None:
-        """Kill a process that was stopped for too long; who waits for its job is told why."""
+        """Kill a process that was stopped (SIGSTOP) for too long; who waits for its job is told why."""
         looks = Counter[int | None]()
         while not self._ending.wait(LOOK):
-            for one in self._processes:
-                looks[one.pid] = looks[one.pid] + 1 if _is_stopped(one.pid) else 0
+            for one in list((self._pool._processes or {}).values()):
+                stopped = False
+                with suppress(OSError, IndexError):  # systems without /proc do not tell
+                    # After the command's name, which may hold anything, comes the state.
+                    stopped = Path(f"/proc/{one.pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+                looks[one.pid] = looks[one.pid] + 1 if stopped else 0
                 if looks[one.pid] >= STOPPED:
                     self._given_up = f"(pid {one.pid}) is stopped (SIGSTOP) and was ended."
                     one.kill()
-
-
-def _is_stopped(pid: int | None) -> bool:
-    """Whether a process was stopped (SIGSTOP, Ctrl-Z); False where the system does not tell."""
-    with suppress(OSError, IndexError):
-        # After the command's name, which may hold anything, comes the state.
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
-    with suppress(OSError):
-        state = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, check=False).stdout
-        return state.startswith(b"T")
-    return False
 
 
 def _prepare() -> None:

@@ -92,14 +92,10 @@ class ExposureChange:
         return {**asdict(self), "worse": self.worse, "text": str(self)}
 
     def __str__(self) -> str:
-        return in_line(self._sentence + self._under_error)
-
-    @property
-    def _under_error(self) -> str:
-        if self.likely is None:
-            return ""
-        value, low, high = self.likely
-        return f"; AWRF {value:.2f} [{low:.2f}, {high:.2f}] under label error"
+        of_labels = (
+            "" if self.likely is None else "; AWRF {:.2f} [{:.2f}, {:.2f}] under label error".format(*self.likely)
+        )
+        return in_line(self._sentence + of_labels)
 
     @property
     def _sentence(self) -> str:

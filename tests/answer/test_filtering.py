@@ -56,7 +56,7 @@ def test_a_document_stays_if_it_passes_either_step():
     assert len(model.requests) == 8
 
 
-def test_the_second_step_sees_only_what_failed_the_first():
+def test_the_second_step_sees_only_what_failed_the_first_or_is_left_out():
     model = judge(PROMPTS, fair=says("fair"), useful=never)
     FairFilter(model, PROMPTS, batch=2).filter("lawyers", documents("fair", "bad", "fair", "fair", "worse"))
     asked = sorted((step_of(r, PROMPTS), [d["text"] for d in documents_in(r)]) for r in model.requests)
@@ -67,9 +67,6 @@ def test_the_second_step_sees_only_what_failed_the_first():
         (STEPS[1], ["bad"]),
         (STEPS[1], ["worse"]),
     ]
-
-
-def test_without_the_second_step():
     model = judge(PROMPTS, fair=says("fair"), useful=always)
     filtered = FairFilter(model, PROMPTS, utility=False).filter("lawyers", documents("fair", "bad"))
     assert [d.id for d in filtered.documents] == ["d0"]
@@ -120,13 +117,6 @@ def test_a_repeated_run_asks_the_same_and_another_query_or_neighbor_does_not():
     assert not set(ids("lawyers", "a", "c")) & set(first)
     assert not set(ids("lawyers", "a", "b", batch=1)) & set(first)
     assert len(set(ids("lawyers", "a", "a"))) == 2
-
-
-def test_a_large_batch_is_sent_in_parts():
-    model = judge(PROMPTS, always, always)
-    filtered = FairFilter(model, PROMPTS, batch=10).filter("q" * 9000, documents(*['"\u9f8d' * 3500] * 10))
-    assert len(filtered.documents) == 10
-    assert [len(documents_in(request)) for request in model.requests] == [2] * 5
 
 
 ERRORS = [ReplyRefused("declined"), TransientModelError("overloaded")]
@@ -277,6 +267,10 @@ def test_a_group_that_loses_more_than_chance_explains_is_named():
         "the filter removed 45% of the documents of female (gender), 45 of 100, but 20% of all others, 48 of 240 "
         "(p < 0.001)"
     )
+    # Fisher's p is .0253: below .05, but not below .05 / 4.
+    pair = [removal("a", 20, 10), removal("b", 60, 13)]
+    assert len(removal_warnings(pair)) == 1
+    assert removal_warnings([*pair, removal("c", 1, 0), removal("d", 1, 0), removal("e", 1, 0)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -290,10 +284,3 @@ def test_a_group_that_loses_more_than_chance_explains_is_named():
 )
 def test_nothing_is_said_without_reason(run: list[Removal]):
     assert removal_warnings(run) == ()
-
-
-def test_more_groups_need_more_evidence():
-    # Fisher's p is .0253: below .05, but not below .05 / 4.
-    pair = [removal("a", 20, 10), removal("b", 60, 13)]
-    assert len(removal_warnings(pair)) == 1
-    assert removal_warnings([*pair, removal("c", 1, 0), removal("d", 1, 0), removal("e", 1, 0)]) == ()

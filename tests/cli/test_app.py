@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import signal
 from pathlib import Path
 
@@ -14,8 +12,6 @@ from typer.testing import CliRunner
 from fairagent import load_collection
 from fairagent.cli import app as program
 from fairagent.cli import options
-from fairagent.evaluate.run import HEAD
-from fairagent.retrieve.manifest import MANIFEST
 from fairagent.storage.signals import Ended
 
 from .conftest import Call, Small, start, write_collection
@@ -82,19 +78,11 @@ def test_pipes_get_no_control_codes_and_any_encoding_will_do(small: Small, tmp_p
 
 SEARCH = [
     (["--set", "rerankin.kind=fused"], 2, "rerankin: unknown key; did you mean 'rerank'?"),
-    (
-        ["--set", "rerank.farness=1"],
-        2,
-        "rerank.parts[1].farness: unknown key of re-ranker 'exposure'; did you mean 'fai",
-    ),
-    (["--set", "rerank.kind=fusd"], 2, "rerank: no re-ranker of kind 'fusd'; did you mean 'fused'?"),
-    (["--set", "engine=dens"], 2, "engine: no engine of kind 'dens'; did you mean 'dense'?"),
     (["--set", "rerank=[mmr, {kind: exposur}]"], 2, "rerank.parts[1]: no re-ranker of kind 'exposur'; did you mean"),
     (["--set", "rerank={kind: fa-star-ir, group: {gender: femal}}"], 2, "did you mean 'female'?"),
     (["--set", "n=[1"], 2, "not valid YAML"),
     (["--set", "n=0", "--set", "depth=-1"], 2, "2 errors"),
     (["--dimension", "gendr"], 2, "no dimension 'gendr'; did you mean 'gender'?"),
-    (["--set", "target=populaton"], 2, "target: no target of kind 'populaton'; did you mean 'population'?"),
     (["--set", "target={gender: {female: 0.5, male: 0.4}, era: corpus}"], 4, "add up to 0.9, expected 1"),
     (["--target", "uniformly"], 2, "no target of kind 'uniformly'"),
     (["--set", "analyzer=whitespace"], 4, "analyzer: index english, now whitespace"),
@@ -111,18 +99,15 @@ def test_search(call: Call, small: Small, arguments: list[str], code: int, messa
     assert message in result.stderr
 
 
-@pytest.mark.parametrize("name", [["search", "lawyer"], ["index"]])
-def test_no_collection(call: Call, name: list[str]) -> None:
-    result, nowhere = call(*name), call(*name, "-c", "nowhere.yaml")
-    assert (result.exit_code, nowhere.exit_code) == (2, 2)
-    assert "--collection FILE" in result.stderr
-    assert "fairagent demo" in result.stderr
-    assert "nowhere.yaml: no such file" in nowhere.stderr
-
-
-def test_a_mistyped_command_is_a_usage_error(call: Call) -> None:
-    result = call("serach")
-    assert (result.exit_code, "search" in result.stderr) == (2, True)
+def test_no_collection_and_no_command(call: Call) -> None:
+    for name in (["search", "lawyer"], ["index"]):
+        result, nowhere = call(*name), call(*name, "-c", "nowhere.yaml")
+        assert (result.exit_code, nowhere.exit_code) == (2, 2)
+        assert "--collection FILE" in result.stderr
+        assert "fairagent demo" in result.stderr
+        assert "nowhere.yaml: no such file" in nowhere.stderr
+    mistyped = call("serach")
+    assert (mistyped.exit_code, "search" in mistyped.stderr) == (2, True)
 
 
 def test_every_fault_of_the_collection_is_named_with_its_line(call: Call, tmp_path: Path) -> None:
@@ -152,37 +137,3 @@ def test_an_index_whose_folder_has_no_name(index: str, tmp_path: Path, monkeypat
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     assert load_collection(file, index).groups.dimensions
-
-
-# --- files of an older version --------------------------------------------------------------------------------------
-
-
-def test_an_old_run(call: Call, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / HEAD).write_text('{"format": 1}', encoding="utf-8")
-    result = call("report", str(run))
-    assert result.exit_code != 0
-    for words in ("older version of fairagent", "--new"):
-        assert words in result.stderr
-    assert (run / HEAD).read_text(encoding="utf-8") == '{"format": 1}'
-
-
-def test_an_old_settings_file(call: Call, tmp_path: Path) -> None:
-    file = tmp_path / "old.yaml"
-    file.write_text("reranker: mmr\nengine: {kind: rm3, terms_added: 5}\n", encoding="utf-8")
-    result = call("config", "--settings", str(file))
-    assert result.exit_code == 2
-    assert "reranker: unknown key; did you mean 'rerank'?" in result.stderr
-    assert "engine.terms_added: unknown key" in result.stderr
-
-
-def test_an_old_index(call: Call, small: Small, tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    shutil.copytree(small.index, index)
-    manifest = json.loads((index / MANIFEST).read_text(encoding="utf-8")) | {"format": 1}
-    (index / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    result = call("search", "lawyer", "-c", str(small.file), "--index", str(index))
-    assert result.exit_code == 4
-    assert "another version of fairagent" in result.stderr
-    assert "run `fairagent index`" in result.stderr

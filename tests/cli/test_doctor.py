@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,6 @@ def test_all_is_well(call: Call, small: Small) -> None:
     assert "Everything that a search needs is here." in result.stdout
     assert "30 documents of small" in result.stdout
     assert "problem" not in result.stdout
-
-
-def test_json(call: Call, small: Small) -> None:
     found = json.loads(call("doctor", "--json", *small.options).stdout)
     checks = {check["name"]: check for check in found["checks"]}
     assert (found["ok"], checks["packages"]["status"], checks["index"]["status"]) == (True, "ok", "ok")
@@ -100,19 +98,16 @@ def test_java_homes(tmp_path: Path) -> None:
 
 
 def test_the_model_is_a_problem_only_where_it_is_needed() -> None:
-    without = load_settings(environ={})
-    assert {check.status for check in check_model(without, {})} == {"note", "ok"}
-    local = load_settings(
-        overrides={"loop": "fair-qr", "refine": "llm", "model": {"name": "m", "base_url": "http://localhost:11434/v1"}},
-        environ={},
-    )
-    assert "problem" not in {check.status for check in check_model(local, {})}
-    for idle in ({"loop": "fair-qr", "refine": "llm", "iterations": 0}, {"refine": "llm"}):
-        unasked = load_settings(overrides=idle, environ={})
-        assert "problem" not in {check.status for check in check_model(unasked, {})}
+    def states(**given: Any) -> set[str]:
+        return {check.status for check in check_model(load_settings(overrides=given, environ={}), {})}
+
+    asking = {"loop": "fair-qr", "refine": "llm"}
+    assert states() == {"note", "ok"}
+    assert "problem" not in states(**asking, model={"name": "m", "base_url": "http://localhost:11434/v1"})
+    for idle in ({**asking, "iterations": 0}, {"refine": "llm"}):
+        assert "problem" not in states(**idle)
     for part in ({"filter": "fair"}, {"attribute": "judge"}, {"generate": "llm"}):
-        asking = load_settings(overrides=part, environ={})
-        assert "problem" in {check.status for check in check_model(asking, {})}
+        assert "problem" in states(**part)
 
 
 def install(folder: Path, package: str, module: str, group: str = "fairagent.rerankers", **entries: str) -> None:

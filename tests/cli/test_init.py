@@ -126,7 +126,7 @@ SOURCES = [
     pytest.param(text_file("rows.csv"), "id: id\n  title", id="csv"),
     pytest.param(text_file("rows.csv.gz", encoding="utf-16"), "encoding: utf-16\n  id: id\n  title", id="gzip, utf-16"),
     pytest.param(text_file("rows.csv", encoding="utf-16-le"), "encoding: utf-16-le\n", id="utf-16-le"),
-    pytest.param(text_file("rows.tsv", "\t", "cp1252"), "encoding: cp1252\n", id="tsv, cp1252"),
+    pytest.param(text_file("rows.tsv", "\t", "cp1252"), "encoding: [utf-8, cp1252, latin-1]\n", id="tsv, cp1252"),
     pytest.param(mixed_encodings, "encoding: [utf-8, cp1252, latin-1]\n", id="mixed encodings"),
     pytest.param(json_file, "id: id\n  title", id="jsonl"),
     pytest.param(parquet_file, "id: id\n  title", id="parquet"),
@@ -170,18 +170,14 @@ def test_what_is_deleted_in_the_source_is_in_no_index(
     }
 
 
-def test_mended_ids_are_told_by_init_and_index(call: Call, tmp_path: Path) -> None:
+def test_mended_ids_and_numbers_of_rows_are_told_by_init_and_index(call: Call, file: Path) -> None:
     bad_ids(PEOPLE)
     for told in (call("init", "bad.csv", "--yes").stdout, call("index", "-c", "collection.yaml").stdout):
-        assert re.search(
-            r"5 ids .*line 5: no id, now row-\w{12}, line 7: p4, now p4-\w{12}, line 13: p11, now p11", told
-        )
+        assert re.search(r"5 ids .*line 5: no id, now row-\w{12}, line 7: p4, now p4-\w{12}, line 13: p11,", told)
         assert re.search(r"line 14: p 12, now p_12, line 15: p14, now p14-\w{12}", told)
-
-
-def test_numbers_of_rows_are_ids_only_with_a_warning(call: Call, file: Path) -> None:
-    for told in (call("init", "mine.csv", "--yes", "--id", "@row"), call("index", "-c", "collection.yaml")):
-        assert "the ids are numbers of rows" in told.stdout
+    rows = ["-c", "rows.yaml"]
+    for shown in (call("init", "mine.csv", "--yes", "--id", "@row", "-o", "rows.yaml"), call("index", *rows)):
+        assert "the ids are numbers of rows" in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,9 @@ from pathlib import Path
 import pytest
 from rich.progress import Progress
 
-from fairagent.cli.options import (
-    EVERY,
-    announce_calls,
-    overrides,
-    report_lines,
-    requests_of,
-    settings_file,
-    settings_of,
-    status,
-    undone,
-)
+from fairagent.cli.options import EVERY, announce_calls, overrides, report_lines, requests_of, settings_file
+
+from fairagent.cli.options import settings_of, status, undone  # isort: skip
 from fairagent.errors import SettingsError, UsageError
 from fairagent.llm.prompts import Calls
 from fairagent.settings import ModelSettings, Price
@@ -32,14 +24,8 @@ from .conftest import Call, Small
 
 def test_values_are_yaml_add_up_and_options_win() -> None:
     given = overrides(["n=5", "depth=1e3", "dimensions=[a, b]", "prompts=", "model.name='7'", "collection=a=b.yaml"])
-    assert given == {
-        "n": 5,
-        "depth": "1e3",
-        "dimensions": ["a", "b"],
-        "prompts": None,
-        "model": {"name": "7"},
-        "collection": "a=b.yaml",
-    }
+    more = {"prompts": None, "model": {"name": "7"}, "collection": "a=b.yaml"}
+    assert given == {"n": 5, "depth": "1e3", "dimensions": ["a", "b"], **more}
     given = overrides(["rerank.kind=fused", "rerank.refined=0.2", "n=5"], n=7, index=None)
     assert given == {"rerank": {"kind": "fused", "refined": 0.2}, "n": 7}
     for assignment in ("n", "=5", " =5", "n: 5", "n={"):

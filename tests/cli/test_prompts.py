@@ -30,10 +30,7 @@ def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServ
         yield server
 
 
-# --- list, show ------------------------------------------------------------------------------------------------
-
-
-def test_the_list_names_every_template_and_variant(call: Call) -> None:
+def test_the_list_names_every_template_and_variant_and_none_has_a_fault(call: Call) -> None:
     result = call("prompts", "list")
     assert result.exit_code == 0
     for id in Prompts().ids:
@@ -44,16 +41,9 @@ def test_the_list_names_every_template_and_variant(call: Call) -> None:
     assert [prompt["id"] for prompt in found["prompts"]] == list(Prompts().ids)
     assert found["prompts"][0]["sha256"] == Prompts()["answer"].sha256
     assert found["variants"] == ["few-shot", "reasoning"]
-
-
-# --- check -----------------------------------------------------------------------------------------------------
-
-
-def test_check_finds_no_fault_in_what_is_shipped(call: Call) -> None:
-    result = call("prompts", "check")
-    assert (result.exit_code, result.stderr) == (0, "")
+    checked = call("prompts", "check")
     count = len(list(shipped_folder().rglob("*.j2")))
-    assert result.stdout == f"{count} templates, no error\n"
+    assert (checked.exit_code, checked.stderr, checked.stdout) == (0, "", f"{count} templates, no error\n")
 
 
 def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
@@ -78,9 +68,6 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
     assert [fault["line"] for fault in faults] == [1, 3, lines + 1, lines + 1]
 
 
-# --- eject -----------------------------------------------------------------------------------------------------
-
-
 def test_eject_copies_and_overwrites_nothing(call: Call) -> None:
     assert call("prompts", "eject", "mine", "refine_query").exit_code == 0
     copy = Path("mine/refine_query.j2")
@@ -91,9 +78,6 @@ def test_eject_copies_and_overwrites_nothing(call: Call) -> None:
     assert "mine already holds refine_query.j2; nothing was copied" in result.stderr
     assert [path.name for path in Path("mine").iterdir()] == ["refine_query.j2"]
     assert copy.read_text(encoding="utf-8") == "my own"
-
-
-# --- try -------------------------------------------------------------------------------------------------------
 
 
 def asked(call: Call, small: Small, name: str, *arguments: str) -> dict[str, object]:
@@ -123,18 +107,8 @@ def test_try_fills_a_template_from_the_loop(call: Call, small: Small) -> None:
 
 
 def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, server: LoopbackServer) -> None:
-    arguments = [
-        "--query",
-        "lawyer",
-        "--dimension",
-        "gender",
-        "--send",
-        "--set",
-        "model.name=tiny",
-        "--set",
-        "n=6",
-        *WORDS,
-    ]
+    asked_for = ["--query", "lawyer", "--dimension", "gender", "--send"]
+    arguments = [*asked_for, "--set", "model.name=tiny", "--set", "n=6", *WORDS]
     result = call("prompts", "try", "refine_query", *arguments, *small.options)
     assert result.exit_code == 0, result.stderr
     (request,) = server.requests

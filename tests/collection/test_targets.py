@@ -1,25 +1,34 @@
+"""Targets by hand, what is known of them, and who chooses them."""
+
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted import by_letter, collection, ranking
 
-from fairagent.collection import Collection, GroupTable, load_collection, make_target
+from fairagent import Collection, FairAgent, load_collection
+from fairagent.collection import GroupTable, make_target
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.table import LabelColumn
+from fairagent.collection.targets import ESTIMATE_FROM, GivenTarget, UniformTarget, estimate_weights, target_choice
 from fairagent.errors import DataError, UsageError
+from fairagent.search.hits import groups_alone
+from fairagent.settings import Settings
 from fairagent.types import Ranking, Topic
 
-from .conftest import FILES
 
-
-def ranking(*pairs: tuple[str, float]) -> Ranking:
+def scored(*pairs: tuple[str, float]) -> Ranking:
     return Ranking(tuple(id for id, _ in pairs), np.array([score for _, score in pairs], float))
 
 
 @pytest.fixture
-def collection(write):
+def small(write):
     return load_collection(write())
 
 
@@ -37,8 +46,8 @@ def collection(write):
         ({"Africa": 0.1, "Europe": 0.9}, "T1", [0.1, 0, 0.9], False),
     ],
 )
-def test_each_kind_by_hand(collection, kind, topic, shares, oracle):
-    target = make_target(kind, "region", collection, topic)
+def test_each_kind_by_hand(small, kind, topic, shares, oracle):
+    target = make_target(kind, "region", small, topic)
     assert target.dimension == "region"
     assert target.labels == ("Africa", "Asia", "Europe")
     np.testing.assert_allclose(target.shares, shares, rtol=1e-12)
@@ -61,18 +70,18 @@ def test_each_kind_by_hand(collection, kind, topic, shares, oracle):
         ([], [1 / 3, 0.5 / 3, 1.5 / 3], "estimated (nothing labeled was ranked: corpus)"),
     ],
 )
-def test_estimated_by_hand(collection, hits, shares, source):
-    target = make_target("estimated", "region", collection, "T1", ranking(*hits))
+def test_estimated_by_hand(small, hits, shares, source):
+    target = make_target("estimated", "region", small, "T1", scored(*hits))
     np.testing.assert_allclose(target.shares, shares, rtol=1e-12)
     assert (target.source, target.oracle) == (source, False)
 
 
-def test_trec_estimated_is_half_estimated_half_population(collection):
-    hits = ranking(("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3))
-    target = make_target("trec-estimated", "region", collection, "T1", hits)
+def test_trec_estimated_is_half_estimated_half_population(small):
+    hits = scored(("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3))
+    target = make_target("trec-estimated", "region", small, "T1", hits)
     np.testing.assert_allclose(target.shares, [0.1875, 0.34375, 0.46875], rtol=1e-12)
     assert (target.source, target.oracle) == ("trec-estimated", False)
-    fallen_back = make_target("trec-estimated", "region", collection, "T1", ranking())
+    fallen_back = make_target("trec-estimated", "region", small, "T1", scored())
     np.testing.assert_allclose(fallen_back.shares, [3.5 / 12, 4 / 12, 4.5 / 12], rtol=1e-12)
     assert fallen_back.source == "trec-estimated (nothing labeled was ranked: corpus)"
 
@@ -92,8 +101,8 @@ def test_trec_estimated_is_half_estimated_half_population(collection):
         ("trec-estimated", "T1", [0.175, 0.325, 0.4]),
     ],
 )
-def test_what_is_known_of_a_target_whatever_the_missing_labels_are(collection, kind, topic, known):
-    target = make_target(kind, "region", collection, topic, ranking(("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3)))
+def test_what_is_known_of_a_target_whatever_the_missing_labels_are(small, kind, topic, known):
+    target = make_target(kind, "region", small, topic, scored(("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3)))
     if known is None:
         assert target.known is None
     else:
@@ -118,7 +127,7 @@ def labeled(codes: list[int], of_type: bool, predicted: bool = False) -> Collect
     return Collection("made", {"T": Topic("T", "words")}, judged, groups, world, (), None)
 
 
-SHOWN = ranking(("d8", 9), ("d0", 8), ("d7", 7), ("d4", 5), ("d1", 3), ("d6", 2))
+SHOWN = scored(("d8", 9), ("d0", 8), ("d7", 7), ("d4", 5), ("d1", 3), ("d6", 2))
 
 
 @hypothesis.settings(max_examples=20)
@@ -148,21 +157,12 @@ def test_nothing_is_known_of_predicted_labels(kind, part):
     np.testing.assert_allclose(target.known, part * np.array([0.5, 0.25, 0.25]), rtol=1e-12)
 
 
-def test_a_group_only_in_the_target_is_kept(write):
-    world = FILES["world.json"].replace('"male": 0.5', '"male": 0.49, "NB": 0.01')
-    collection = load_collection(write({"world.json": world}))
-    assert make_target("population", "gender", collection, "T1").shares.tolist() == [0.01, 0.5, 0.49]
-    assert make_target({"NB": 1.0}, "gender", collection, "T1").shares.tolist() == [1, 0, 0]
-    assert make_target("trec", "gender", collection, "T1").shares.tolist() == [0.005, 0.5, 0.495]
-    assert make_target("qrels", "gender", collection, "T1").shares.tolist() == [0, 0.5, 0.5]
-
-
 def test_labels_from_the_judgments_make_an_oracle(write, settings):
     text = settings(("format: trec", "header: true, dimensions: {stance: {}}"))
     qrels = "topic\tit\tdoc\tgrade\tstance\nT1\t0\td1\t1\tpro\nT2\t0\td3\t1\tcon\n"
     world = '{"stance": {"pro": 0.5, "con": 0.5}}'
     collection = load_collection(write({"collection.yaml": text, "qrels.tsv": qrels, "world.json": world}))
-    hits = ranking(("d1", 2.0), ("d2", 1.0))
+    hits = scored(("d1", 2.0), ("d2", 1.0))
     expected = {"population": False, "uniform": False, "corpus": True, "estimated": True, "qrels": True}
     for kind, oracle in expected.items():
         assert make_target(kind, "stance", collection, "T1", hits).oracle is oracle, kind
@@ -179,14 +179,92 @@ def test_labels_from_the_judgments_make_an_oracle(write, settings):
         ({"Atlantis": 0.5, "Asia": 0.5}, "region", DataError, "no group 'Atlantis'; there are: Afr"),
     ],
 )
-def test_bad_targets(collection, kind, dimension, error, message):
+def test_bad_targets(small, kind, dimension, error, message):
     with pytest.raises(error) as raised:
-        make_target(kind, dimension, collection, "T2")
+        make_target(kind, dimension, small, "T2")
     assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(("mixed", "alone"), [("trec", "qrels"), ("trec-estimated", "estimated")])
 def test_without_a_population_the_mixed_targets_are_the_relevant_share_alone(write, mixed, alone):
     collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
-    made = [make_target(kind, "gender", collection, "T1", ranking(("d1", 1.0))).shares for kind in (mixed, alone)]
+    made = [make_target(kind, "gender", collection, "T1", scored(("d1", 1.0))).shares for kind in (mixed, alone)]
     assert made[0].tolist() == made[1].tolist()
+
+
+IDS = ["f1", "m1", "m2", "m3"]
+EVEN = {"gender": {"female": 0.5, "male": 0.5}}
+ROWS = [{"id": id, "text": f"law {id}", "gender": {"f": "female", "m": "male"}[id[0]]} for id in IDS]
+
+
+def source(chosen: Any, whole: Collection) -> str:
+    return ExposureMeter.make(whole, "", Settings(target=chosen), ranking(IDS)).targets[0].source
+
+
+@pytest.mark.parametrize(
+    ("called", "own", "population", "expected"),
+    [
+        ("uniform", "corpus", EVEN, "uniform"),
+        ({"gender": "uniform"}, "corpus", EVEN, "uniform"),
+        (None, {"gender": "corpus"}, EVEN, "corpus"),
+        (None, {"region": "corpus"}, EVEN, "trec-estimated"),
+        (None, None, EVEN, "trec-estimated"),
+        (EVEN, "corpus", {}, "given"),
+    ],
+)
+def test_the_call_beats_the_collection_and_this_its_population(
+    called: Any, own: Any, population: Mapping[str, Mapping[str, float]], expected: str
+) -> None:
+    whole = collection(by_letter(IDS), population, target=Settings(target=own).target)
+    assert source(called, whole) == expected
+
+
+def test_nobody_chose_one() -> None:
+    whole = collection(by_letter(IDS))
+    assert target_choice(None, "gender", whole) is None
+    with pytest.raises(UsageError) as raised:
+        source(None, whole)
+    # Of the estimate's weights 4/4 to 1/4 the woman has the first.
+    assert [line.split() for line in str(raised.value).splitlines()[1:4]] == [
+        ["uniform", "gender:", "female", "50.0%,", "male", "50.0%"],
+        ["corpus", "gender:", "male", "75.0%,", "female", "25.0%"],
+        ["estimated", "gender:", "male", "60.0%,", "female", "40.0%"],
+    ]
+
+
+def test_shares_of_a_call_are_the_target_as_they_are() -> None:
+    whole = Collection.from_records(ROWS, groups="gender", population={"gender": {"female": 0.9, "male": 0.1}})
+    assert source(None, whole) == "given"
+    agent = FairAgent.from_records(
+        ROWS, groups="gender", population={"gender": {"female": 0.9, "male": 0.1}}, engine="bm25", n=2
+    )
+    assert agent.search("law").trace.exposures[0].target.tolist() == [0.9, 0.1]
+    assert source(None, groups_alone(by_letter(IDS), EVEN)) == "given"
+
+
+def test_the_file_names_its_target(write, settings) -> None:  # type: ignore[no-untyped-def]
+    text = settings(("target: trec-estimated", "target: {gender: {female: 0.4, male: 0.6}, region: uniform}"))
+    loaded = load_collection(write({"collection.yaml": text}))
+    assert loaded.target == {"gender": GivenTarget(shares={"female": 0.4, "male": 0.6}), "region": UniformTarget()}
+
+
+def test_the_last_document_of_a_short_list_counts() -> None:
+    assert estimate_weights(np.array([4.0, 3.0, 1.0])).tolist() == pytest.approx([1, 3.5 / 4.5, 1.5 / 4.5])
+    assert estimate_weights(np.array([2.0])).tolist() == [1]
+    assert estimate_weights(np.array([2.0, 2.0])).tolist() == [1, 1]
+    assert estimate_weights(np.zeros(0)).tolist() == []
+    full = np.arange(ESTIMATE_FROM, dtype=np.float64)[::-1]
+    assert estimate_weights(full).tolist() == (full / full[0]).tolist()
+
+
+def test_an_estimated_target_is_said_to_follow_the_engine() -> None:
+    rows = [*ROWS, *({"id": f"g{n}", "text": "sea", "gender": "female"} for n in range(4))]
+    agent = FairAgent.from_records(rows, groups="gender", engine="bm25", n=2, target="estimated", profile="engine")
+    trace = agent.search("law m1 m2 m3").trace
+    assert any("gender (estimated) follows the engine's own list" in note for note in trace.notes)
+    (alarm,) = [one for one in trace.alarms if one.what == "a target that follows the engine"]
+    assert "female" in alarm.detail
+    assert "of all documents 62.5%" in alarm.detail
+    chosen = agent.from_records(rows, groups="gender", engine="bm25", n=2, target="corpus").search("law").trace
+    assert not any("follows" in note for note in chosen.notes)
+    assert "a target that follows the engine" not in [one.what for one in chosen.alarms]

@@ -1,23 +1,24 @@
-"""The track as a collection, and its run files."""
+"""The track: its corpus, its metadata, the collection that they are, and its run files."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from track_files import FILES_2021, FILES_2022, PAGES, write_track
+from track_files import ARTICLES, FILES_2021, FILES_2022, PAGES, write_track
 
 from fairagent.collection import Collection, make_target
 from fairagent.collection import trec_fair as groups_module
-from fairagent.collection.trec_fair import load_track, read_metadata, read_run, track_groups
+from fairagent.collection.trec_fair import Corpus, load_track, read_metadata, read_run, track_groups, wikitext_to_text
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import DIMENSIONS_2022, Task, TrackRun
 from fairagent.storage.digests import RECORD
-from fairagent.types import UNKNOWN
+from fairagent.types import UNKNOWN, Document
 
 
 @pytest.fixture
@@ -73,15 +74,15 @@ def test_the_year_2021(tmp_path: Path) -> None:
     assert len(list(collection.documents())) == 3
 
 
-BAD = [
+BAD_FILES = [
     ("trec_2022_articles_discrete_assessed.json.gz", {"page_id": "12"}, "field 'page_id' is '12'"),
     ("trec_2022_eval_reldocs.jsonl", {"id": 5, "title": 5.5, "rel_docs": []}, "field 'title' is 5.5"),
     ("trec_2022_eval_reldocs.jsonl", {"id": 101, "title": "x", "rel_docs": []}, "topic 101 is that of line 1 already"),
 ]
 
 
-@pytest.mark.parametrize(("name", "record", "message"), BAD, ids=range(len(BAD)))
-def test_faults_are_named_with_file_and_line(tmp_path: Path, name: str, record: object, message: str) -> None:
+@pytest.mark.parametrize(("name", "record", "message"), BAD_FILES, ids=range(len(BAD_FILES)))
+def test_faults_of_files_are_named(tmp_path: Path, name: str, record: object, message: str) -> None:
     records = [*FILES_2022[name], record]
     folder = write_track(tmp_path, changed={name: records})
     with pytest.raises(DataError, match=message) as error:
@@ -151,25 +152,19 @@ ONE = {"101": [[7, 9]], "102": [[9, 70000000]]}
 TWO = {"101": [[7, 9], [9]], "102": [[7]]}
 
 
-def test_the_rankings_of_both_tasks(path: Path) -> None:
-    path.write_text(TASK1)
-    run = read_run(path, 2022, 1)
-    assert (run.name, rankings(run)) == ("mine.tsv", ONE)
-    path.write_text(TASK2)
-    assert rankings(read_run(path, 2021, 2)) == TWO
-
-
 def test_every_accepted_form_reads_the_same(path: Path) -> None:
     tasks: list[tuple[str, Task, object]] = [(TASK1, 1, ONE), (TASK2, 2, TWO)]
     for text, task, expected in tasks:
         for form in (
+            text.encode(),
             text.partition("\n")[2].encode(),  # no header
             b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
             gzip.compress(text[:9].encode(), mtime=0) + gzip.compress(text[9:].encode()),
             text.replace("101", "00101").encode(),
         ):
             path.write_bytes(form)
-            assert rankings(read_run(path, 2022, task)) == expected
+            run = read_run(path, 2022, task)
+            assert (run.name, rankings(run)) == ("mine.tsv", expected)
 
 
 def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
@@ -179,7 +174,7 @@ def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
     assert rankings(read_run(path, 2022, 2)) == {"99": [[7]], "101": [[7], [5, 4]]}
 
 
-FAULTS: list[tuple[Task, str, list[str]]] = [
+RUN_FAULTS: list[tuple[Task, str, list[str]]] = [
     (1, "", [": there are no lines"]),
     (1, "101\t7\n101\t6\n101\n101\t8\t9\t3\n", [":3: 1 column, and 2 above: '101'", ":4: 4 columns, and 2 above"]),
     (1, "101\t7\tx\ty\tz\n101\t7\n", [":1: the rank 'x' is no whole number; a run has TREC's six columns"]),
@@ -198,8 +193,8 @@ FAULTS: list[tuple[Task, str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("task", "text", "faults"), FAULTS)
-def test_every_fault_is_named_with_its_line(path: Path, task: Task, text: str, faults: list[str]) -> None:
+@pytest.mark.parametrize(("task", "text", "faults"), RUN_FAULTS)
+def test_every_fault_of_a_run_is_named(path: Path, task: Task, text: str, faults: list[str]) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError) as caught:
         read_run(path, 2022, task)
@@ -223,12 +218,14 @@ def test_runs_of_other_tools_are_ordered_by_score(path: Path) -> None:
 
 
 def test_repeated_pages_count_where_they_are_to(path: Path) -> None:
-    path.write_text("101\t7\n101\t9\n101\t7\n")
-    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
-    path.write_text("101 Q0 7 1 3 me\n101 Q0 9 2 2 me\n101 Q0 7 3 1 me\n")
-    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
-    path.write_text("101\t1\t7\n101\t1\t7\n")
-    assert rankings(read_run(path, 2022, 2, repeated="count")) == {"101": [[7, 7]]}
+    tasks: list[tuple[str, Task, list[list[int]]]] = [
+        ("101\t7\n101\t9\n101\t7\n", 1, [[7, 9, 7]]),
+        ("101 Q0 7 1 3 me\n101 Q0 9 2 2 me\n101 Q0 7 3 1 me\n", 1, [[7, 9, 7]]),
+        ("101\t1\t7\n101\t1\t7\n", 2, [[7, 7]]),
+    ]
+    for text, task, expected in tasks:
+        path.write_text(text)
+        assert rankings(read_run(path, 2022, task, repeated="count")) == {"101": expected}
 
 
 def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
@@ -240,3 +237,166 @@ def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
         (2, "topic 55 is none of the 1 judged ones"),
         (4, "topic 66 is none of the 1 judged ones"),
     ]
+
+
+def corpus_of(folder: Path, *articles: object) -> Corpus:
+    name = "trec_corpus_20220301_plain.json.gz"
+    return Corpus("small", write_track(folder, {name: articles}) / name)
+
+
+def test_articles_become_documents_and_the_first_of_an_id_counts(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, *ARTICLES, {"id": 1, "title": "A", "text": "[[code|wrote]]"})
+    assert corpus.notes == ()
+    for _ in range(2):
+        assert list(corpus) == [
+            *(
+                Document(str(page["id"]), page["plain"], page["title"], {"url": page["url"]})
+                for page in (ARTICLES[0], ARTICLES[1], ARTICLES[3])
+            ),
+            Document("1", "wrote", "A"),
+        ]
+        name = corpus.paths[0].name
+        assert corpus.notes == (f"articles of {name} that repeat an id, of which the first counts: 1 (12)",)
+    assert corpus.count() == len(ARTICLES) + 1
+
+
+CORPUS_FAULTS = [
+    ({"id": "12", "title": "A", "plain": "x"}, "field 'id' is '12', expected a whole number from 0"),
+    ({"id": 3, "title": "A"}, "article 3: expected the article in one of the fields plain, text;"),
+    ("{not json", "not JSON"),
+]
+
+
+@pytest.mark.parametrize(("article", "message"), CORPUS_FAULTS, ids=range(len(CORPUS_FAULTS)))
+def test_every_fault_of_an_article_is_named(tmp_path: Path, article: object, message: str) -> None:
+    corpus = corpus_of(tmp_path, ARTICLES[0], article, ARTICLES[1], "[]")
+    read = []
+    with pytest.raises(DataError, match=message) as error:
+        read.extend(corpus)
+    assert [fault.line for fault in error.value.faults] == [2, 4]
+    assert all(fault.path == corpus.paths[0] for fault in error.value.faults)
+
+
+WIKITEXT = [
+    ("'''Bold''' and ''italic''", "Bold and italic"),
+    ("== Life ==\nBorn.\n=== Work ===\n* one\n# two", "Life Born. Work one two"),
+    ("[[London]], the [[London|city]]s, [[File:A.jpg|t|An [[isle]].]][[Category:Towns]]end", "London, the citys, end"),
+    ("{{Infobox|a={{b|{{c}}}}}}Text{{citation needed}}.", "Text."),
+    ('a<ref>one</ref> b<ref name="x" /> c<ref name="x">two</ref> d', "a b c d"),
+    ("a<!-- hidden -->b <!-- never closed", "ab <!-- never closed"),
+    ("see [https://example.org/x the page] or [//example.org]", "see the page or"),
+    ('before {| class="x"\n|-\n| cell\n|} after', "before after"),
+]
+
+
+@pytest.mark.parametrize(("source", "text"), WIKITEXT)
+def test_wikitext(source: str, text: str) -> None:
+    assert wikitext_to_text(source) == text
+
+
+PAGE: dict[str, Any] = {
+    "page_id": 12,
+    "qual_cat": "C",
+    "page_subcont_regions": ["Caribbean"],
+    "source_subcont_regions": {"UNK": 1, "Polynesia": 3},
+    "gender": ["female"],
+    "occupations": ["chemist", "jurist"],
+    "first_letter_category": "a-d",
+    "creation_date_category": "2001-2006",
+    "relative_pageviews_category": "Low",
+    "num_sitelinks_category": "English only",
+    "title": "is not read",
+}
+
+
+def written(path: Path, *records: Any) -> Path:
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def without(field: str) -> dict[str, Any]:
+    return {name: value for name, value in PAGE.items() if name != field}
+
+
+def test_a_page_has_a_row_in_all_eight_dimensions(path: Path) -> None:
+    metadata = read_metadata(written(path, PAGE))
+    assert (metadata.pages.ids.tolist(), metadata.pages.quality.tolist(), metadata.notes) == ([12], [2], ())
+    for name, row in {
+        "sub-geo": {"Caribbean": 1.0},
+        "src-geo": {"@UNKNOWN": 0.25, "Oceania": 0.75},
+        "gender": {"female": 1.0},
+        "occ": {"chemist": 0.5, "jurist": 0.5},
+        "alpha": {"a-d": 1.0},
+        "age": {"2001-2006": 1.0},
+        "pop": {"Low": 1.0},
+        "langs": {"English only": 1.0},
+    }.items():
+        labels, weights = metadata.pages.dimension(name).labels, metadata.pages.matrix(name)[0].tolist()
+        assert {label: weight for label, weight in zip(labels, weights, strict=True) if weight} == row
+
+
+def test_the_first_line_of_a_page_wins_and_the_others_are_counted(path: Path) -> None:
+    other = PAGE | {"gender": ["male"], "qual_cat": "FA"}
+    metadata = read_metadata(written(path, PAGE | {"page_id": 99}, PAGE, other, other))
+    assert metadata.pages.ids.tolist() == [12, 99]
+    assert metadata.pages.quality.tolist() == [2, 2]
+    assert metadata.pages.matrix("gender")[0].tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert metadata.notes == ("lines that repeat a page, whose first line counts: 2",)
+
+
+def test_missing_fields_are_counted_and_named(path: Path) -> None:
+    records = [without(field) | {"page_id": number} for number, field in enumerate(PAGE) if number]
+    metadata = read_metadata(
+        written(path, *records, PAGE | {"page_id": 90, "first_letter_category": None, "gender": None})
+    )
+    assert set(metadata.notes) == {
+        f"pages without {field!r}: {1 + (field == 'first_letter_category')}"
+        for field in PAGE
+        if field not in ("page_id", "title")
+    }
+    assert metadata.pages.quality[0] == -1  # no qual_cat
+    assert metadata.pages.matrix("occ")[4].tolist()[0] == 1.0  # unknown
+    assert not metadata.pages.matrix("alpha")[5].any()  # a dimension without an unknown: no weight
+    assert metadata.pages.matrix("gender")[-1].tolist()[0] == 1.0  # null is an empty list
+
+
+def test_labels_that_are_none_are_counted_and_named(path: Path) -> None:
+    metadata = read_metadata(
+        written(
+            path,
+            PAGE | {"page_subcont_regions": ["Atlantis", "Caribbean"]},
+            PAGE | {"page_id": 13, "page_subcont_regions": ["Atlantis"], "occupations": ["alchemist"]},
+            PAGE | {"page_id": 14, "relative_pageviews_category": "Huge", "qual_cat": "Superb"},
+        )
+    )
+    assert metadata.notes == tuple(
+        f"values of {field!r} that are no label and count for nothing: {label!r} ({count})"
+        for field, label, count in (
+            ("page_subcont_regions", "Atlantis", 2),
+            ("occupations", "alchemist", 1),
+            ("relative_pageviews_category", "Huge", 1),
+            ("qual_cat", "Superb", 1),
+        )
+    )
+    regions = metadata.pages.matrix("sub-geo")
+    assert (regions[0].max(), regions[1][0]) == (1.0, 1.0)
+    assert not metadata.pages.matrix("pop")[2].any()
+    assert metadata.pages.quality.tolist() == [2, 2, -1]
+
+
+def test_every_fault_of_a_page_is_named(path: Path) -> None:
+    no_ids = [PAGE | {"page_id": id} for id in ("13", -1, 2**31, True)]
+    fields = {"gender": "male"}, {"source_subcont_regions": {"Caribbean": "x"}}, {"qual_cat": 3}
+    wrong = [PAGE | {"page_id": id} | field for id, field in enumerate(fields, start=20)]
+    written(path, PAGE, "{not json", without("page_id"), *no_ids, *wrong, "[1]")
+    with pytest.raises(DataError, match="TREC Fair 2022 metadata: 10 errors") as caught:
+        read_metadata(path)
+    messages = {fault.line: fault.message for fault in caught.value.faults}
+    assert list(messages) == list(range(2, 12))
+    assert "not JSON" in messages[2]
+    assert messages[3] == "field 'page_id' is None, expected a whole number from 0 to 2147483647"
+    assert "'13'" in messages[4]
+    assert "page 20, field 'gender': expected a list of labels" in messages[8]
+    assert "page 21, field 'source_subcont_regions': the count of 'Caribbean' is 'x'" in messages[9]
+    assert messages[10] == "page 22, field 'qual_cat': expected a quality class, got 3"

@@ -151,7 +151,7 @@ def test_193_links_that_the_user_has_made_stay_and_are_written_through(linked: s
     (index if linked == "folder" else index.parent).symlink_to(disk / "index" if linked == "folder" else disk)
     for text in ("first", "second"):
         with workshop(index) as shop:
-            shop.begin()
+            shop.empty()
             write_whole(shop.new / "a", text)
             shop.put()
         assert (disk / "index" / "a").read_text() == text

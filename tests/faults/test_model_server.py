@@ -1,10 +1,22 @@
-"""Cases 1 to 12, 20, 85 and 86: what a model's server does wrong, and what happens then."""
+"""Cases 5, 6, 8, 11, 12, 20, 45 to 50, 85 and 86: what a model's server does wrong, and what happens then.
+
+What it does to a connection costs a stated time and memory and no more.
+"""
 
 from __future__ import annotations
 
 import json
+import socket
+import socketserver
+import struct
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +28,9 @@ from scripted import Engine, agent
 
 from fairagent.errors import (
     BudgetExceeded,
+    FatalModelError,
     ModelError,
+    ReplyInvalid,
     ReplyRefused,
     TransientModelError,
 )
@@ -28,10 +42,16 @@ from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply,
 from fairagent.llm import ModelRequest, Reply, ask
 from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
-from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.openai import NO_COUNT, OpenAIModel
 from fairagent.llm.prompts import Prompts
+from fairagent.llm.request import LONGEST_REPLY, parse_reply
+from fairagent.llm.server import MOST_TOKENS, Breaker
 from fairagent.search.refine.asking import LlmRefiner
 from fairagent.settings import BudgetSettings, ModelSettings, Price
+
+from .life import environment
+
+pytestmark = pytest.mark.usefixtures("no_variables")
 
 CANARY = "sk-canary-0123456789abcdef"
 ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))
@@ -42,33 +62,23 @@ class Colors(Reply):
     colors: list[str]
 
 
-FORMED = ModelRequest(ASKED.messages, Colors)
 TEXT = '{"colors": ["red", "blue"]}'
 GOOD = completion(TEXT)
 
 
 class Clock:
-    """Time that passes only while somebody sleeps, and for a frozen one not even then."""
+    """Time that passes only while somebody sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.waits: list[float] = []
-        self.frozen = False
-        self._lock = threading.Lock()
 
     def __call__(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        with self._lock:
-            self.waits.append(seconds)
-            self.now += 0.0 if self.frozen else seconds
-
-
-@pytest.fixture
-def server(no_variables: None) -> Iterator[LoopbackServer]:
-    with LoopbackServer() as server:
-        yield server
+        self.waits.append(seconds)
+        self.now += seconds
 
 
 @pytest.fixture
@@ -81,17 +91,15 @@ MakeModel = Callable[..., OpenAIModel]
 
 @pytest.fixture
 def make_model(server: LoopbackServer, clock: Clock) -> Iterator[MakeModel]:
-    made = []
+    with ExitStack() as made:
 
-    def make(budget: Budget | None = None, price: Price | None = None, **settings: Any) -> OpenAIModel:
-        values = ModelSettings(**{"name": "tiny", "base_url": server.url, **settings})
-        environ = {"OPENAI_API_KEY": CANARY}
-        made.append(OpenAIModel(values, environ, budget, price, sleep=clock.sleep, clock=clock))
-        return made[-1]
+        def make(budget: Budget | None = None, price: Price | None = None, **settings: Any) -> OpenAIModel:
+            values = ModelSettings(**{"name": "tiny", "base_url": server.url, **settings})
+            model = OpenAIModel(values, {"OPENAI_API_KEY": CANARY}, budget, price, sleep=clock.sleep, clock=clock)
+            made.callback(model.close)
+            return model
 
-    yield make
-    for model in made:
-        model.close()
+        yield make
 
 
 def test_05_no_wait_is_longer_than_the_deadline(server, make_model, clock):
@@ -100,8 +108,7 @@ def test_05_no_wait_is_longer_than_the_deadline(server, make_model, clock):
         server.requests.clear()
         with pytest.raises(TransientModelError):
             make_model().complete(ASKED)
-        assert clock.waits == []
-        assert len(server.requests) == 1
+        assert (clock.waits, len(server.requests)) == ([], 1)
     server.script = [error(503, retry_after="20")]
     begun = clock.now
     with pytest.raises(TransientModelError):
@@ -133,53 +140,40 @@ def test_06_what_broke_off_is_counted_and_charged_once(server, make_model, fault
     assert len(server.requests) == 3
 
 
-def picky(*refusals: tuple[Callable[[dict[str, Any]], bool], ServerReply]) -> Callable[[dict[str, Any]], ServerReply]:
-    """A server that gives the first refusal which fits the request, and else a good reply."""
-
-    def answer(request: dict[str, Any]) -> ServerReply:
-        return next((refusal for fits, refusal in refusals if fits(request)), GOOD)
-
-    return answer
-
-
-PARAMETER_REFUSALS = {
-    "temperature": error(
-        *(400, "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) is."),
-        *("unsupported_value", "temperature"),
+UNSUPPORTED = [
+    (
+        *("temperature", {}, "no temperature"),
+        error(
+            *(400, "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) is."),
+            *("unsupported_value", "temperature"),
+        ),
     ),
-    "max_tokens": error(
-        *(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."),
-        *("unsupported_parameter", "max_tokens"),
+    (
+        *("max_tokens", {"max_completion_tokens": 400}, "max_completion_tokens in place of max_tokens"),
+        error(
+            *(400, "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens'."),
+            *("unsupported_parameter", "max_tokens"),
+        ),
     ),
-    "seed": error(422, "seed: Extra inputs are not permitted"),
-}
-INSTEAD = {
-    "temperature": ({}, "no temperature"),
-    "max_tokens": ({"max_completion_tokens": 400}, "max_completion_tokens in place of max_tokens"),
-    "seed": ({}, "no seed"),
-}
+    ("seed", {}, "no seed", error(422, "seed: Extra inputs are not permitted")),
+]
 
 
-@pytest.mark.parametrize("name", PARAMETER_REFUSALS)
-def test_08_a_parameter_is_dropped_once_and_the_real_ones_are_noted(server, make_model, name):
-    server.script = picky((lambda request: name in request, PARAMETER_REFUSALS[name]))
-    model = make_model()
-    request = ModelRequest(ASKED.messages, seed=7)
+@pytest.mark.parametrize(("name", "instead", "note", "refusal"), UNSUPPORTED)
+def test_08_a_parameter_is_dropped_once_and_the_real_ones_are_noted(server, make_model, name, instead, note, refusal):
+    server.script = lambda request: refusal if name in request else GOOD
+    model, request = make_model(), ModelRequest(ASKED.messages, seed=7)
     usages = [model.complete(request).usage for _ in range(2)]
     assert [usage.calls for usage in usages] == [2, 1]
-    instead, note = INSTEAD[name]
     assert [usage.notes for usage in usages] == [(note,)] * 2
     given = server.requests[0]
     assert server.requests[1] == server.requests[2] == {k: v for k, v in given.items() if k != name} | instead
     assert server.requests[2] == model.payload(request)
 
 
-CUT = completion('{"colors": ["red"]}', finish="length", usage=(11, 30))
-
-
 def test_11_a_reply_that_was_cut_off_is_asked_for_once_more(server, make_model):
-    server.script = [CUT, GOOD]
-    reply = make_model(price=PRICE, max_tokens=30).complete(FORMED)
+    server.script = [completion('{"colors": ["red"]}', finish="length", usage=(11, 30)), GOOD]
+    reply = make_model(price=PRICE, max_tokens=30).complete(ModelRequest(ASKED.messages, Colors))
     assert [request["max_tokens"] for request in server.requests] == [30, 60]
     assert reply.text == TEXT
     usage = reply.usage
@@ -203,8 +197,7 @@ def test_12_a_refusal_ends_the_refinement_and_not_the_search(server, make_model,
     assert result.trace.stopped.startswith("refused: ")
     assert len(result.ranking) == 4
     # Not corrected, not repeated, and not to be taken for a reply.
-    assert len(server.requests) == 1
-    assert result.trace.usage.calls == 1
+    assert (len(server.requests), result.trace.usage.calls) == (1, 1)
     with pytest.raises(ReplyRefused):
         refiner.model.complete(ASKED)
 
@@ -220,8 +213,7 @@ def test_20_a_correction_does_not_grow():
         assert corrected[1][1].startswith(first[1][1])
         assert len(corrected[1][1]) < len(first[1][1]) + 1500
     # Each of them tells of the last fault alone.
-    assert "no JSON object" in second[1][1]
-    assert "no JSON object" not in third[1][1]
+    assert ["no JSON object" in one[1][1] for one in (second, third)] == [True, False]
     assert "first first" not in second[1][1]
 
 
@@ -238,37 +230,359 @@ def bench_run(folder: Path, **model: Any) -> Results:
 
 
 @pytest.fixture
-def default_server(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+def judging(server: LoopbackServer, monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:
+    """The server of the environment answers the benchmark."""
     monkeypatch.setenv("FAIRAGENT_CACHE", "''")
     server.script = bench.model
     return server
 
 
-def test_85_what_does_not_fit_is_not_sent_and_the_others_are_asked(
-    default_server: LoopbackServer, tmp_path: Path
-) -> None:
+def test_85_what_does_not_fit_is_not_sent_and_the_others_are_asked(judging: LoopbackServer, tmp_path: Path) -> None:
     model = Models().open(ModelSettings(name="tiny", context=149, max_tokens=50))
     with pytest.raises(ModelError, match=r"about 100 tokens .* 149 tokens"):
         model.complete(ModelRequest((("user", "word " * 80),)))
-    assert default_server.requests == []
+    assert judging.requests == []
     run = bench_run(tmp_path, max_tokens=20, context=600)
     failed = {one.topic: str(one.failed) for one in run.outcomes if one.failed}
     assert list(failed) == ["q4"]
     assert "600 tokens" in failed["q4"]
-    assert len(default_server.requests) == 3
+    assert len(judging.requests) == 3
 
 
-def test_86_what_is_done_stays_and_the_same_run_goes_on(default_server: LoopbackServer, tmp_path: Path) -> None:
+def test_86_what_is_done_stays_and_the_same_run_goes_on(judging: LoopbackServer, tmp_path: Path) -> None:
     down = [False, False, True, True]
 
     def answer(request: dict[str, object]) -> ServerReply:
         reply = bench.model(request)
         return replace(reply, cut=20) if down and down.pop(0) else reply
 
-    default_server.script = answer
+    judging.script = answer
     assert [bool(one.failed) for one in bench_run(tmp_path).outcomes] == [False, False, True, True]
-    assert len(default_server.requests) == 4
+    assert len(judging.requests) == 4
     assert not any(one.failed for one in bench_run(tmp_path).outcomes)
-    assert len(default_server.requests) == 6
+    assert len(judging.requests) == 6
     assert load_run(tmp_path / "run").excluded == {}
+
+
+# 45 to 50: a server that sends whatever bytes a test wants, in whatever time: what http.server would not let it send.
+
+Step = bytes | float | None
+"""What the server does next: send these bytes, wait so many seconds, or (None) reset the connection."""
+Plan = Callable[[], Iterable[Step]]
+REPLY = {
+    "model": "tiny",
+    "choices": [{"message": {"role": "assistant", "content": '{"colors": ["red"]}'}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 11, "completion_tokens": 7},
+}
+EVENT = b'data: {"choices": [{"delta": {"content": "red "}}]}\n\n'
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+
+
+class HostileServer(socketserver.ThreadingTCPServer):
+    """Reads a request of each connection on the loopback interface, and follows `plan`, then hangs up."""
+
+    daemon_threads, block_on_close, request_queue_size = True, False, 64
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(("127.0.0.1", 0), socketserver.StreamRequestHandler)
+        self.plan, self.stopped = plan, threading.Event()
+        self.requests: list[bytes] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def __enter__(self) -> HostileServer:
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        self.shutdown()
+        self.server_close()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        try:
+            with request.makefile("rb") as file:
+                length = 0
+                while (line := file.readline().lower()) not in (b"\r\n", b""):
+                    length = int(line.partition(b":")[2]) if line.startswith(b"content-length") else length
+                self.requests.append(file.read(length))
+            for step in self.plan():
+                if step is None:
+                    request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    request.close()
+                    return
+                if isinstance(step, bytes):
+                    request.sendall(step)
+                elif self.stopped.wait(step):
+                    return
+        except OSError:
+            pass  # The client has gone.
+
+
+def answer(body: bytes, status: int = 200, **headers: str) -> bytes:
+    """A whole answer, well-formed; header names are written with underscores."""
+    named = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+    named |= {name.replace("_", "-"): value for name, value in headers.items()}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in named.items() if value != "")
+    return f"HTTP/1.1 {status} X\r\n{lines}\r\n".encode() + body
+
+
+def reply(**changes: Any) -> bytes:
+    """The answer that is asked for, or one in which these fields are others."""
+    return answer(json.dumps(REPLY | changes).encode())
+
+
+def said(text: str, finish: str = "stop") -> dict[str, Any]:
+    """The field `choices` of a reply that says this."""
+    return {"choices": [{"message": {"content": text}, "finish_reason": finish}]}
+
+
+def packed(body: bytes, wbits: int = 31) -> bytes:
+    """`body` as gzip, or as zlib with 15."""
+    pack = zlib.compressobj(wbits=wbits)
+    return pack.compress(body) + pack.flush()
+
+
+def asked(plan: Plan, stream: bool = False, budget: Budget | None = None, **settings: Any) -> tuple[Any, int]:
+    """What the server's answer comes to, and how many requests it got."""
+    with HostileServer(plan) as server:
+        given = ModelSettings(**{"name": "tiny", "base_url": server.url, "attempts": 1, **settings})
+        price = Price(input=1, output=1)
+        model = OpenAIModel(given, {"OPENAI_API_KEY": CANARY}, budget, price, sleep=lambda _: None)
+        question = ModelRequest((("user", "Which color?"),))
+        try:
+            came: Any = model.stream(question, lambda piece: None) if stream else model.complete(question)
+        except ModelError as error:
+            came = error
+        finally:
+            model.close()
+        return came, len(server.requests)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_45_a_redirect_is_not_followed_and_names_the_new_host(stream: bool) -> None:
+    with HostileServer(lambda: [reply()]) as other:
+        place = other.url.replace("http://", f"http://user:{CANARY}@")
+        for status in (300, 301, 302, 303, 307, 308, 399):
+            plan = [answer(b"", status, location=place)]
+            came, requests = asked(lambda plan=plan: plan, stream, Budget(BudgetSettings(calls=3)), attempts=5)
+            assert type(came) is FatalModelError
+            assert f"answered {status}: it sends requests on to {other.url.removesuffix('/v1')}, where" in str(came)
+            assert CANARY not in str(came)
+            assert (requests, came.usage.calls, other.requests) == (1, 1, [])
+
+
+def unending(piece: bytes, pause: float, begin: bytes = b"") -> Plan:
+    def plan() -> Iterator[Step]:
+        yield begin
+        while True:
+            yield piece
+            yield pause
+
+    return plan
+
+
+def dripped(sent: bytes) -> Plan:
+    """A byte at a time, with a pause after each."""
+    return lambda: (step for byte in sent for step in (bytes([byte]), 0.1))
+
+
+DRIPS: dict[str, tuple[Plan, bool]] = {
+    "nothing at all": (unending(b"", 1.0), False),
+    "the status": (dripped(HEAD), False),
+    "headers without an end": (unending(b"x", 0.1, HEAD + b"X: "), False),
+    "interim answers": (unending(b"HTTP/1.1 103 Early Hints\r\n\r\n", 0.01), True),
+    "a body": (dripped(reply()), False),
+    "chunks": (unending(b"1\r\n \r\n", 0.1, HEAD + b"transfer-encoding: chunked\r\n\r\n"), True),
+    "an error's body": (unending(b"x", 0.1, b"HTTP/1.1 500 X\r\n\r\n"), False),
+    "a line without an end": (unending(b"x", 0.1, STREAM_HEAD + b"data: "), True),
+    "comments": (unending(b": still here\n", 0.1, STREAM_HEAD), True),
+    "a fast stream without an end": (unending(EVENT, 0.001, STREAM_HEAD), True),
+}
+"""What comes without an end, and whether a stream was asked for."""
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_46_an_attempt_and_a_stream_have_an_end_however_slowly_they_come(drip: str) -> None:
+    plan, stream = DRIPS[drip]
+    begun = time.monotonic()
+    came, requests = asked(plan, stream, timeout=0.5, deadline=1.0)
+    assert isinstance(came, ModelError if stream else TransientModelError)
+    assert not isinstance(came, FatalModelError)
+    assert requests == 1
+    assert time.monotonic() - begun > 0.4
+
+
+CLIENT = """\
+import json, resource, sys
+from fairagent.errors import ModelError
+from fairagent.llm import ModelRequest
+from fairagent.llm.openai import OpenAIModel
+from fairagent.settings import ModelSettings
+
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+def ask(url, stream):
+    model = OpenAIModel(ModelSettings(name="tiny", base_url=url, attempts=1), {})
+    asked = ModelRequest((("user", "Which color?"),))
+    try:
+        return "reply", (model.stream(asked, lambda piece: None) if stream else model.complete(asked)).text[:20]
+    except ModelError as error:
+        return type(error).__name__, str(error)
+    finally:
+        model.close()
+
+good, *others = sys.argv[1:]
+ask(good, False)
+before = most()
+for place, stream in zip(others[::2], others[1::2]):
+    print(json.dumps([*ask(place, stream == "stream"), most() - before]))
+"""
+"""Asks a good server, and then the others: what came of each, its words, and the most MB since then."""
+STREAM = "text/event-stream"
+
+
+def large(piece: bytes, megabytes: int, kind: str = "application/json") -> Plan:
+    def plan() -> Iterator[Step]:
+        yield answer(b"", content_length="", content_type=kind)
+        for _ in range(megabytes):
+            yield piece * ((1 << 20) // len(piece))
+
+    return plan
+
+
+def nested(field: bytes, unit: bytes, megabytes: int = 15) -> Plan:
+    body = b'{"' + field + b'": [' + unit * ((megabytes << 20) // len(unit)) + b"1]}"
+    return lambda: [answer(body)]
+
+
+def gigabyte(coding: str, wbits: int, unit: bytes = b" ", kind: str = "application/json") -> Plan:
+    """A thousand megabytes of `unit`, a thousandth as long; without an end, since nobody shall get there."""
+    pack, megabyte = zlib.compressobj(9, wbits=wbits), unit * ((1 << 20) // len(unit))
+    begin, block = (pack.compress(megabyte) + pack.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    body = begin + block * 999
+    assert len(body) < 3 << 20
+    return lambda: [answer(body, content_encoding=coding, content_type=kind)]
+
+
+TOO_MUCH: list[tuple[Plan, str, str]] = [
+    (gigabyte("gzip", 31), "whole", "sent more than 16 MB as one answer; the rest was not read"),
+    (gigabyte("deflate", 15), "whole", "sent more than 16 MB"),
+    (lambda: [answer(b"\x0b\x02\x80", content_encoding="br")], "whole", "packed its answer in a way"),
+    (lambda: [answer(packed(packed(b"x")), content_encoding="gzip, gzip")], "whole", "'gzip, gzip'"),
+    (large(b" ", 50), "whole", "sent more than 16 MB"),
+    (lambda: [answer(b"x" * (50 << 20), 500)], "whole", "answered 500"),
+    (nested(b"choices", b"{},"), "whole", "more than 500,000 values"),
+    (nested(b"choices", b'{"a":1},', 1), "whole", "not a chat completion API"),
+    (nested(b"logprobs", b'["a"],', 1), "whole", "no choices"),
+    (nested(b"usage", b"[", 15), "whole", "more than 500,000 values"),
+    (large(b"x", 3, STREAM), "stream", "sent a line of more than 1 MB"),
+    (large(EVENT, 50, STREAM), "stream", "sent more than 500,000 lines"),
+    (large(b":" + b"x" * 1022 + b"\n", 50, STREAM), "stream", "sent more than 16 MB"),
+    (gigabyte("gzip", 31, EVENT, STREAM), "stream", "sent more than 500,000 lines"),
+]
+
+
+@pytest.mark.slow
+def test_47_no_more_is_read_than_is_stated() -> None:
+    """One process asks them all, since it needs a second to start."""
+    with ExitStack() as opened:
+        command = [sys.executable, "-c", CLIENT, opened.enter_context(HostileServer(lambda: [reply()])).url]
+        for plan, how, _ in TOO_MUCH:
+            command += [opened.enter_context(HostileServer(plan)).url, how]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for line, (_, _, named) in zip(done.stdout.splitlines(), TOO_MUCH, strict=True):
+        kind, told, memory = json.loads(line)
+        assert kind in ("ModelError", "FatalModelError", "TransientModelError")
+        assert named in told
+        # Of the whole process since it began to ask: the most that any case so far has taken.
+        assert memory < 120, named
+
+
+def test_47_an_answer_that_is_packed_without_being_asked_for_is_read() -> None:
+    body = json.dumps(REPLY | said("red" * 100_000)).encode()
+    for coding, wbits in (("gzip", 31), ("X-GZIP ", 31), ("deflate", 15), ("identity", 0)):
+        sent = answer(packed(body, wbits) if wbits else body, content_encoding=coding)
+        assert asked(lambda sent=sent: [sent])[0].text == "red" * 100_000
+    broken = packed(body)[:-900] + b"\xff" * 900
+    came, requests = asked(lambda: [answer(broken, content_encoding="gzip")], attempts=2)
+    assert isinstance(came, TransientModelError)
+    assert "broke off" in str(came)
+    assert requests == 2
+
+
+@pytest.mark.parametrize("count", ["1" + "0" * 400, "-5", "3.5", "true", '"12"', str(MOST_TOKENS + 1)])
+def test_48_a_count_of_tokens_that_cannot_be_is_estimated_and_noted(count: str) -> None:
+    budget = Budget(BudgetSettings(tokens=10_000, dollars=1.0))
+    for field in ("prompt_tokens", "completion_tokens"):
+        usage = {"prompt_tokens": 11, "completion_tokens": 7} | {field: "?"}
+        body = json.dumps(REPLY | {"usage": usage}).replace('"?"', count).encode()
+        came, _ = asked(lambda body=body: [answer(body)], budget=budget)
+        # 12 bytes were asked and 19 answered, four to a token.
+        assert (came.input_tokens, came.output_tokens, came.estimated, came.notes) == (3, 5, True, (NO_COUNT,))
+        assert came.cost == pytest.approx(8e-6)
+
+
+def test_49_the_first_request_holds_up_the_others_no_longer_than_its_time() -> None:
+    """The first one is stuck; the others, who have more time, go on when its time is over."""
+    breaker, stuck = Breaker(), threading.Event()
+    with ThreadPoolExecutor(5) as pool:
+        late = pool.submit(breaker.run, lambda: "late" if stuck.wait() else "never", None, 0.3)
+        time.sleep(0.1)
+        others = [pool.submit(breaker.run, lambda: "fine", None, 3000.0) for _ in range(4)]
+        try:
+            assert [other.result(timeout=250) for other in others] == ["fine"] * 4
+        finally:
+            stuck.set()
+        assert late.result(timeout=250) == "late"
+    assert breaker.run(lambda: "still fine") == "still fine"
+
+
+ODD: list[tuple[Plan, str]] = [
+    (lambda: [answer(json.dumps(REPLY).encode(), content_type="application/json; charset=utf-7")], "reply"),
+    (lambda: [answer(packed(b" " * 20_000_000, 15), content_type="application/json; charset=zlib")], "Transient"),
+    (lambda: [answer(b"no", 400, content_type="text/plain; charset=base64_codec")], ""),
+    (lambda: [reply(model="?").replace(b"?", b"\xff")], "reply"),
+    (lambda: [reply(model="\ud800")], "Transient"),
+    (lambda: [answer(b"[" * 500)], "Transient"),
+    (lambda: [answer(b'{"error":' * 900 + b"1" + b"}" * 900, 400)], ""),
+    (lambda: [answer(b'{"code": ' + b"9" * 9000 + b"}", 400)], ""),
+    (lambda: [b"HTTP/1.1 200 X\r\ncontent-length: " + b"9" * 5000 + b"\r\n\r\n"], "Transient"),
+    (lambda: [answer(json.dumps(REPLY).encode(), set_cookie="a=b; expires=" + "0" * 5000)], "reply"),
+    (lambda: [HEAD + b"X: " + b"x" * 200_000], "Transient"),
+    (lambda: [b"220 smtp.example.org ESMTP\r\n"], "Transient"),
+    (lambda: [], "Transient"),
+    (lambda: [HEAD, None], "Transient"),
+    (lambda: [reply(**said("red", "x" * 100_000))], "reply"),
+]
+
+
+def test_50_odd_answers_reach_no_decoder_and_are_errors_of_ours() -> None:
+    """Charsets, halves of characters, depth, digits, cookies, heads, what is no HTTP, nothing, a reset, long ones."""
+    for place, (plan, kind) in enumerate(ODD):
+        came, _ = asked(plan)
+        assert (type(came).__name__ if isinstance(came, ModelError) else "reply") in (kind, f"{kind}ModelError"), place
+        assert len(str(came)) < 2000
+
+
+def test_50_a_reply_that_is_too_long_to_be_the_form_is_not_read() -> None:
+    characters, values = '{"colors": ["' + "a" * 300_000 + '"]}', '{"colors": [' + "1," * 100_000 + "1]}"
+    for text in (characters, values, "{x}" * 80_000):
+        with pytest.raises(ReplyInvalid, match=r"longer than 262,144 characters, or 10,000 values") as caught:
+            parse_reply(text, Colors)
+        assert len(caught.value.raw) == 2000
+    most = '{"colors": ["' + "a" * (LONGEST_REPLY - 16) + '"]}'
+    assert len(parse_reply(most, Colors).colors[0]) == LONGEST_REPLY - 16
+
+
+def test_50_the_key_is_hidden_however_a_server_writes_it() -> None:
+    spelled = "".join(f"\\u{ord(sign):04x}" for sign in CANARY)
+    body = json.dumps(REPLY | said("?")).replace("?", spelled).encode()
+    assert asked(lambda: [answer(body)])[0].text == "***"
+    for message in (spelled, CANARY[:5] + "\\u200b" + CANARY[5:]):
+        body = f'{{"error": {{"message": "{message}", "code": "{message}"}}}}'.encode()
+        came, _ = asked(lambda body=body: [answer(body, 400)])
+        assert "***" in str(came)
+        assert CANARY not in str(came)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from studio_server import Studio, desk_of, running, write_collection
+from studio_server import Studio, asking, desk_of, running, write_collection
 
 from fairagent.errors import DataError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment
@@ -119,6 +118,33 @@ def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
 
 
+ID = "refine_query"
+SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
+EDITED = SHIPPED.replace("[user]\n", "[user]\nNAME WOMEN.\n", 1)
+KEYWORDS = '{"keywords": ["judges"]}'
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    return tmp_path / "mine"
+
+
+@pytest.fixture
+def studio(folder: Path, own: Path) -> Iterator[Studio]:
+    """A studio without a model."""
+    with running(desk_of(folder, cache=""), prompts=own) as studio:
+        yield studio
+
+
+def post(studio: Studio, path: str, status: int = 200, **body: Any) -> Any:
+    return studio.post(f"/api/prompts/{path}", {"id": ID, "template": EDITED, **body}, status)
+
+
+def file_of(studio: Studio) -> Any:
+    """What is told of the user's own file."""
+    return studio.get(f"/api/prompts/{ID}")["own"]
+
+
 FAULTY = [
     ("[user]\n", "[user]\n{{ nobody }}\n", "unknown variable 'nobody'"),
     ("[user]\n", "[user]\n{% if query %}\n", "Unexpected end of template"),
@@ -130,7 +156,7 @@ FAULTY = [
 
 
 def test_165_and_166_a_template_with_faults_or_without_end_is_neither_saved_nor_tried(folder: Path, own: Path) -> None:
-    with LoopbackServer([KEYWORDS]) as model, trying(folder, model) as studio:
+    with LoopbackServer([KEYWORDS]) as model, running(asking(folder, model.url), prompts=own) as studio:
         for old, new, words in FAULTY:
             text = SHIPPED.replace(old, new, 1)
             found = post(studio, "check", template=text, query="lawyer")
@@ -155,45 +181,13 @@ def test_167_an_id_that_leads_elsewhere_is_none(studio: Studio, own: Path, id: s
     assert not own.exists()
 
 
-ID = "refine_query"
-SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
-EDITED = SHIPPED.replace("[user]\n", "[user]\nNAME WOMEN.\n", 1)
-KEYWORDS = '{"keywords": ["judges"]}'
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    return tmp_path / "mine"
-
-
-@pytest.fixture
-def studio(folder: Path, own: Path) -> Iterator[Studio]:
-    """A studio without a model."""
-    with running(desk_of(folder, cache=""), prompts=own) as studio:
-        yield studio
-
-
-def trying(folder: Path, model: LoopbackServer, **more: Any) -> AbstractContextManager[Studio]:
-    """A studio whose model that is."""
-    named = {"name": "tiny", "base_url": model.url, "attempts": 1, "deadline": 20}
-    return running(desk_of(folder, cache="", model=named, profile="offline", **more))
-
-
-def post(studio: Studio, path: str, status: int = 200, **body: Any) -> Any:
-    with studio.client() as client:
-        reply = client.post(f"/api/prompts/{path}", json={"id": ID, "template": EDITED, **body})
-    assert reply.status_code == status, reply.text
-    return reply.json()
-
-
 @pytest.mark.parametrize("place", [shipped_folder(), shipped_folder() / "variants" / "few-shot"])
 def test_167_a_shipped_template_is_never_written(folder: Path, tmp_path: Path, place: Path) -> None:
     before = (place / f"{ID}.j2").read_bytes()
     (tmp_path / "link").symlink_to(place)
     for named in (place, tmp_path / "link"):
-        with running(desk_of(folder, cache=""), prompts=named) as studio, studio.client() as client:
-            was = client.get(f"/api/prompts/{ID}").json()["own"]["sha256"]
-            assert "shipped templates" in post(studio, "save", 400, was=was)["error"]
+        with running(desk_of(folder, cache=""), prompts=named) as studio:
+            assert "shipped templates" in post(studio, "save", 400, was=file_of(studio)["sha256"])["error"]
     assert (place / f"{ID}.j2").read_bytes() == before
 
 
@@ -202,9 +196,7 @@ def test_167_a_link_out_of_the_folder_is_not_followed(studio: Studio, own: Path,
     other.write_text(SHIPPED, encoding="utf-8")
     own.mkdir()
     (own / f"{ID}.j2").symlink_to(other)
-    with studio.client() as client:
-        was = client.get(f"/api/prompts/{ID}").json()["own"]["sha256"]
-    assert "is a link to another file" in post(studio, "save", 400, was=was)["error"]
+    assert "is a link to another file" in post(studio, "save", 400, was=file_of(studio)["sha256"])["error"]
     assert other.read_text(encoding="utf-8") == SHIPPED
     assert (own / f"{ID}.j2").is_symlink()
 
@@ -226,21 +218,19 @@ def test_170_a_disk_that_is_full_leaves_the_old_file(
     assert post(studio, "save", template=SHIPPED, was=was)["own"]["template"] == SHIPPED
 
 
-@pytest.mark.parametrize("what", ["changed", "removed"])
-def test_168_a_file_that_changed_meanwhile_stays_as_it_is(studio: Studio, own: Path, what: str) -> None:
+@pytest.mark.parametrize("theirs", ["theirs", None], ids=["changed", "removed"])
+def test_168_a_file_that_changed_meanwhile_stays_as_it_is(studio: Studio, own: Path, theirs: str | None) -> None:
     was = post(studio, "save", was="")["own"]["sha256"]
     path = own / f"{ID}.j2"
-    path.write_text("theirs", encoding="utf-8") if what == "changed" else path.unlink()
+    path.write_text(theirs, encoding="utf-8") if theirs else path.unlink()
     post(studio, "save", 409, template=SHIPPED, was=was)
-    assert not path.exists() if what == "removed" else path.read_text(encoding="utf-8") == "theirs"
-    with studio.client() as client:
-        now = client.get(f"/api/prompts/{ID}").json()["own"]
-    assert now["template"] == (None if what == "removed" else "theirs")
+    now = file_of(studio)
+    assert now["template"] == theirs == (path.read_text(encoding="utf-8") if path.exists() else None)
     post(studio, "save", was=now["sha256"])
     assert path.read_text(encoding="utf-8") == EDITED
 
 
-def test_168_of_those_who_save_at_once_all_but_one_are_told(studio: Studio, own: Path) -> None:
+def test_168_of_those_who_save_at_once_all_but_one_are_told(studio: Studio) -> None:
     was = post(studio, "save", was="")["own"]["sha256"]
 
     def save(number: int) -> int:
@@ -257,9 +247,8 @@ def test_169_a_file_that_is_no_template_is_never_overwritten(studio: Studio, own
     own.mkdir()
     path = own / f"{ID}.j2"
     path.mkdir() if content is None else path.write_bytes(content)
-    with studio.client() as client:
-        found = client.get(f"/api/prompts/{ID}").json()
-        assert client.get("/api/prompts").status_code == 200
+    found = studio.get(f"/api/prompts/{ID}")
+    studio.get("/api/prompts")
     assert found["own"]["fault"]
     assert found["versions"][0]["template"] == SHIPPED
     for was in ("", found["own"]["sha256"]):
@@ -274,13 +263,13 @@ def test_171_and_172_and_173_what_fails_while_trying(folder: Path) -> None:
     def down(request: Request) -> ServerReply | str:
         return completion(KEYWORDS) if next(left, None) is not None else ServerReply(hang_up=True)
 
-    with LoopbackServer(down) as model, trying(folder, model) as studio:
+    with LoopbackServer(down) as model, running(asking(folder, model.url)) as studio:
         found = post(studio, "try", topics=["T1", "T2", "T3"])
-        assert [("error" in one) for one in found["tried"]] == [False, False, False, True]
-        assert (found["tried"][3]["topic"], found["tried"][3]["side"], found["of"]) == ("T2", "edited", 6)
-        assert found["ended"].startswith("the edited template on T2: ")
-        assert "not-a-real-key" not in found["ended"]
-    with LoopbackServer([KEYWORDS]) as model, trying(folder, model, budget={"calls": 3}) as studio:
+    assert [("error" in one) for one in found["tried"]] == [False, False, False, True]
+    assert (found["tried"][3]["topic"], found["tried"][3]["side"], found["of"]) == ("T2", "edited", 6)
+    assert found["ended"].startswith("the edited template on T2: ")
+    assert "not-a-real-key" not in found["ended"]
+    with LoopbackServer([KEYWORDS]) as model, running(asking(folder, model.url, budget={"calls": 3})) as studio:
         found = post(studio, "try", topics=["T1", "T2"])
         assert [("error" in one) for one in found["tried"]] == [False, False, False, True]
         assert "budget" in found["ended"]
@@ -290,10 +279,10 @@ def test_171_and_172_and_173_what_fails_while_trying(folder: Path) -> None:
     def useless(request: Request) -> str:
         return "no JSON here" if "NAME WOMEN." in request["messages"][-1]["content"] else KEYWORDS
 
-    with LoopbackServer(useless) as model, trying(folder, model) as studio:
+    with LoopbackServer(useless) as model, running(asking(folder, model.url)) as studio:
         found = post(studio, "try", topics=["T1", "T2"])
-        assert (found["ended"], len(found["tried"])) == (None, 4)
-        for one in found["tried"]:
-            edited = one["side"] == "edited"
-            assert set(one["replies"]) == {"no JSON here" if edited else KEYWORDS}
-            assert ("invalid reply" in one["end"]) == edited
+    assert (found["ended"], len(found["tried"])) == (None, 4)
+    for one in found["tried"]:
+        edited = one["side"] == "edited"
+        assert set(one["replies"]) == {"no JSON here" if edited else KEYWORDS}
+        assert ("invalid reply" in one["end"]) == edited

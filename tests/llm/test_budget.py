@@ -45,13 +45,10 @@ def test_calls_are_counted_even_if_they_fail() -> None:
 
 def test_what_was_not_used_is_given_back() -> None:
     tokens = budget(tokens=100)
-    with tokens.reserve(90, 0.0) as held:
-        held.settle(20, 0.0)
-    with tokens.reserve(80, 0.0):
-        pass
-    with tokens.reserve(80, 0.0) as held:
-        held.settle(60, 0.0)
-        held.settle(60, 0.0)
+    for reserved, settled in ((90, [20]), (80, []), (80, [60, 60])):
+        with tokens.reserve(reserved, 0.0) as held:
+            for took in settled:
+                held.settle(took, 0.0)
     with pytest.raises(BudgetExceeded, match=r"100 tokens is used up \(80 are used, the next call may take 21\)"):
         tokens.reserve(21, 0.0)
     with tokens.reserve(20, 0.0):
@@ -154,37 +151,29 @@ def raised(error: Exception) -> Callable[[], ModelReply]:
     return ask
 
 
-def test_calls_inside_the_block_count_and_no_others() -> None:
-    model = ScriptedModel([RED] * 4)
+def test_calls_inside_the_block_count_and_those_of_blocks_inside_it() -> None:
+    model = ScriptedModel([RED] * 5)
     model.complete(QUESTION)
-    with ledger() as spent:
-        assert spent.usage == Usage()
+    with ledger() as outer:
+        assert outer.usage == Usage()
         assert model.complete(QUESTION) is RED
-        assert stream(model, QUESTION, lambda piece: None) is RED
+        with ledger() as inner:
+            assert stream(model, QUESTION, lambda piece: None) is RED
+        with ledger() as other:
+            pass
+        charged(QUESTION, lambda: RED)
     model.complete(QUESTION)
-    assert spent.usage == Usage(2, 20, 2, 1.0, 4.0)
+    assert (inner.usage, other.usage.calls) == (TOOK, 0)
+    assert outer.usage == Usage(3, 30, 3, 1.5, 6.0)
 
 
 @pytest.mark.parametrize("kind", [ReplyRefused, FatalModelError, ReplyInvalid, BudgetExceeded])
 def test_what_failed_counts_too_with_what_came_before(kind: type[ModelError]) -> None:
-    def request() -> None:
-        for ask in (lambda: RED, raised(failed(kind)), lambda: RED):
-            charged(QUESTION, ask)
-
-    with pytest.raises(kind), ledger() as spent:
-        request()
+    with ledger() as spent:
+        charged(QUESTION, lambda: RED)
+        with pytest.raises(kind):
+            charged(QUESTION, raised(failed(kind)))
     assert spent.usage == Usage(2, 30, 3, 0.75, 3.0, unusable=1)
-
-
-def test_blocks_inside_each_other_count_their_own() -> None:
-    with ledger() as outer:
-        charged(QUESTION, lambda: RED)
-        with ledger() as inner:
-            charged(QUESTION, lambda: RED)
-        with ledger() as other:
-            pass
-        charged(QUESTION, lambda: RED)
-    assert (inner.usage.calls, other.usage.calls, outer.usage.calls) == (1, 0, 3)
 
 
 def test_of_models_that_ask_each_other_the_outer_one_counts() -> None:
@@ -203,9 +192,6 @@ def test_of_models_that_ask_each_other_the_outer_one_counts() -> None:
     with ledger() as spent:
         charged(QUESTION, lambda: door.complete(QUESTION))
     assert (tally.usage.calls, spent.usage) == (3, TOOK)
-
-
-# --- threads ----------------------------------------------------------------------------------------------------
 
 
 def test_threads_begun_inside_write_to_the_ledgers_open_there() -> None:

@@ -116,14 +116,12 @@ def test_one_correction_repeats_the_prompt_and_names_the_fault(bad):
 
 
 def test_three_invalid_replies_are_an_error_with_text_and_usage():
-    model = ScriptedModel(
-        [ModelReply("first", 5, 3), ModelReply("second", 6, 4), ModelReply("third" * 1000, 6, 4), GOOD]
-    )
+    model = ScriptedModel([*(ModelReply(text, 6, 4) for text in ("first", "second", "third" * 1000)), GOOD])
     with pytest.raises(ReplyInvalid) as caught:
         ask(model, ASKED, Verdict)
     assert len(model.requests) == 3
     assert caught.value.raw == ("third" * 1000)[:2000]
-    assert caught.value.usage == Usage(3, 17, 11, None, 0.0, unusable=3)
+    assert caught.value.usage == Usage(3, 18, 12, None, 0.0, unusable=3)
 
 
 def test_a_reply_of_the_right_form_may_still_be_refused():
@@ -132,11 +130,11 @@ def test_a_reply_of_the_right_form_may_still_be_refused():
             raise ReplyInvalid("fair: expected true")
 
     unfair = json.dumps({"word": "a", "fair": False})
-    model = ScriptedModel([unfair, GOOD])
+    model = ScriptedModel([unfair, GOOD, *[unfair] * 3])
     assert ask(model, replace(ASKED, accept=fair), Verdict)[0].fair
     assert "fair: expected true" in model.requests[1].messages[-1][1]
     with pytest.raises(ReplyInvalid) as caught:
-        ask(ScriptedModel([unfair] * 3), replace(ASKED, accept=fair), Verdict)
+        ask(model, replace(ASKED, accept=fair), Verdict)
     assert caught.value.raw == unfair
 
 
@@ -150,45 +148,31 @@ def test_other_errors_are_not_corrected_but_counted(error):
     assert error.usage == Usage()
 
 
-def raising(error: Exception) -> object:
-    def ask() -> str:
-        raise error
+def tried(error: Exception | None, on_error: OnError, unpaid: bool = False) -> str:
+    def asked() -> str:
+        if error:
+            raise error
+        return "yes"
 
-    return ask
-
-
-def tried(error: Exception, on_error: OnError, unpaid: bool = False) -> str:
-    return unless_failing(raising(error), on_error, lambda one: f"instead of {one}", unpaid)  # type: ignore[arg-type]
+    return unless_failing(asked, on_error, lambda one: f"instead of {one}", unpaid)
 
 
-@pytest.mark.parametrize("on_error", get_args(OnError))
-def test_a_reply_is_a_reply_whatever_the_policy(on_error: OnError) -> None:
-    assert unless_failing(lambda: "yes", on_error, str) == "yes"
-
-
-@pytest.mark.parametrize("on_error", ["keep", "drop", "fallback"])
-@pytest.mark.parametrize("error", [ModelError("a"), TransientModelError("b"), ReplyTruncated("c")])
-def test_an_error_is_what_the_stage_makes_of_it(on_error: OnError, error: ModelError) -> None:
-    assert tried(error, on_error) == f"instead of {error}"
-
-
-def test_fail_raises_it() -> None:
-    with pytest.raises(ReplyTruncated):
-        tried(ReplyTruncated("c"), "fail")
-    with pytest.raises(BudgetExceeded):
-        tried(BudgetExceeded("used up"), "fail", unpaid=True)
+USED_UP = BudgetExceeded("used up")
 
 
 @pytest.mark.parametrize("on_error", get_args(OnError))
-def test_what_no_call_can_mend_ends_everything(on_error: OnError) -> None:
-    with pytest.raises(FatalModelError):
-        tried(FatalModelError("no key"), on_error, unpaid=True)
-    with pytest.raises(BudgetExceeded):
-        tried(BudgetExceeded("used up"), on_error)
-
-
-def test_a_stage_that_can_do_without_a_model_goes_on_without_a_budget() -> None:
-    assert tried(BudgetExceeded("used up"), "fallback", unpaid=True) == "instead of used up"
+def test_a_stage_does_what_its_policy_says(on_error: OnError) -> None:
+    assert tried(None, on_error) == "yes"
+    for fault in (ModelError("a"), TransientModelError("b"), ReplyTruncated("c"), USED_UP):
+        if on_error == "fail":
+            with pytest.raises(type(fault)):
+                tried(fault, on_error, unpaid=True)
+        else:
+            assert tried(fault, on_error, unpaid=True) == f"instead of {fault}"
+    # What no call can mend ends everything.
+    for fatal, unpaid in ((FatalModelError("no key"), True), (USED_UP, False)):
+        with pytest.raises(type(fatal)):
+            tried(fatal, on_error, unpaid)
 
 
 class Colors(Reply):

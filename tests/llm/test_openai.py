@@ -57,8 +57,7 @@ def test_a_reply_with_its_usage(server, make_model, slept):
     assert (reply.text, reply.model, reply.finish) == ("red and blue", "tiny-2026", "stop")
     assert (reply.input_tokens, reply.output_tokens, reply.estimated, reply.calls) == (11, 7, False, 1)
     assert reply.seconds > 0
-    assert reply.usage.cost is None
-    assert slept == []
+    assert (reply.usage.cost, slept) == (None, [])
 
 
 def test_what_goes_over_the_wire(server, make_model):
@@ -68,79 +67,37 @@ def test_what_goes_over_the_wire(server, make_model):
     model.complete(ModelRequest(ASKED.messages, Colors, temperature=0.0, max_tokens=20, seed=3))
     model.complete(ModelRequest(ASKED.messages, max_tokens=500))
     messages = [{"role": "system", "content": "Name colors."}, {"role": "user", "content": "Two, please, as JSON."}]
-    assert server.requests == [
-        {"model": "tiny", "messages": messages, "temperature": 0.7, "max_tokens": 50},
-        {
-            "model": "tiny",
-            "messages": messages,
-            "temperature": 0.0,
-            "max_tokens": 20,
-            "seed": 3,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {
-                    "name": "Colors",
-                    "strict": True,
-                    "schema": {
-                        "type": "object",
-                        "properties": {"colors": {"type": "array", "items": {"type": "string"}}},
-                        "required": ["colors"],
-                        "additionalProperties": False,
-                    },
-                },
-            },
-        },
-        {"model": "tiny", "messages": messages, "temperature": 0.7, "max_tokens": 50},
-    ]
+    plain = {"model": "tiny", "messages": messages, "temperature": 0.7, "max_tokens": 50}
+    form = {"type": "json_schema", "json_schema": json_schema(COLORS)}
+    formed = plain | {"temperature": 0.0, "max_tokens": 20, "seed": 3, "response_format": form}
+    assert server.requests == [plain, formed, plain]
     assert server.paths == ["/v1/chat/completions"] * 3
     assert server.keys == [f"Bearer {CANARY}"] * 3
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
-def test_overload_is_tried_exactly_as_often_as_set(server, make_model, slept, status):
-    server.script = [error(status, "out of breath")]
-    with pytest.raises(TransientModelError, match=f"{status}: out of breath") as caught:
+def test_overload_is_tried_exactly_as_often_as_set(server, make_model, slept):
+    server.script = [error(503, "out of breath")]
+    with pytest.raises(TransientModelError) as caught:
         make_model(attempts=4).complete(ASKED)
-    assert len(server.requests) == 4
-    assert caught.value.usage.calls == 4
+    assert len(server.requests) == caught.value.usage.calls == 4
     assert len(slept) == 3
     assert all(0 <= wait <= limit for wait, limit in zip(slept, [0.5, 1.0, 2.0], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "advice"),
-    [
-        (401, "invalid_api_key", "OPENAI_API_KEY"),
-        (400, "invalid_api_key", "OPENAI_API_KEY"),
-        (429, "insufficient_quota", "quota or credit"),
-        (404, "model_not_found", "model.name ('tiny')"),
-        (405, None, "model.base_url"),
-    ],
-)
-def test_fatal_errors_are_asked_once(server, make_model, slept, status, code, advice):
-    server.script = [error(status, f"no, {CANARY} is wrong", code)]
-    with pytest.raises(FatalModelError) as caught:
-        make_model().complete(ASKED)
-    assert len(server.requests) == 1
-    assert slept == []
-    message = str(caught.value)
-    assert message.startswith("127.0.0.1:")
-    assert advice in message
-    assert "no, *** is wrong" in message
-    assert caught.value.usage.calls == 1
-
-
-@pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_request_that_is_not_accepted_says_nothing_about_the_next(server, make_model, status):
-    server.script = [error(status, "context length exceeded", "context_length_exceeded")]
-    with pytest.raises(ModelError, match=f"{status} context_length_exceeded: context length exceeded") as caught:
-        make_model().complete(ASKED)
-    assert type(caught.value) is ModelError
-    assert len(server.requests) == 1
-
+SAID = f"no, {CANARY} is wrong"
 
 # answer, error, words of it, requests that are sent when 2 attempts are allowed
-ODD_SUCCESSES = [
+WRONG = [
+    *(
+        (error(status, "out of breath"), TransientModelError, f"{status}: out of breath", 2)
+        for status in (408, 409, 429, 500, 502, 503, 529)
+    ),
+    (error(401, SAID, "invalid_api_key"), FatalModelError, "no, *** is wrong. Set OPENAI_API_KEY", 1),
+    (error(400, SAID, "invalid_api_key"), FatalModelError, "OPENAI_API_KEY", 1),
+    (error(429, SAID, "insufficient_quota"), FatalModelError, "quota or credit", 1),
+    (error(404, SAID, "model_not_found"), FatalModelError, "model.name ('tiny')", 1),
+    (error(405, SAID), FatalModelError, "model.base_url", 1),
+    *((error(status, "too long", "long"), ModelError, f"{status} long: too long", 1) for status in (400, 413, 422)),
     (HTML, FatalModelError, "not a chat completion API (got text/html); check model.base_url", 1),
     (ServerReply('{"choices": [{"mess'), TransientModelError, "broke off", 2),
     (ServerReply(GOOD.body, cut=9), TransientModelError, "no connection", 2),
@@ -157,15 +114,15 @@ ODD_SUCCESSES = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "kind", "words", "requests"), ODD_SUCCESSES)
-def test_odd_successes(server, make_model, answer, kind, words, requests):
+@pytest.mark.parametrize(("answer", "kind", "words", "requests"), WRONG)
+def test_what_is_no_reply_is_an_error_of_its_kind(server, make_model, answer, kind, words, requests):
     server.script = [answer]
     with pytest.raises(kind) as caught:
         make_model(attempts=2).complete(ASKED)
     assert type(caught.value) is kind
     assert words in str(caught.value)
-    assert len(server.requests) == requests
-    assert caught.value.usage.calls == requests
+    assert CANARY not in str(caught.value)
+    assert len(server.requests) == caught.value.usage.calls == requests
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": 1}, 7])
@@ -262,7 +219,7 @@ class Bounded(Reply):
 
 
 BOUNDED = ModelRequest((("user", "Hello"),), Bounded, narrowed={"of": one_for_each(Named, "id", ["x", "y"])})
-SAID = "Invalid schema for response_format 'Bounded': 'maxLength' is not permitted."
+NO_BOUNDS = "Invalid schema for response_format 'Bounded': 'maxLength' is not permitted."
 
 
 def schema_in(shaped: dict[str, Any]) -> dict[str, Any]:
@@ -293,7 +250,7 @@ def test_the_first_rung_bounds_every_text_and_list_and_names_each_item() -> None
 
 def test_a_server_that_takes_no_bounds_gets_the_schema_with_the_enums_alone() -> None:
     capabilities = Capabilities()
-    assert capabilities.learn(capabilities.shape(WANTED, BOUNDED), SAID) == f"no response_format {FORMS[0]}"
+    assert capabilities.learn(capabilities.shape(WANTED, BOUNDED), NO_BOUNDS) == f"no response_format {FORMS[0]}"
     shaped = capabilities.shape(WANTED, BOUNDED)
     assert shaped["response_format"]["type"] == "json_schema"
     assert schema_in(shaped) == {
@@ -324,28 +281,34 @@ def one(token: str, chance: float) -> dict[str, Any]:
     return {"token": token, "logprob": math.log(chance)}
 
 
-def chances(*places: dict[str, Any], letters: str = "AB") -> dict[str, float]:
-    return {letter: round(chance, 6) for letter, chance in chances_of({"content": list(places)}, letters)}
+LETTERS, PROSE, BRACE = place("A", **TOLD), place("The", **TOLD), place("{", **TOLD)
+MIXED = {"A": 0.2, " A": 0.1, "AB": 0.2, '"B': 0.25, "BAC": 0.05, "Bear": 0.1}
+
+
+def after(*tokens: str) -> list[dict[str, Any]]:
+    return [*(place(token, A=0.01, B=0.99) for token in tokens), LETTERS, place("B", A=0.9, B=0.1)]
 
 
 @pytest.mark.parametrize(
-    "before", [[], [" "], ["{", '"order', '":', ' "'], ["<think>", "A", " or B?", "</think>", "\n"]]
+    ("places", "letters", "told"),
+    [
+        # The answer begins with its first letter.
+        (after(), "AB", {"A": 0.5, "B": 0.25}),
+        (after(" "), "AB", {"A": 0.5, "B": 0.25}),
+        (after("{", '"order', '":', ' "'), "AB", {"A": 0.5, "B": 0.25}),
+        (after("<think>", "A", " or B?", "</think>", "\n"), "AB", {"A": 0.5, "B": 0.25}),
+        # A token counts for the letter that it begins with.
+        ([place("AB", **MIXED)], "AB", {"A": 0.5, "B": 0.25}),
+        ([place("AB", **MIXED, C=0.1)], "ABC", {"A": 0.5, "B": 0.3, "C": 0.1}),
+        # None are told where a letter is missing or the answer is prose.
+        ([place("A", A=0.9)], "AB", {}),
+        ([PROSE, LETTERS], "AB", {}),
+        ([BRACE, LETTERS], "AB", {}),
+    ],
 )
-def test_the_answer_begins_with_its_first_letter(before: list[str]) -> None:
-    places = [place(token, A=0.01, B=0.99) for token in before]
-    assert chances(*places, place("A", **TOLD), place("B", A=0.9, B=0.1)) == {"A": 0.5, "B": 0.25}
-
-
-def test_a_token_counts_for_the_letter_that_it_begins_with() -> None:
-    told = {"A": 0.2, " A": 0.1, "AB": 0.2, '"B': 0.25, "BAC": 0.05, "Bear": 0.1}
-    assert chances(place("AB", **told), letters="AB") == {"A": 0.5, "B": 0.25}
-    assert chances(place("AB", **told, C=0.1), letters="ABC") == {"A": 0.5, "B": 0.3, "C": 0.1}
-
-
-def test_none_are_told_where_a_letter_is_missing_or_the_answer_is_prose() -> None:
-    assert chances(place("A", A=0.9)) == {}
-    assert chances(place("The", **TOLD), place("A", **TOLD)) == {}
-    assert chances(place("{", **TOLD), place("A", **TOLD)) == {}
+def test_the_chances_of_letters(places: list[dict[str, Any]], letters: str, told: dict[str, float]) -> None:
+    found = chances_of({"content": places}, letters)
+    assert {letter: round(chance, 6) for letter, chance in found} == told
 
 
 @pytest.mark.parametrize("logprobs", [None, {}, {"content": None}, {"content": [{"token": 3}]}, "none", []])
@@ -390,9 +353,6 @@ def test_a_server_that_takes_no(
     assert len(server.requests) == 3
     assert {"stream", "stream_options"} & server.requests[-1].keys() == left
     assert model.complete(QUESTION).notes == ()
-
-
-# --- what goes wrong --------------------------------------------------------------------------------------------
 
 
 def test_what_fails_before_the_first_piece_is_tried_again(
@@ -458,9 +418,6 @@ def test_a_listener_that_has_gone_ends_it_and_the_budget_knows_what_came(server:
     assert model.stream(QUESTION, lambda piece: None).text == "red and green and blue"
 
 
-# --- while it comes ---------------------------------------------------------------------------------------------
-
-
 def test_a_piece_is_told_before_the_next_one_is_written(make_model: MakeModel) -> None:
     heard = threading.Event()
 
@@ -487,9 +444,6 @@ def test_a_piece_is_told_before_the_next_one_is_written(make_model: MakeModel) -
     finally:
         http.shutdown()
         http.server_close()
-
-
-# --- through the door -------------------------------------------------------------------------------------------
 
 
 class Stream(ScriptedModel):

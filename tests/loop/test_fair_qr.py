@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ from scripted import Engine, Proposals, by_letter, collection, ranking
 from fairagent.errors import SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.search.agent import FairAgent
-from fairagent.search.loop.fair_qr import FairQR, select, union
+from fairagent.search.loop.fair_qr import FairQR, union
 from fairagent.search.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings
-from fairagent.types import Query, Ranking, Step
+from fairagent.types import Ranking
 
 LISTS = {"q": "m1 m2 m3 f1 f2 f3", "q she": "f1 m1 f2 m2 f3 m3"}
 
@@ -57,27 +56,11 @@ def test_an_experiment_that_judges_more_than_are_reranked_is_refused(tmp_path: P
     assert "systems.deep" not in str(error.value)
 
 
-def step(ids: str, gap: float, accepted: bool = True) -> Step:
-    return Step("test", Query("q"), ranking(ids.split()), (), gap, accepted=accepted)
-
-
-STEPS = [step("a b", 0.5), step("b c", 0.3), step("d e", 0.4, accepted=False)]
-
-
-@pytest.mark.parametrize(("policy", "expected"), [("best", "bc"), ("last", "de"), ("union", "abc")])
-def test_the_lists_of_a_policy(policy: Any, expected: str) -> None:
-    assert set(select(policy, STEPS).ids) == set(expected)
-    assert select(policy, [step("", 1.0)]).ids == ()
-
-
 def test_union_by_hand() -> None:
     # min-max: a 1, b 1/2, c 0 and c 1, d 0; over two lists a 1/2, c 1/2, b 1/4, d 0; a tie goes by id.
     found = union([ranking(["a", "b", "c"], [9, 7, 5]), ranking(["c", "d"], [2, 1])])
     assert found.ids == ("a", "c", "b", "d")
     assert found.scores.tolist() == [0.5, 0.5, 0.25, 0.0]
-
-
-def test_union_of_lists_without_differences() -> None:
     assert union([ranking(["b", "a"], [3, 3])]).scores.tolist() == [1.0, 1.0]
     assert union([ranking(["a"], [3]), Ranking((), np.zeros(0))]).scores.tolist() == [0.5]
     assert union([Ranking((), np.zeros(0))]).ids == ()

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +7,6 @@ from hypothesis import strategies as st
 
 from fairagent.errors import UsageError
 from fairagent.measures import AWRF, NDCG, Discount, JudgedRanking, Measure, Product, parse_measure
-from fairagent.measures.parse import OWN
 
 from .laws import DISCOUNTS, law
 
@@ -86,23 +82,3 @@ def test_a_product_multiplies_one_ranking_s_values() -> None:
     judged = JudgedRanking(np.array([True, False]), 2, rows, target)
     assert Product(NDCG(20), AWRF(20))(judged) == pytest.approx(0.5)
     assert Product(NDCG(20), AWRF(1))(judged) == NDCG(20)(judged) * AWRF(1)(judged)
-
-
-def test_a_new_measure_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "reciprocal.py").write_text(
-        "from dataclasses import dataclass\nfrom typing import ClassVar\n"
-        "from fairagent.measures.base import Measure\n"
-        "@dataclass(frozen=True)\nclass ReciprocalRank(Measure):\n"
-        "    name: ClassVar[str] = 'RR'\n    n: int\n    empty: str = 'zero'\n"
-        "    def __call__(self, judged):\n"
-        "        found = judged.relevant[: self.n].nonzero()[0]\n"
-        "        return 1 / (1 + int(found[0])) if len(found) else 0.0\n",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setitem(OWN, "RR", "reciprocal:ReciprocalRank")
-    measure = parse_measure("RR(empty=one)@5*nDCG@5")
-    assert str(measure) == "RR(empty=one)@5*nDCG(discount=log2-max2)@5"
-    assert (measure.n, measure.of_groups, measure.lower_is_better) == (5, False, False)
-    assert parse_measure("RR@5")(JudgedRanking(np.array([False, True]), 1)) == 0.5
-    del sys.modules["reciprocal"]

@@ -94,10 +94,11 @@ MOST_CALLS = 4_000_000
 
 @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
 def test_hostile_templates_are_refused_with_little_work(text):
-    with at_most(MOST_CALLS), pytest.raises(TemplateFault) as caught:
-        compile_template(f"one\ntwo\n{text}", 5, "x.j2")
-    assert caught.value.message
-    assert caught.value.line in (5, 7)
+    with at_most(MOST_CALLS):
+        compiled = compile_template(f"one\ntwo\n{text}", 5, "x.j2")
+    assert compiled.template is None
+    assert all(fault.message for fault in compiled.faults)
+    assert compiled.faults[0].line in (5, 7)
 
 
 @pytest.mark.parametrize(("text", "words"), STOPPED, ids=range(len(STOPPED)))

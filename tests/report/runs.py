@@ -22,6 +22,7 @@ ORACLE = SYSTEMS[4]
 BIAS = dict(zip(SYSTEMS, (0.55, 0.5, 0.42, 0.1, 0.02), strict=True))
 SKILL = dict(zip(SYSTEMS, (0.12, 0.2, 0.17, 0.3, 0.36), strict=True))
 FAVORED = {"male", "Europe", "Northern America"}
+STOPPED = "the gap did not fall"
 DIMENSIONS = {name: tuple(population) for name, population in POPULATION.items()}
 MEASURES = standard_measures(N)
 
@@ -72,7 +73,7 @@ def _outcome(topic: str, occupation: int, system: str, random: Random) -> Outcom
     hits = tuple(_hit(rank, number, own.one, random.random() < 0.4) for rank, number in enumerate(people))
     return Outcome(
         *(topic, own.title, system, values, hits),
-        *(steps[-1].exposures, steps, "" if len(steps) < 3 else "the gap did not fall"),
+        *(steps[-1].exposures, steps, "" if len(steps) < 3 else STOPPED),
         *(calls, 640 * calls, 48 * calls, 0.00021 * calls, system == ORACLE, 0.2, None),
     )
 
@@ -127,33 +128,23 @@ def tiny_run(**changes: object) -> Results:
         gender = GroupShares("gender", ("female", "male"), (female, 1 - female), (0.5, 0.5), 0.0)
         first = StepRecord("query", "lawyers", (), (), None, 0.4, True, (gender,))
         words = replace(first, source="topic words", terms=(("court", 0.5),), gap=0.3)
-        tried = replace(
-            words, source="feedback", terms=(("judg", 0.2),), aim="female (gender)", gap=0.35, accepted=False
-        )
-        hits = (
-            HitRecord(
-                "d1", "Judges of the courts", 2.0, True, {"gender": {"female": 1.0}}, "They <b>sat</b> in court."
-            ),
-            HitRecord("d2", "", 1.0, False, {"gender": {}}),
-        )
-        return Outcome(
-            topic,
-            f"query of {topic}",
-            system,
-            {"": {str(MEASURES[0]): relevance}, "gender": {fairness: awrf, product: relevance * awrf}},
-            hits if system == "A" else hits[::-1],
-            (gender,),
-            (first,) if system == "A" else (first, words, tried),
-            "" if system == "A" else "the gap did not fall",
-            *(0, 0, 0, 0.0, False, 0.1, None),
-        )
+        aimed = {"source": "feedback", "aim": "female (gender)", "terms": (("judg", 0.2),)}
+        tried = replace(words, **aimed, gap=0.35, accepted=False)
+        women = {"gender": {"female": 1.0}}
+        judges = HitRecord("d1", "Judges of the courts", 2.0, True, women, "They <b>sat</b> in court.")
+        hits = (judges, HitRecord("d2", "", 1.0, False, {"gender": {}}))
+        values = {"": {str(MEASURES[0]): relevance}, "gender": {fairness: awrf, product: relevance * awrf}}
+        alone = system == "A"
+        shown = (hits, (gender,), (first,), "") if alone else (hits[::-1], (gender,), (first, words, tried), STOPPED)
+        return Outcome(topic, f"query of {topic}", system, values, *shown, *(0, 0, 0, 0.0, False, 0.1, None))
 
-    outcomes = (
-        outcome("t1", "A", 0.5, 0.8, 0.2),
-        outcome("t1", "B", 0.6, 0.9, 0.4),
-        outcome("t2", "A", 0.7, 1.0, 0.4),
-        outcome("t2", "B", 0.5, 0.8, 0.5),
+    numbers = (
+        ("t1", "A", 0.5, 0.8, 0.2),
+        ("t1", "B", 0.6, 0.9, 0.4),
+        ("t2", "A", 0.7, 1.0, 0.4),
+        ("t2", "B", 0.5, 0.8, 0.5),
     )
+    outcomes = tuple(outcome(*one) for one in numbers)
     made = run_of(outcomes, 1, measures=list(map(str, MEASURES)))
     about = {"name": "tiny", "collection": "two topics", "n": 2, "provenance": {"about": ""}}
     return replace(made, **about, **changes)

@@ -36,17 +36,15 @@ def test_a_result_says_what_matters_in_one_line(result: SearchResult, answered: 
     assert repr(answered) == "<AnswerResult to 'lawyers': 'Courts [2].'; 1 of 2 documents cited>"
     assert repr(answered.attribution) == "<Attribution by citations: on 1 of 2 documents>"
 
-
-def test_long_and_hostile_texts_stay_in_their_line(result: SearchResult) -> None:
+    # Long and hostile texts stay in their line.
     hostile = replace(result, query=Query("lawyers\n\x1b[31m" + "a" * 5000))
     assert "\n" not in repr(hostile)
     assert "\x1b" not in repr(hostile)
     assert len(repr(hostile)) < 200
 
 
-def test_a_notebook_shows_documents_groups_and_exposure_as_the_page_does(result: SearchResult) -> None:
-    drawn = result._repr_html_()
-    page = Parsed(drawn)
+def test_a_notebook_shows_documents_groups_and_exposure(result: SearchResult, answered: AnswerResult) -> None:
+    page = Parsed(result._repr_html_())
     assert page.open == []
     assert "it should have 50%. gap 0.3700 → 0.0050; the gap did not fall" in page.text
     assert "1Firstfemale 2d1–" in page.text
@@ -57,8 +55,6 @@ def test_a_notebook_shows_documents_groups_and_exposure_as_the_page_does(result:
     ]
     assert [one["d"] for one in page.all("path")][3] == "M0 0h45v6.5h-45zM0 8h50v2h-50z"
 
-
-def test_a_notebook_shows_an_answer_with_what_it_cites(answered: AnswerResult) -> None:
     page = Parsed(answered._repr_html_())
     assert "Courts [2]." in page.text
     assert "1Firstfemale 2d1–✓" in page.text

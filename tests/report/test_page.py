@@ -66,34 +66,24 @@ def parsed(text) -> Parsed:
     return Parsed(text)
 
 
-def test_ids_are_distinct_and_links_lead_to_them(parsed):
+def test_the_page_is_whole_and_reaches_out_to_nothing(text, parsed):
     assert parsed.open == []
     ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     targets = [attributes["href"][1:] for name, attributes in parsed.elements if "href" in attributes]
     targets += [attributes["for"] for attributes in parsed.all("label") if "for" in attributes]
     assert set(targets) <= set(ids)
-
-
-def test_the_page_reaches_out_to_nothing(text, parsed):
     assert not re.search(r"https?://|url\((?!#)|@import|fetch\(|XMLHttpRequest", text)
-    for name, attributes in parsed.elements:
-        assert "src" not in attributes
-        assert attributes.get("href", "#").startswith("#"), (name, attributes)
-    assert not parsed.all("link")
-
-
-def test_the_policy_allows_one_style_sheet_and_one_script(text, parsed):
     (policy,) = [m["content"] for m in parsed.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
-    assert policy == (
-        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    # Neither of these would be allowed, so neither may be there.
-    for _, attributes in parsed.elements:
-        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+    allowed = f"style-src '{digest(style)}'; script-src '{digest(script)}'"
+    assert policy == f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    # None of these would be allowed, so none may be there.
+    for name, attributes in parsed.elements:
+        assert not [one for one in attributes if one in ("style", "src") or one.startswith("on")]
+        assert attributes.get("href", "#").startswith("#"), (name, attributes)
+    assert not parsed.all("link")
 
 
 def test_everything_from_outside_is_text():
@@ -121,30 +111,17 @@ def hostile_run() -> Results:
 
     def spoiled(outcome):
         values = {("" if not d else HOSTILE): v for d, v in outcome.values.items()}
+        said = {"query": HOSTILE, "exposures": (gender,)}
+        told = {**said, "dropped": (HOSTILE,), "source": HOSTILE}
         steps = tuple(
             replace(
-                step,
-                query=HOSTILE,
-                terms=tuple((HOSTILE, 1.0) for _ in step.terms),
-                dropped=(HOSTILE,),
-                aim=f"{HOSTILE} ({HOSTILE})" if step.aim else None,
-                source=HOSTILE,
-                exposures=(gender,),
+                one, **told, terms=tuple((HOSTILE, 1.0) for _ in one.terms), aim=one.aim and f"{HOSTILE} ({HOSTILE})"
             )
-            for step in outcome.steps
+            for one in outcome.steps
         )
-        return replace(
-            outcome,
-            topic=f"{outcome.topic} {HOSTILE}",
-            query=HOSTILE,
-            system=systems[run.systems.index(outcome.system)],
-            values=values,
-            hits=(hit,),
-            exposures=(gender,),
-            steps=steps,
-            stopped=HOSTILE,
-            failed=outcome.failed and HOSTILE,
-        )
+        own = {"topic": f"{outcome.topic} {HOSTILE}", "system": systems[run.systems.index(outcome.system)]}
+        made = {"values": values, "hits": (hit,), "steps": steps, "stopped": HOSTILE}
+        return replace(outcome, **said, **own, **made, failed=outcome.failed and HOSTILE)
 
     outcomes = tuple(map(spoiled, run.outcomes))
     answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}

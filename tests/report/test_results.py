@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.findings import change_of, findings, main_measure, mark, verdict_lines
-from fairagent.evaluate.outcome import GroupShares, Outcome
+from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.ranking import RankingKind
 from fairagent.evaluate.results import means_table, notes
 from fairagent.report.page import gains, page
@@ -17,50 +17,30 @@ from fairagent.report.page import gains, page
 from .runs import MEASURES, ORACLE, SYSTEMS, failed, made_run, tiny_run
 
 NDCG, AWRF, PRODUCT = map(str, MEASURES)
-HALF = (0.5, 0.5)
 
 
-def changed(run, place: int, **changes):
-    """`run` with one outcome changed."""
-    outcomes: list[Outcome] = list(run.outcomes)
-    outcomes[place] = replace(outcomes[place], **changes)
-    return replace(run, outcomes=tuple(outcomes))
-
-
-def test_counted_topics_leave_out_what_failed_what_is_excluded_and_what_is_not_done():
+def test_what_counts_by_hand():
     run = tiny_run()
     assert run.counted_topics == ("t1", "t2")
+    # Not what failed, what is excluded and what is not done.
     assert replace(run, excluded={"t1": "why"}).counted_topics == ("t2",)
     assert replace(run, outcomes=run.outcomes[:3]).counted_topics == ("t1",)
     assert replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no"))).counted_topics == ("t1",)
-
-
-def test_a_dimension_is_won_by_the_product_or_else_by_awrf():
-    run = tiny_run()
+    # A dimension is won by the product, or else by AWRF.
     assert main_measure(run, "gender") == PRODUCT
     without = tuple(row for row in run.comparisons if row.measure != PRODUCT)
     assert main_measure(replace(run, comparisons=without), "gender") == AWRF
     assert main_measure(replace(run, comparisons=()), "gender") is None
-
-
-def test_gains_topic_by_topic():
-    gained = gains(tiny_run(), "gender", PRODUCT)
+    gained = gains(run, "gender", PRODUCT)
     assert list(gained) == ["B"]
     assert gained["B"] == pytest.approx({"t1": 0.6 * 0.9 - 0.5 * 0.8, "t2": 0.5 * 0.8 - 0.7 * 1.0})
-
-
-def test_mean_exposures():
-    a, b = tiny_run().mean_exposures("gender")
+    a, b = run.mean_exposures("gender")
     assert a.labels == ("female", "male")
-    np.testing.assert_allclose(a.shares, [0.3, 0.7])
-    np.testing.assert_allclose(b.shares, [0.45, 0.55])
-    np.testing.assert_allclose(b.target, [0.5, 0.5])
-
-
-def test_mean_exposures_are_over_the_topics_that_count_for_the_dimension():
-    run = tiny_run()
-    for place in (2, 3):
-        run = changed(run, place, values={"": run.outcomes[place].values[""]})
+    for found, expected in ((a.shares, [0.3, 0.7]), (b.shares, [0.45, 0.55]), (b.target, [0.5, 0.5])):
+        np.testing.assert_allclose(found, expected)
+    # Over the topics that count for the dimension.
+    bare = [replace(one, values={"": one.values[""]}) for one in run.outcomes[2:]]
+    run = replace(run, outcomes=(*run.outcomes[:2], *bare))
     a, _ = run.mean_exposures("gender")
     np.testing.assert_allclose(a.shares, [0.2, 0.8])
     assert a.topics == 1
@@ -74,6 +54,8 @@ def test_the_finding_is_the_best_system_that_saw_no_judgments():
         assert finding.baseline.system == SYSTEMS[0]
         assert finding.test.says == "better"
         assert [best.measure for best, _ in finding.others] == [NDCG, AWRF]
+    rows = means_table(made_run()).rows
+    assert [row[0] for row in rows if any(cell.best for cell in row[1:])] == ["agent, exposure"]
     (finding,) = findings(tiny_run())
     assert finding.best.difference == pytest.approx((0.54 - 0.40 + 0.40 - 0.70) / 2)
     assert (finding.test.says, finding.fairness and finding.fairness.measure) == ("", AWRF)
@@ -87,9 +69,8 @@ def judged(differences: list[float], measure: str = AWRF, women: float = 0.45):
     run, outcomes = tiny_run(), []
     for number, difference in enumerate(differences):
         for system, value in (("A", 0.9), ("B", 0.9 + difference)):
-            own = GroupShares(
-                "gender", ("female", "male"), (share := 0.44 if system == "A" else women, 1 - share), HALF, 0
-            )
+            share = 0.44 if system == "A" else women
+            own = GroupShares("gender", ("female", "male"), (share, 1 - share), (0.5, 0.5), 0)
             made = replace(run.outcomes[0], topic=str(number), system=system, exposures=(own,))
             outcomes.append(replace(made, values={"": {NDCG: 0.5}, "gender": {measure: value}}))
     answers = {(one.topic, one.system): one for one in outcomes}
@@ -136,8 +117,3 @@ def test_every_verdict_is_that_of_the_test(differences: list[float], measure: st
         assert f"{test.low:+.4f} to {test.high:+.4f}" in told
         assert finding.record()["verdict"] == verdict
     assert str(change).replace("<", "&lt;") in page(run)
-
-
-def test_the_best_mean_is_never_an_oracles():
-    rows = means_table(made_run()).rows
-    assert [row[0] for row in rows if any(cell.best for cell in row[1:])] == ["agent, exposure"]

@@ -21,23 +21,20 @@ LONG = "Latin America and the Caribbean"
 
 
 def test_the_ranking_by_hand(result: SearchResult) -> None:
-    lines = plain(hits_table(result.hits), 60).splitlines()
-    assert lines[1].split() == ["rank", "title", "gender"]
-    assert lines[3].split() == ["1", "First", "female"]
-    assert lines[4].split() == ["2", "d1", "-"]
-
-
-def test_scores_are_the_engines_and_ranks_are_ranks(result: SearchResult) -> None:
-    """What a re-ranker's list has in the place of scores encodes the rank: it is never printed as a score."""
+    """Scores are the engine's: what a re-ranker's list has in their place encodes the rank, and is never printed."""
     ids = tuple(hit.id for hit in result.hits)
-    same = plain(hits_table(result.hits, Ranking(ids, np.array([7.5, 2.25]))), 60).splitlines()
-    assert same[1].split() == ["rank", "title", "gender", "score"]
-    assert [line.split()[-1] for line in same[3:5]] == ["7.500", "2.250"]
-    other = Ranking(("x", ids[1]), np.array([7.5, 2.25]))
-    moved = plain(hits_table(result.hits, other), 60).splitlines()
-    assert moved[1].split() == ["rank", "was", "title", "gender", "score"]
-    assert moved[3].split() == ["1", "new", "First", "female", "-"]
-    assert moved[4].split() == ["2", "2", "d1", "-", "2.250"]
+
+    def shown(engines: Ranking | None) -> list[list[str]]:
+        lines = plain(hits_table(result.hits, engines), 60).splitlines()
+        return [lines[number].split() for number in (1, 3, 4)]
+
+    assert shown(None) == [["rank", "title", "gender"], ["1", "First", "female"], ["2", "d1", "-"]]
+    head, *rows = shown(Ranking(ids, np.array([7.5, 2.25])))
+    assert head == ["rank", "title", "gender", "score"]
+    assert [row[-1] for row in rows] == ["7.500", "2.250"]
+    head, first, second = shown(Ranking(("x", ids[1]), np.array([7.5, 2.25])))
+    assert head == ["rank", "was", "title", "gender", "score"]
+    assert (first, second) == (["1", "new", "First", "female", "-"], ["2", "2", "d1", "-", "2.250"])
 
 
 def test_the_exposure_by_hand(trace: Trace) -> None:
@@ -57,44 +54,39 @@ def test_the_exposure_by_hand(trace: Trace) -> None:
     assert "".join(male).count("█") > 5 * "".join(female[:6]).count("█")
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
-def test_numbers_survive_any_width(width: int) -> None:
-    labels = (LONG, "Africa")
-    before = Exposure("region", labels, np.array([0.876, 0.124]), np.array([0.5, 0.5]), 0.1, 0.3)
-    after = Exposure("region", labels, np.array([0.543, 0.457]), np.array([0.5, 0.5]), 0.0, 0.01)
-    from .conftest import make_trace
-
+def between(before: Exposure, after: Exposure) -> Trace:
+    """A search with these exposures."""
     trace = make_trace()
-    trace = replace(trace, steps=(replace(trace.steps[0], exposures=(before,)),), exposures=(after,))
-    text = plain(exposure_table(trace), width)
+    return replace(trace, steps=(replace(trace.steps[0], exposures=(before,)),), exposures=(after,))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_numbers_survive_any_width(width: int) -> None:
+    before = Exposure("region", (LONG, "Africa"), np.array([0.876, 0.124]), np.array([0.5, 0.5]), 0.1, 0.3)
+    after = replace(before, shares=np.array([0.543, 0.457]), unknown=0.0, divergence=0.01)
+    text = plain(exposure_table(between(before, after)), width)
     assert max(map(len, text.splitlines())) <= width
-    for number in ("88%", "12%", "54%", "46%", "50%", "0.3000", "0.0100"):
+    for number in ("88%", "12%", "54%", "46%", "50%", "0.3000", "0.0100", "│"):
         assert number in text
-    assert "│" in text
     # The columns of both bars are as wide as each other, up to the numbers of two digits behind them.
     head = text.splitlines()[0]
     first, second, third = (head.index(word) for word in ("before", "after", "target"))
     assert second - first == third - second
     assert (LONG in text) == (width >= 100)
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_long_titles_and_labels_take_one_line_and_leave_the_numbers(width: int) -> None:
+    # Long titles and labels take one line.
     groups = {"gender": {"female": 1.0}, "region": {LONG: 0.5, "Northern America": 0.3, "Western Asia": 0.2}}
     hits = [Hit(rank, f"d{rank}", 1 / rank, "A very long title " * 10, groups) for rank in (1, 2, 1000)]
     own = Ranking(tuple(hit.id for hit in hits), np.array([hit.score for hit in hits]))
     lines = plain(hits_table(hits, own), width).splitlines()
     assert len([line for line in lines if line.strip()]) == 6
     assert max(map(len, lines)) <= width
-    assert lines[5].split()[0] == "1000"
-    assert lines[5].split()[-1] == "0.001"
+    assert (lines[5].split()[0], lines[5].split()[-1]) == ("1000", "0.001")
 
 
 def test_titles_are_no_markup() -> None:
     hits = [Hit(1, "d1", 1.0, "[red]x[/] [/]", {"[bold]": {"[b]y[/b]": 1.0}})]
     text = plain(hits_table(hits), 80)
-    for literal in ("[red]x[/] [/]", "[bold]", "[b]y[/b]"):
-        assert literal in text
+    assert all(literal in text for literal in ("[red]x[/] [/]", "[bold]", "[b]y[/b]"))
 
 
 def test_percent_rounds_nothing_away() -> None:
@@ -106,8 +98,7 @@ def test_percent_rounds_nothing_away() -> None:
 def test_documents_without_a_label_have_a_bar_and_a_target(trace: Trace, due: float | None, shown: str) -> None:
     before = replace(trace.steps[0].exposures[0], unknown=0.4, unknown_target=due)
     after = replace(trace.exposures[0], unknown=0.3, unknown_target=due)
-    trace = replace(trace, steps=(replace(trace.steps[0], exposures=(before,)),), exposures=(after,))
-    lines = plain(exposure_table(trace), 80).splitlines()
+    lines = plain(exposure_table(between(before, after)), 80).splitlines()
     assert max(map(len, lines)) <= 80
     row = lines[4]
     assert row.startswith("  no label")
@@ -168,11 +159,7 @@ def after(female: float, unknown: float = 0.1, unknown_target: float | None = No
         (BEFORE, after(0.11), "gender: female gets 11% of the attention instead of 0%; it should have 33%"),
         (BEFORE, after(0.33), "gender: female gets 33% of the attention instead of 0%, as it should"),
         (BEFORE, after(0.0), "gender: female gets 0% of the attention, as before; it should have 33%"),
-        (
-            after(0.2),
-            after(0.1),
-            f"gender: female gets 10% of the attention instead of 20%; it should have 33%{NO_LESS}",
-        ),
+        (after(0.2), after(0.1), f"{FEMALE} 10% of the attention instead of 20%; it should have 33%{NO_LESS}"),
         (after(0.5), after(0.4), "gender: male gets 60% of the attention instead of 50%; it should have 67%"),
         (after(0.335), after(0.334), "gender: every group gets about the attention that it should have"),
         (after(0.2), after(0.2), "gender: female gets 20% of the attention, as before; it should have 33%"),
@@ -216,25 +203,15 @@ def test_a_search_has_its_verdict(result: SearchResult) -> None:
     record = result_record(result)["changes"]
     assert record[0]["text"] == "gender: female gets 45% of the attention instead of 10%; it should have 50%"
     assert (record[0]["before"], record[0]["worse"], record[0]["verdict"]) == (0.1, False, "fairer")
-    worse = make_trace()
-    fair, unfair = worse.exposures, worse.steps[0].exposures
-    worse = replace(worse, steps=(replace(worse.steps[0], exposures=fair),), exposures=unfair)
+    trace = make_trace()
+    worse = between(trace.exposures[0], trace.steps[0].exposures[0])
     assert worse.changes[0].worse
     assert verdict_text(worse.changes).spans[0].style == "bold red"
     assert plain(verdict_text(worse.changes)).startswith("gender is less fair: ")
     assert replace(worse, steps=()).changes == ()
-
-
-def test_labels_steer_no_terminal() -> None:
-    change = ExposureChange("gender", "\x1b[31mfemale\nx", 0.1, 0.2, 0.5)
-    assert "\x1b" not in plain(verdict_text([change]))
-    assert len(plain(verdict_text([change])).splitlines()) == 1
-
-
-def test_an_exposure_that_lost_all_labels_is_worse() -> None:
+    # A list that lost all labels is worse; labels steer no terminal.
     seen = Exposure("gender", ("a", "b"), np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.0, 0.0)
     none = replace(seen, shares=np.zeros(2), unknown=1.0, divergence=float("inf"))
-    trace = make_trace()
-    trace = replace(trace, steps=(replace(trace.steps[0], exposures=(seen,)),), exposures=(none,))
-    assert trace.changes[0].worse
-    assert not replace(trace, steps=(replace(trace.steps[0], exposures=(none,)),)).changes[0].worse
+    assert [between(one, none).changes[0].worse for one in (seen, none)] == [True, False]
+    shown = plain(verdict_text([ExposureChange("gender", "\x1b[31mfemale\nx", 0.1, 0.2, 0.5)]))
+    assert ("\x1b" in shown, len(shown.splitlines())) == (False, 1)

@@ -5,20 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome
-from fairagent.report.page import (
-    FEWEST_HITS,
-    MOST_HITS,
-    ROWS,
-    STEP_GROUPS,
-    TopicTables,
-    TopicView,
-    exposure_bar,
-    topic_views,
-    topics_json,
-)
+from fairagent.report.page import FEWEST_HITS, MOST_HITS, ROWS, STEP_GROUPS, TopicTables, TopicView
+
+from fairagent.report.page import exposure_bar, topic_views, topics_json  # isort: skip
 
 from .runs import tiny_run
 
@@ -34,22 +24,16 @@ def panel(most: int = 10, baseline: tuple[str, ...] = ("d1", "d2"), **changes):
     return tables.panel(view, 1, (), base.system), tables
 
 
-def test_documents_show_how_far_they_rose():
+def test_what_a_panel_shows():
     shown, tables = panel()
     moved = [(tables.documents[place][0], moved) for place, _, moved in shown["hits"]]
     assert moved == [("d2", 1), ("Judges of the courts", -1)]
     shown, _ = panel(baseline=())
     assert shown["hits"][0][2] is None
-
-
-@pytest.mark.parametrize(("female", "texts"), [(0.75, ["female 75%", "male 25%"]), (0.5, ["female", "male"])])
-def test_chips_have_shares_where_they_differ(female, texts):
-    split = {"gender": {"female": female, "male": 1 - female}}
-    _, tables = panel(hits=(HitRecord("d1", "x", 1.0, False, split),))
-    assert tables.documents == [["x", [[0, texts[0]], [1, texts[1]]]]]
-
-
-def test_only_the_first_of_many_topic_words_are_shown():
+    # Chips have shares where these differ; of many topic words the first are shown.
+    for female, texts in ((0.75, ["female 75%", "male 25%"]), (0.5, ["female", "male"])):
+        _, tables = panel(hits=(HitRecord("d1", "x", 1.0, False, {"gender": {"female": female, "male": 1 - female}}),))
+        assert tables.documents == [["x", [[0, texts[0]], [1, texts[1]]]]]
     many = tuple((f"word{i}", 1 / (i + 1)) for i in range(100))
     words = panel(steps=(AGENT.steps[0], replace(AGENT.steps[1], terms=many)))[0]["steps"][1]
     assert (len(words["terms"]), words["more"]) == (8, 92)
@@ -64,15 +48,12 @@ def test_with_many_groups_a_step_shows_the_dimension_it_was_for():
     assert [list(tables.scales)[place][0] for place, *_ in tried["exposures"]] == ["gender"]
 
 
-def test_a_bar_ends_at_its_end():
-    shares = GroupShares("gender", ("female", "male"), (0.25, 0.75), (1.0, 0.0), 0.125)
-    bar = exposure_bar(shares, COLORS)
+def test_bars_by_hand():
+    """A bar ends at its end, and shows what documents without a label should get."""
+    bar = exposure_bar(GroupShares("gender", ("female", "male"), (0.25, 0.75), (1.0, 0.0), 0.125), COLORS)
     female, male = "M0 0h21.88v6.5h-21.88zM0 8h87.5v2h-87.5z", "M21.88 0h65.62v6.5h-65.62z"
     assert bar.parts == ((0, female), (1, male), (None, "M87.5 0h12.5v6.5h-12.5z"))
     assert bar.words == "gender: female 25% (target 100%), male 75% (target 0%), no label (of all) 12%"
-
-
-def test_a_bar_shows_what_documents_without_a_label_should_get():
     shares = GroupShares("gender", ("female", "male"), (0.5, 0.5), (0.5, 0.5), 0.5, unknown_target=0.2)
     bar = exposure_bar(shares, COLORS)
     assert bar.parts[-1] == (None, "M50 0h50v6.5h-50zM80 8h20v2h-20z")

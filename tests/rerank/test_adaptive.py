@@ -90,19 +90,6 @@ def test_gar_by_hand() -> None:
     assert found.scores.tolist() == [9, 8, 7, 6, 5, 1, 0]
 
 
-def test_the_budget_ends_in_the_middle_of_a_batch_and_the_rest_of_the_list_follows() -> None:
-    score = Scores(OF)
-    made = reranker(NEAR, score, policy="none", budget=3, batch=2)
-    found = made.rerank(pool("m1 m2 m3 m4"))
-    assert score.batches == [("m1", "m2"), ("f2",)]
-    # m3 and m4 were not scored: below the last that was, each one below the one before.
-    assert (found.ids, found.scores.tolist()) == (("f2", "m2", "m1", "m3", "m4"), [9, 7, 5, 4, 3])
-    assert made.rerank(pool("m1 m2 m3 m4", n=2)).ids == ("f2", "m2")
-    # When the budget is used up nobody's neighbors are asked for.
-    assert isinstance(made.graph, Graph)
-    assert made.graph.asked == [("m2", "m1")] * 2
-
-
 # --- the policies by hand ---------------------------------------------------------------------------------------
 
 
@@ -125,14 +112,6 @@ def test_documents_without_a_label_keep_their_share_of_the_budget() -> None:
     score = Scores(dict.fromkeys(["u1", "m1", "u2", "m2", "f1"], 1))
     reranker({}, score, budget=4, batch=4).rerank(pool("u1 m1 u2 m2 f1"))
     assert score.batches == [("u1", "m1", "f1", "u2")]
-
-
-def test_a_document_of_both_groups_counts_half_in_each_and_one_without_a_row_in_none() -> None:
-    # Target 1/4 unknown (x1), 3/8, 3/8. Place 1: b1 lacks 3/8 as m1 does, and is better placed: (0, 1/2, 1/2) is spent.
-    # Place 2: f and m lack 6/8 - 1/2 = 1/4, x 2/4: x1. Place 3: f and m 9/8 - 1/2 = 5/8: m1. Place 4: f 1, m 0, x 0.
-    score = Scores(dict.fromkeys(["b1", "m1", "x1", "f1", "m2"], 1))
-    reranker({}, score, budget=4, batch=4).rerank(pool("b1 m1 x1 f1 m2"))
-    assert score.batches == [("b1", "x1", "m1", "f1")]
 
 
 # Two dimensions, the second by the second letter of the id, both with targets 1/2, 1/2. The list is ma ma' mb fb fa.

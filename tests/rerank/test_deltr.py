@@ -73,22 +73,6 @@ def test_a_query_with_one_group_has_no_exposure_cost(protected: list[bool]) -> N
     assert exposure_gap(top_one(batch.features @ weights, batch.query, batch.starts), batch).tolist() == [0.0, 0.0]
 
 
-def under_exposure(model: DELTRModel) -> float:
-    """By how much the protected of QUERIES are under-exposed, on average; what they have in excess does not count."""
-    gaps = []
-    for query in QUERIES:
-        exps = np.exp(model.score(query.features, query.protected.astype(float)))
-        p = exps / exps.sum()
-        gaps.append(max(0, p[~query.protected].mean() - p[query.protected].mean()))
-    return float(np.mean(gaps))
-
-
-def test_gamma_closes_the_gap() -> None:
-    unaware, aware = (fit_deltr(QUERIES, gamma, iterations=2000, rate=0.05) for gamma in (0.0, 100.0))
-    assert under_exposure(unaware) > 0.01
-    assert under_exposure(aware) < under_exposure(unaware) / 5
-
-
 def test_one_step_by_hand() -> None:
     # Start from the drawn weights; standardized features are -1 and 1.
     query = JudgedQuery(np.array([[10.0], [30.0]]), np.array([0.0, 1.0]), np.array([True, False]))
@@ -112,14 +96,11 @@ POOL = Pool(
 )
 
 
-def test_reranking_by_hand() -> None:
+def test_reranking_by_hand_and_a_pool_as_training_query() -> None:
     # Scores 4, 3, 2, 1 are 1, 2/3, 1/3, 0 in the pool; a member of the second group gains 0.5 of them.
     found = DELTRReranker(MODEL, ProtectedGroup(0, 1)).rerank(POOL)
     assert found.ids == ("a", "c", "b")
     assert found.scores == pytest.approx([1, 5 / 6, 2 / 3])
-
-
-def test_a_pool_as_training_query() -> None:
     query = judged_query(POOL, {"b": 2, "elsewhere": 1}, ProtectedGroup(0, 1))
     assert query.features.ravel() == pytest.approx([1, 2 / 3, 1 / 3, 0])
     assert query.labels.tolist() == [0, 2, 0, 0]
@@ -139,11 +120,3 @@ def test_a_pool_as_training_query() -> None:
 def test_training_data_that_does_not_fit(queries: list[JudgedQuery]) -> None:
     with pytest.raises(DataError):
         fit_deltr(queries, 1.0)
-
-
-def test_fitting_leaves_the_data_alone_and_takes_a_constant_feature() -> None:
-    before = QUERIES[0].features.copy()
-    fit_deltr(QUERIES, 1.0, iterations=2)
-    assert (QUERIES[0].features == before).all()
-    query = JudgedQuery(np.full((3, 1), 7.0), np.array([0.0, 1.0, 2.0]), np.array([True, False, False]))
-    assert np.isfinite(fit_deltr([query], 1.0, iterations=3).weights).all()

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from fairagent.errors import UsageError
 from fairagent.measures import UNIFORM
 from fairagent.papers.rivals.fa_star_ir import (
-    Compat,
     FAStarIRReranker,
     ProtectedGroup,
     adjusted,
@@ -72,21 +70,6 @@ def test_no_level_comes_closer_than_the_adjusted_one(k: int, p: float, alpha: fl
     for level in [*np.linspace(0.001, alpha, 40), alpha]:
         other = fail_probability(minimum_protected(k, p, level), p)
         assert abs(found.fail - alpha) <= abs(other - alpha) + 1e-12
-
-
-@given(st.integers(1, 40), st.floats(0.0, 1.0), st.floats(0.001, 0.5))
-def test_the_librarys_search_ends_at_a_table_that_its_level_gives(k: int, p: float, alpha: float) -> None:
-    found = adjusted(k, p, alpha, "library")
-    assert found.fail == fail_probability(found.table, p, "library")
-    assert 0 <= found.alpha <= alpha
-    assert found.table.tolist() == np.maximum(binom.ppf(found.alpha, np.arange(1, k + 1), p), 0).tolist()
-
-
-@pytest.mark.parametrize("compat", [None, "library"])
-def test_sure_and_impossible_groups(compat: Compat) -> None:
-    assert adjusted(5, 1.0, 0.1, compat).table.tolist() == [1, 2, 3, 4, 5]
-    assert adjusted(5, 0.0, 0.1, compat).table.tolist() == [0, 0, 0, 0, 0]
-    assert adjusted(5, 1.0, 0.1, compat).fail == adjusted(5, 0.0, 0.1, compat).fail == 0.0
 
 
 def test_the_published_example() -> None:
@@ -150,7 +133,7 @@ def pool(memberships: Sequence[object], targets: Sequence[Sequence[float]], n: i
 A, B, UNKNOWN = [0, 1, 0], [0, 0, 1], [1, 0, 0]
 
 
-def test_the_group_that_lacks_most_is_protected() -> None:
+def test_the_group_that_lacks_most_of_all_dimensions_is_protected_or_a_named_one() -> None:
     rows = [A] * 10 + [B] * 10
     found = FAStarIRReranker(alpha=0.1).rerank(pool([rows], [[0.5, 0.5]]))
     table = adjusted(10, 0.5, 0.1).table
@@ -158,9 +141,6 @@ def test_the_group_that_lacks_most_is_protected() -> None:
     assert is_fair(shown, table)
     assert shown.sum() == table[-1] > 0
     assert found.scores.tolist() == pytest.approx(np.arange(10, 0, -1) / 10)
-
-
-def test_the_worst_of_several_dimensions_and_a_named_group() -> None:
     first = [A] * 12 + [B] * 8
     # In the second dimension, B lacks 0.3 of 0.3; in the first, 0.6 of 0.6.
     second = ([A] * 6 + [B] * 1) * 2 + [A] * 6

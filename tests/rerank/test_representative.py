@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fairagent.papers.rivals.representative import RepresentativeReranker, draw_order, raked
 from fairagent.retrieve.stochastic import sampler_log_scores
 from fairagent.search.rerank.base import Pool
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import Query, Ranking
 
 from .greedy_pools import ROW, pool
 
@@ -66,14 +66,6 @@ def test_documents_without_a_label_keep_their_share_of_the_first() -> None:
         assert shares == pytest.approx({"u0": unknown, "m1": known, "f2": known}, abs=WITHIN), n
 
 
-def test_a_document_of_both_groups_is_one_of_them_by_chance() -> None:
-    # b0 is f or m, 1/2 each. As f it is first with 1/2 (against m1), as m always: there is no f then.
-    first = Counter(ids[0] for ids in draws(pool("bm", 2)))
-    assert first["b0"] / DRAWS == pytest.approx(0.75, abs=WITHIN)
-    # A row without anything is that of a document without a label: x0 keeps its share of 1/2.
-    assert Counter(ids[0] for ids in draws(pool("xm", 2)))["x0"] / DRAWS == pytest.approx(0.5, abs=WITHIN)
-
-
 def test_two_dimensions_are_on_target_in_each() -> None:
     # Three combinations: fa (1/4 by the second target), mb (1/2 by the first), so fb has 1/4.
     ids = tuple(f"d{i}" for i in range(9))
@@ -105,9 +97,6 @@ def test_raking_by_hand() -> None:
     assert raked(np.array([1.0, 3.0, 7.0]), np.array([[0], [0], [1]]), [np.array([0.8, 0.2])]) == pytest.approx(
         [0.2, 0.6, 0.2]
     )
-
-
-def test_targets_that_cannot_be_met() -> None:
     # Nothing is left by the two together, or by one alone: the sizes decide.
     cross = np.array([[0, 0], [1, 1]])
     assert raked(np.array([1.0, 3.0]), cross, [np.array([1.0, 0.0]), np.array([0.0, 1.0])]).tolist() == [0.25, 0.75]
@@ -117,26 +106,6 @@ def test_targets_that_cannot_be_met() -> None:
     assert found == pytest.approx([0.2, 0.8])
     # No dimension: the sizes.
     assert raked(np.array([4.0]), np.zeros((1, 0), dtype=np.intp), []).tolist() == [1.0]
-
-
-shares_of = (
-    st.lists(st.integers(0, 5), min_size=2, max_size=4).filter(any).map(lambda parts: np.array(parts) / sum(parts))
-)
-
-
-@given(shares_of, shares_of, st.data())
-@settings(deadline=None)
-def test_raking_meets_all_targets_where_every_combination_is_there(
-    a: FloatArray, b: FloatArray, data: st.DataObject
-) -> None:
-    kinds = np.array(list(product(range(len(a)), range(len(b)))))
-    sizes = np.array(
-        data.draw(st.lists(st.integers(1, 50), min_size=len(kinds), max_size=len(kinds))), dtype=np.float64
-    )
-    found = raked(sizes, kinds, [a, b])
-    assert (found >= 0).all()
-    assert np.bincount(kinds[:, 0], found, len(a)) == pytest.approx(a, abs=1e-9)
-    assert np.bincount(kinds[:, 1], found, len(b)) == pytest.approx(b, abs=1e-9)
 
 
 # --- expectation ------------------------------------------------------------------------------------------------

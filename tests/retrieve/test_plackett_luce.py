@@ -12,7 +12,7 @@ from samplers import DRAWS, Sampler, all_ways, by_stream, placement_log_probabil
 from scipy.stats import chisquare
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.fair_rag.draws import oracle_log_scores
+from fairagent.papers.fair_rag.trial import oracle_log_scores
 from fairagent.retrieve import stochastic
 from fairagent.retrieve.stochastic import (
     RequestCounter,

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from fairagent import build_index, load_collection, open_agent
-from fairagent.cli import app
 from fairagent.errors import IndexMismatch
 
 SETTINGS = """\
@@ -68,12 +66,3 @@ def test_other_chunks_are_another_index(settings_file: Path) -> None:
     other.write_text(SETTINGS.replace("64", "80"), encoding="utf-8")
     with pytest.raises(IndexMismatch, match="fingerprint"):
         open_agent(other, settings_file.parent / "index")
-
-
-def test_the_command_line_says_that_it_indexed_passages(settings_file: Path, tmp_path: Path) -> None:
-    index = str(tmp_path / "index")
-    done = CliRunner().invoke(app, ["index", "-c", str(settings_file), "--index", index])
-    assert done.exit_code == 0, done.output
-    assert " passages of long" in done.output
-    found = CliRunner().invoke(app, ["search", "lawyer", "-c", str(settings_file), "--index", index, "--json"])
-    assert {hit["id"] for hit in json.loads(found.stdout)["hits"]} <= {f"d{n}" for n in range(12)}

@@ -39,7 +39,7 @@ def test_an_interruption_after_a_folder_was_closed_is_none_of_the_disk(tmp_path,
         remove_folder(tmp_path / "made", ignore_errors=False)
 
 
-CONTENT = b"x" * LEAST
+CONTENT, OTHER = b"x" * LEAST, b"y" * LEAST
 
 
 def later() -> int:
@@ -47,15 +47,14 @@ def later() -> int:
     return time.time_ns() + QUIET + 10**9
 
 
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this process knows, as in another one."""
-    monkeypatch.setattr(digests, "_known", {})
+def of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(digests, "notes_folder", lambda: tmp_path / "notes")
-    forget(monkeypatch)
+    monkeypatch.setattr(digests, "_known", {})
     return tmp_path / "notes"
 
 
@@ -71,46 +70,33 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for each time that a file is read as a whole."""
     times: list[int] = []
     read = hashlib.file_digest
-
-    def counted(*arguments: object) -> object:
-        times.append(1)
-        return read(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("fairagent.storage.digests.hashlib.file_digest", counted)
+    monkeypatch.setattr("fairagent.storage.digests.hashlib.file_digest", lambda *of: (times.append(1), read(*of))[1])
     return times
 
 
-def test_a_file_is_read_once_by_all_processes(
+def test_a_file_is_read_once_by_all_processes_and_one_of_just_now_each_time(
     large: Path, notes: Path, hashed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = hashlib.sha256(CONTENT).hexdigest()
-    assert file_digest(large, later) == expected
-    assert file_digest(large, later) == expected
-    assert len(hashed) == 1
-    forget(monkeypatch)
-    assert file_digest(large, later) == expected
-    assert (len(hashed), len(list(notes.iterdir()))) == (1, 1)
-
-
-def test_a_file_of_just_now_is_read_each_time(large: Path, notes: Path, hashed: list[int]) -> None:
     written = max(large.stat().st_mtime_ns, large.stat().st_ctime_ns)
-    for after, times in ((QUIET, 2), (QUIET + 1, 3)):
-        assert not notes.exists()
-        for _ in range(2):
-            file_digest(large, lambda now=written + after: now)
-        assert len(hashed) == times
+    for _ in range(2):
+        file_digest(large, lambda: written + QUIET)
+    assert (len(hashed), notes.exists()) == (2, False)
+    for _ in range(2):
+        assert file_digest(large, lambda: written + QUIET + 1) == of(CONTENT)
+    # As in another process.
+    monkeypatch.setattr(digests, "_known", {})
+    assert file_digest(large, later) == of(CONTENT)
+    assert (len(hashed), len(list(notes.iterdir()))) == (3, 1)
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_remembered(
-    large: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_while_it_is_read_is_not_remembered(large: Path, notes: Path) -> None:
     def changing() -> int:
-        large.write_bytes(CONTENT + b"y")
+        large.write_bytes(OTHER)
         return later()
 
     file_digest(large, changing)
     assert not notes.exists()
-    assert file_digest(large, later) == hashlib.sha256(CONTENT + b"y").hexdigest()
+    assert file_digest(large, later) == of(OTHER)
 
 
 @pytest.mark.parametrize("how", ["content", "content, old time", "another file, old time"])
@@ -119,17 +105,16 @@ def test_a_changed_file_of_equal_size_is_read_again(
 ) -> None:
     before = large.stat()
     file_digest(large, later)
-    forget(monkeypatch)
-    other = b"y" * LEAST
+    monkeypatch.setattr(digests, "_known", {})
     if how == "another file, old time":
-        (tmp_path / "new").write_bytes(other)
+        (tmp_path / "new").write_bytes(OTHER)
         (tmp_path / "new").replace(large)
     else:
-        large.write_bytes(other)
+        large.write_bytes(OTHER)
     if "old time" in how:
         os.utime(large, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert large.stat().st_mtime_ns == before.st_mtime_ns
-    assert file_digest(large, later) == hashlib.sha256(other).hexdigest()
+    assert file_digest(large, later) == of(OTHER)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +127,12 @@ def test_a_damaged_note_counts_for_nothing(
     (path,) = notes.iterdir()
     whole = path.read_bytes()
     path.write_bytes(note)
-    forget(monkeypatch)
-    assert file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
+    monkeypatch.setattr(digests, "_known", {})
+    assert file_digest(large, later) == of(CONTENT)
     assert path.read_bytes() == whole
 
 
 def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, notes: Path, hashed: list[int]) -> None:
     notes.write_text("a file is in the way")
-    assert file_digest(large, later) == file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
+    assert file_digest(large, later) == file_digest(large, later) == of(CONTENT)
     assert len(hashed) == 1

@@ -1,4 +1,4 @@
-"""Pages of other packages in the studio."""
+"""The application: pages of other packages, numbers, ids and log lines, arguments that there are not, the API page."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ import pytest
 from browser import Browser, needs_chromium, waited
 from fastapi.routing import APIRoute
 from prometheus_client.parser import text_string_to_metric_families
-from studio_server import TOKEN, Studio, desk_of, running, write_collection
+from studio_server import TOKEN, Studio, asking, desk_of, running, without_target, write_collection
+from typer.testing import CliRunner
 
+from fairagent.cli import app as program
 from fairagent.errors import SettingsError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.settings.plugins import all_entry_points
@@ -116,7 +118,7 @@ def numbers(client: httpx.Client) -> dict[str, float]:
     }
 
 
-def test_requests_are_counted_by_route_and_status(studio: Studio) -> None:
+def test_requests_are_counted_by_route_and_status_and_told_to_who_has_a_token(studio: Studio, folder: Path) -> None:
     with studio.client() as client:
         before = numbers(client)
         client.post("/api/search", json={"query": HIDDEN})
@@ -125,22 +127,17 @@ def test_requests_are_counted_by_route_and_status(studio: Studio) -> None:
         client.get(f"/{HIDDEN}")
         after = numbers(client)
         text = client.get("/metrics").text
-    name = "fairagent_requests_total,route=/api/{},status={}"
     for route, status in (("search", 200), ("document", 200), ("document", 404)):
-        key = name.format(route, status)
+        key = f"fairagent_requests_total,route=/api/{route},status={status}"
         assert after[key] == before.get(key, 0) + 1
     assert after["fairagent_requests_total,route=none,status=404"] >= 1
     assert after["fairagent_request_seconds_count,route=/api/search"] >= 1
     assert after["fairagent_request_seconds_bucket,le=+Inf,route=/api/search"] >= 1
     assert after["fairagent_collection_documents"] == 24
-    assert after["fairagent_index_reopened_total"] == 0
-    assert after["fairagent_lane_waiting,lane=search"] == 0
-    assert after["fairagent_model_calls_total"] == 0
+    for name in ("index_reopened_total", "lane_waiting,lane=search", "model_calls_total"):
+        assert after[f"fairagent_{name}"] == 0
     assert HIDDEN not in text
     assert "lawyer" not in text
-
-
-def test_numbers_need_a_token_unless_they_are_open(studio: Studio, folder: Path) -> None:
     with httpx.Client(base_url=studio.url, trust_env=False) as client:
         assert client.get("/metrics").status_code == 401
     with running(desk_of(folder, cache=""), open_metrics=True) as other, httpx.Client(base_url=other.url) as client:
@@ -149,17 +146,14 @@ def test_numbers_need_a_token_unless_they_are_open(studio: Studio, folder: Path)
         assert client.get("/metrics", headers={"host": "elsewhere.example"}).status_code == 403
 
 
-def test_calls_of_models_are_counted(folder: Path, no_variables: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+def test_calls_of_models_are_counted(folder: Path, no_variables: None) -> None:
+    prices = {"tiny": {"input": 1e6, "output": 1e6}}
     with LoopbackServer(["A lawyer pleaded [1]."]) as model:
-        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
-        priced: dict[str, Any] = {"prices": {"tiny": {"input": 1e6, "output": 1e6}}}
-        desk = desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"}, **priced)
+        desk = asking(folder, model.url, generate={"kind": "llm"}, prices=prices)
         with running(desk) as studio, studio.client() as client:
-            assert client.post("/api/answer", json={"query": "lawyer"}).status_code == 200
+            studio.post("/api/answer", {"query": "lawyer"})
             found = numbers(client)
-    assert found["fairagent_model_calls_total"] == 1
-    assert found["fairagent_model_failures_total"] == 0
+    assert (found["fairagent_model_calls_total"], found["fairagent_model_failures_total"]) == (1, 0)
     tokens = [found[f"fairagent_model_tokens_total,kind={kind}"] for kind in ("input", "output")]
     assert min(tokens) > 0
     assert found["fairagent_model_dollars_total"] == pytest.approx(sum(tokens))
@@ -174,8 +168,7 @@ def test_a_scrape_waits_for_no_lane(folder: Path) -> None:
         found = numbers(client)
         held.set()
         assert [one.result().status_code for one in asked] == [200] * 3
-    assert found["fairagent_lane_running,lane=search"] == 1
-    assert found["fairagent_lane_waiting,lane=search"] == 2
+    assert [found[f"fairagent_lane_{what},lane=search"] for what in ("running", "waiting")] == [1, 2]
 
 
 @pytest.fixture
@@ -208,11 +201,11 @@ def test_no_route_takes_an_argument_that_it_does_not_have(studio: Studio, app: A
 def test_no_call_takes_a_key_that_it_does_not_have(studio: Studio, app: Any) -> None:
     posts = [one.path for one in app.routes if "POST" in one.methods]
     assert len(posts) >= 6
-    with studio.client() as client:
-        for path in posts:
-            reply = client.post(path, json={"surplus": 1})
-            assert reply.status_code == 400
-            assert "surplus" in reply.json()["error"]
+    for path in posts:
+        assert "surplus" in studio.post(path, {"surplus": 1}, 400)["error"]
+    schema = studio.get("/api/openapi.json")
+    assert set(schema["paths"]) >= {"/api/search", "/api/answer", "/api/exposure"}
+    assert set(ExposureRequest.model_fields) == set(schema["components"]["schemas"]["ExposureRequest"]["properties"])
 
 
 def test_a_request_has_an_id_which_a_proxy_may_give(studio: Studio) -> None:
@@ -269,38 +262,47 @@ def test_serve_writes_json_lines_and_nothing_else(tmp_path: Path) -> None:
     assert token not in said
 
 
-def test_texts_of_faults_are_for_json_lines(studio: Studio) -> None:
-    from typer.testing import CliRunner
+def test_the_commands_name_what_is_missing_and_a_port_in_use_first(
+    studio: Studio, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(code: int, *arguments: str) -> str:
+        result = CliRunner().invoke(program, arguments)
+        assert result.exit_code == code, result.output
+        return " ".join(result.stderr.split())
 
-    from fairagent.cli import app as program
+    assert "--log-format json" in refused(2, "serve", "--log-texts", "--collection", "nowhere.yaml")
+    alone = without_target(folder, tmp_path / "alone")
+    options = ("-c", str(alone / "collection.yaml"), "--index", str(alone / "index"), "--set", "engine=bm25")
+    for command in (("mcp",), ("serve", "--port", "0")):
+        said = refused(2, *command, *options)
+        assert all(words in said for words in ("no target is set for gender", "uniform", "corpus", "estimated"))
+    for command, package in (("serve", "uvicorn"), ("mcp", "mcp")):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, package, None)
+            said = refused(3, command)
+        assert f"needs the package {package}, which is not installed: pip install 'fairagent[studio]'" in said
 
-    result = CliRunner().invoke(program, ["serve", "--log-texts", "--collection", "nowhere.yaml"])
+
+def test_a_port_in_use_is_said_before_the_collection_is_opened(studio: Studio) -> None:
+    port = studio.url.rpartition(":")[2]
+    result = CliRunner().invoke(program, ["serve", "--port", port, "--collection", "nowhere.yaml"])
     assert result.exit_code == 2
-    assert "--log-format json" in result.stderr
+    assert f"port {port} of this machine is in use" in result.stderr
     assert TOKEN not in result.stderr
 
 
 @needs_chromium
 def test_an_example_is_sent_from_the_page(browser: Browser, studio: Studio) -> None:
-    with studio.client() as client:
-        calls = client.get("/api/openapi.json").json()["paths"]
-    browser.begin(f"{studio.url}/#token={TOKEN}")
+    calls = studio.get("/api/openapi.json")["paths"]
+    browser.begin(studio.address)
     browser.wait("document.querySelectorAll('#more > *').length > 3")
-    browser.run("document.querySelector('nav a[href=\"/docs\"]').click()")
+    browser.click('nav a[href="/docs"]')
     browser.wait(f"document.querySelectorAll('.opblock').length === {sum(map(len, calls.values()))}")
-    browser.run("document.querySelector('[id$=search_api_search_post] button').click()")
-    browser.wait("document.querySelector('.try-out button') !== null")
-    browser.run("document.querySelector('.try-out button').click()")
-    browser.wait("document.querySelector('button.execute') !== null")
-    browser.run("document.querySelector('button.execute').click()")
-    browser.wait("document.querySelector('.live-responses-table tbody .response-col_status') !== null")
-    assert browser.text(".live-responses-table tbody .response-col_status").startswith("200")
+    for place in ("[id$=search_api_search_post] button", ".try-out button", "button.execute"):
+        browser.wait(f"document.querySelector('{place}') !== null")
+        browser.click(place)
+    status = ".live-responses-table tbody .response-col_status"
+    browser.wait(f"document.querySelector('{status}') !== null")
+    assert browser.text(status).startswith("200")
     assert browser.said == []
     assert all(url.startswith((studio.url, "data:")) for url in browser.requested)
-
-
-def test_the_schema_has_every_key_of_a_request(studio: Studio) -> None:
-    with studio.client() as client:
-        schema = client.get("/api/openapi.json").json()
-    assert set(schema["paths"]) >= {"/api/search", "/api/answer", "/api/exposure"}
-    assert set(ExposureRequest.model_fields) == set(schema["components"]["schemas"]["ExposureRequest"]["properties"])

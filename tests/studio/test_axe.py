@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from axe import barriers, needs_axe
 from browser import Browser, chromium, needs_chromium
-from studio_server import TOKEN, Studio, desk_of, running
+from studio_server import TOKEN, Studio, asking, running
 
 from fairagent.guests.testing import LoopbackServer
 
@@ -19,7 +19,6 @@ pytestmark = [needs_chromium, needs_axe, pytest.mark.slow]
 
 SEARCHED = "document.getElementById('state')?.textContent.startsWith('Done')"
 TRIED = "/^\\d+ of/.test(document.getElementById('trying')?.textContent)"
-OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 PAGES = {
     "/": ("document.querySelectorAll('#more > *').length > 3", "document.getElementById('settings').open = true"),
     "/?q=lawyer&loop=fair-qr": (SEARCHED, "0"),
@@ -33,9 +32,7 @@ PAGES = {
     "/runs/one": ("document.querySelector('#report iframe, #error .notice') !== null", "0"),
 }
 """Each page: what holds when it is there, and what is opened on it then."""
-AFTER = {
-    "/prompts?id=refine_query&q=lawyer": TRIED,
-}
+AFTER = {"/prompts?id=refine_query&q=lawyer": TRIED}
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +42,10 @@ def lit(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stud
     (runs / "damaged").mkdir()
     (runs / "damaged" / "run.json").write_text("{", encoding="utf-8")
     with (
-        pytest.MonkeyPatch.context() as patch,
         LoopbackServer([json.dumps({"keywords": ["judges", "see x.org"]})]) as model,
+        running(asking(folder, model.url), runs=runs, prompts=runs.parent / "mine") as studio,
     ):
-        patch.setenv("OPENAI_API_KEY", "not-a-real-key")
-        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
-        desk = desk_of(folder, cache="", model=named, profile="offline")
-        with running(desk, runs=runs, prompts=runs.parent / "mine") as studio:
-            yield studio
+        yield studio
 
 
 @pytest.fixture(scope="module")

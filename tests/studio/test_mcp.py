@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
-from studio_server import desk_of, without_target
-from typer.testing import CliRunner
-
-from fairagent.cli import app
+from studio_server import desk_of
 
 PROGRAM = "from fairagent.cli import main; main()"
 
@@ -53,16 +50,6 @@ def replies(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         return {"tools": {tool.name: tool for tool in tools}, **found}
 
     return asyncio.run(asyncio.wait_for(ask(), 200))
-
-
-@pytest.mark.parametrize("command", [["mcp"], ["serve", "--port", "0"]])
-def test_where_nobody_chose_a_target_it_does_not_start(folder: Path, tmp_path: Path, command: list[str]) -> None:
-    alone = without_target(folder, tmp_path / "alone")
-    options = ["-c", str(alone / "collection.yaml"), "--index", str(alone / "index"), "--set", "engine=bm25"]
-    ended = CliRunner().invoke(app, [*command, *options])
-    assert ended.exit_code == 2
-    assert "no target is set for gender" in ended.stderr
-    assert all(choice in ended.stderr for choice in ("uniform", "corpus", "estimated"))
 
 
 def told(reply: Any) -> Any:

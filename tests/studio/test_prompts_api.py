@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from studio_server import Studio, desk_of, running
+from studio_server import Studio, asking, desk_of, running
 
 from fairagent.evaluate.judging import judged_value
 from fairagent.guests.testing import LoopbackServer
@@ -50,39 +50,24 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trying(folder: Path, own: Path, model: LoopbackServer) -> Iterator[Studio]:
     """A studio with a model."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_API_KEY", "not-a-real-key")
-        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
-        with running(desk_of(folder, cache="", model=named, profile="offline"), prompts=own) as studio:
-            yield studio
-
-
-def get(studio: Studio, path: str) -> Any:
-    with studio.client() as client:
-        reply = client.get(path)
-        assert reply.status_code == 200, reply.text
-        return reply.json()
+    with running(asking(folder, model.url), prompts=own) as studio:
+        yield studio
 
 
 def post(studio: Studio, path: str, status: int = 200, **body: Any) -> Any:
-    with studio.client() as client:
-        reply = client.post(f"/api/prompts/{path}", json={"id": ID, **body})
-        assert reply.status_code == status, reply.text
-        return reply.json()
+    return studio.post(f"/api/prompts/{path}", {"id": ID, **body}, status)
 
 
 def test_the_templates_are_those_that_are_shipped(trying: Studio, own: Path) -> None:
-    found = get(trying, "/api/prompts")
+    found = trying.get("/api/prompts")
     assert [one["id"] for one in found["templates"]] == list(Prompts().ids)
     assert (found["folder"], found["used"], found["model"]) == (str(own), "shipped", "tiny")
     of = {one["id"]: one for one in found["templates"]}
     assert of[ID] == {"id": ID, "purpose": Prompts()[ID].head.purpose, "own": False, "refines": True, "reads": False}
     assert of["answer"]["reads"]
-
-
-def test_a_template_that_asks_as_a_paper_does_is_shown_and_checked(trying: Studio) -> None:
+    # One that asks as a paper does.
     id = "paper_fairness_filter"
-    found = get(trying, f"/api/prompts/{id}")
+    found = trying.get(f"/api/prompts/{id}")
     assert [one["name"] for one in found["versions"]] == ["shipped"]
     text = found["versions"][0]["template"]
     assert text == (shipped_folder() / "papers" / f"{id}.j2").read_text(encoding="utf-8")
@@ -92,7 +77,7 @@ def test_a_template_that_asks_as_a_paper_does_is_shown_and_checked(trying: Studi
 
 
 def test_a_template_has_its_versions_and_its_variables_explained(trying: Studio) -> None:
-    found = get(trying, f"/api/prompts/{ID}")
+    found = trying.get(f"/api/prompts/{ID}")
     assert [one["name"] for one in found["versions"]] == ["shipped", *variants()]
     assert found["versions"][0]["template"] == SHIPPED
     few = (shipped_folder() / "variants" / "few-shot" / f"{ID}.j2").read_text(encoding="utf-8")
@@ -128,18 +113,14 @@ def test_a_draft_is_checked_with_lines_and_filled_with_examples(trying: Studio) 
     assert "+{{ nobody }}" in found["diff"]
 
 
-@pytest.mark.parametrize("given", [{"query": "lawyer"}, {"topic": "T1"}])
-def test_a_draft_is_filled_from_a_search(trying: Studio, given: dict[str, str], model: LoopbackServer) -> None:
+def test_a_draft_is_filled_from_a_search_or_it_is_said_why_not(trying: Studio, model: LoopbackServer) -> None:
     before = len(model.requests)
-    found = post(trying, "check", template=EDITED, **given)
-    assert found["about"] == "'lawyer' aims at female (gender): 0.0% of the exposure, target 50.0%"
-    assert '"query": "lawyer"' in found["messages"][-1]["text"]
-    found = post(trying, "check", template=EDITED, group="male", **given)
-    assert "aims at male" in found["about"]
+    for given in ({"query": "lawyer"}, {"topic": "T1"}):
+        found = post(trying, "check", template=EDITED, **given)
+        assert found["about"] == "'lawyer' aims at female (gender): 0.0% of the exposure, target 50.0%"
+        assert '"query": "lawyer"' in found["messages"][-1]["text"]
+        assert "aims at male" in post(trying, "check", template=EDITED, group="male", **given)["about"]
     assert len(model.requests) == before
-
-
-def test_a_search_that_cannot_fill_it_says_why_and_the_check_is_there_all_the_same(trying: Studio) -> None:
     found = post(trying, "check", template=EDITED, query="lawyer", group="nobody")
     assert found["about"] == "not filled: no group 'nobody'; there are: female, male"
     assert found["faults"] == []
@@ -156,13 +137,8 @@ def test_hidden_characters_are_named_by_their_lines_and_stay(trying: Studio, own
 
 
 def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
-    with trying.client() as client:
-        headers = {"accept": "text/event-stream"}
-        body = {"id": ID, "template": EDITED, "topics": ["T1"]}
-        text = client.post("/api/prompts/try", json=body, headers=headers).text
-    parts = [part.split("\n") for part in text.removesuffix("\n\n").split("\n\n")]
-    events = [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in parts]
-    *told, (last, found) = events
+    body = {"id": ID, "template": EDITED, "topics": ["T1"]}
+    *told, (last, found) = trying.events("/api/prompts/try", body)
     assert (last, {kind for kind, _ in told}) == ("result", {"tried"})
     assert [one for _, one in told] == found["tried"]
     shipped, edited = found["tried"]
@@ -190,25 +166,23 @@ def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
 
 
 def test_a_template_of_another_kind_shows_its_reply(folder: Path, own: Path) -> None:
-    with LoopbackServer(["Nobody knows. <b>x</b>"]) as model:
-        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
-        with running(desk_of(folder, cache="", model=named, profile="offline"), prompts=own) as studio:
-            text = (shipped_folder() / "answer.j2").read_text(encoding="utf-8")
-            found = post(studio, "try", id="answer", template=text, query="lawyer", documents=2)
+    text = (shipped_folder() / "answer.j2").read_text(encoding="utf-8")
+    with (
+        LoopbackServer(["Nobody knows. <b>x</b>"]) as model,
+        running(asking(folder, model.url), prompts=own) as studio,
+    ):
+        found = post(studio, "try", id="answer", template=text, query="lawyer", documents=2)
     assert [one["replies"] for one in found["tried"]] == [["Nobody knows. <b>x</b>"]] * 2
     assert found["gaps"] is None
     assert "documents: d00, d02" in found["tried"][0]["about"]
 
 
 def test_without_a_model_trying_says_that_one_is_needed(studio: Studio) -> None:
-    assert get(studio, "/api/prompts")["model"] is None
+    assert studio.get("/api/prompts")["model"] is None
     said = post(studio, "try", 400, template=EDITED, query="lawyer")
     assert "--set model.name=NAME" in said["error"]
+    assert "topics" in post(studio, "try", 400, template=EDITED, topics=["T1"] * 11)["error"]
     assert post(studio, "check", template=EDITED, query="lawyer")["messages"]
-
-
-def test_more_than_ten_topics_are_refused(trying: Studio) -> None:
-    assert "topics" in post(trying, "try", 400, template=EDITED, topics=["T1"] * 11)["error"]
 
 
 def test_a_template_is_saved(trying: Studio, own: Path) -> None:
@@ -216,32 +190,28 @@ def test_a_template_is_saved(trying: Studio, own: Path) -> None:
     saved = post(trying, "save", template=EDITED, was="")["own"]
     assert path.read_text(encoding="utf-8") == EDITED
     assert Prompts(own)[ID].sha256 == saved["sha256"]
-    assert get(trying, f"/api/prompts/{ID}")["own"] == saved
+    assert trying.get(f"/api/prompts/{ID}")["own"] == saved
     assert post(trying, "save", template=EDITED + "\n", was=saved["sha256"])["own"]["template"] == EDITED + "\n"
-    assert get(trying, "/api/prompts")["templates"][Prompts().ids.index(ID)]["own"]
+    assert trying.get("/api/prompts")["templates"][Prompts().ids.index(ID)]["own"]
 
 
 def test_the_settings_own_folder_is_the_users(folder: Path, tmp_path: Path) -> None:
     (tmp_path / f"{ID}.j2").write_text(EDITED, encoding="utf-8")
     with running(desk_of(folder, cache="", prompts=str(tmp_path))) as studio:
-        found = get(studio, "/api/prompts")
+        found = studio.get("/api/prompts")
         assert (found["folder"], found["used"]) == (str(tmp_path), str(tmp_path))
-        assert get(studio, f"/api/prompts/{ID}")["own"]["template"] == EDITED
+        assert studio.get(f"/api/prompts/{ID}")["own"]["template"] == EDITED
     with running(desk_of(folder, cache="", prompts="few-shot")) as studio:
-        assert get(studio, "/api/prompts")["folder"] == "my-prompts"
+        assert studio.get("/api/prompts")["folder"] == "my-prompts"
 
 
 @pytest.fixture(scope="module")
 def judged_studio(folder: Path, tmp_path_factory: pytest.TempPathFactory, model: LoopbackServer) -> Iterator[Studio]:
     """A studio with a model, whose collection has judgments and three topics."""
     root = tmp_path_factory.mktemp("judged")
-    file = judged(folder, root)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_API_KEY", "not-a-real-key")
-        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
-        desk = desk_of(folder, cache="", model=named, profile="offline", collection=str(file), loop="none")
-        with running(desk, prompts=root / "mine") as studio:
-            yield studio
+    desk = asking(folder, model.url, collection=str(judged(folder, root)), loop="none")
+    with running(desk, prompts=root / "mine") as studio:
+        yield studio
 
 
 def test_ndcg_is_there_where_topics_are_judged_and_means_are_those_of_the_topics(judged_studio: Studio) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser, needs_chromium
-from studio_server import TOKEN, Studio, desk_of, running
+from studio_server import TOKEN, Studio, asking, running
 
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import Request, ServerReply, completion
@@ -23,12 +23,13 @@ CHECKED = "document.getElementById('verdict')?.textContent === 'no fault'"
 VALUE = "document.getElementById('text').value"
 ROWS = "[...document.querySelectorAll('#paint .row')]"
 DONE = "/^\\d+ of/.test(document.getElementById('trying').textContent)"
+AIMS = "document.getElementById('filled').textContent.includes('aims at female')"
+SAVED = "document.getElementById('state').textContent.startsWith('Saved to')"
 
 
 def replied(request: Request) -> ServerReply | str:
     shown = request["messages"][-1]["content"]
-    word = "judges" if "NAME WOMEN." in shown else HOSTILE
-    return completion(json.dumps({"keywords": [word]}))
+    return completion(json.dumps({"keywords": ["judges" if "NAME WOMEN." in shown else HOSTILE]}))
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +40,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trying(folder: Path, own: Path) -> Iterator[Studio]:
     """A studio with a model."""
-    with pytest.MonkeyPatch.context() as patch, LoopbackServer(replied) as model:
-        patch.setenv("OPENAI_API_KEY", "not-a-real-key")
-        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
-        with running(desk_of(folder, cache="", model=named, profile="offline"), prompts=own) as studio:
-            yield studio
+    with LoopbackServer(replied) as model, running(asking(folder, model.url), prompts=own) as studio:
+        yield studio
 
 
 @pytest.fixture
@@ -79,47 +77,37 @@ def test_a_fault_is_shown_with_its_line_as_one_types(page: Browser) -> None:
     insert(page, "{{ nobody }}\n")
     page.wait("document.getElementById('verdict').textContent === '1 fault'")
     line = SHIPPED.split("\n").index("[user]") + 2
-    said = page.text("#faults")
-    assert said.startswith(f"line {line}: unknown variable 'nobody'")
+    assert page.text("#faults").startswith(f"line {line}: unknown variable 'nobody'")
     assert page.run("document.querySelector('#paint .faulty').textContent") == "{{ nobody }}"
-    assert (
-        page.run("[...document.querySelectorAll('#paint .row')].findIndex((one) => one.matches('.faulty')) + 1") == line
-    )
+    assert page.run(f"{ROWS}.findIndex((one) => one.matches('.faulty')) + 1") == line
     assert page.run("document.getElementById('save').disabled")
     assert page.text("#messages") == ""
-    page.run("document.querySelector('#faults button').click()")
+    page.click("#faults button")
     assert page.run("getSelection().toString()") == "{{ nobody }}"
     page.press("Backspace")
     page.wait(CHECKED)
     assert not page.run("document.getElementById('save').disabled")
 
 
-PAINTED = f"{ROWS}.map((one) => one.textContent).join('\\n')"
-HEIGHTS = "[document.getElementById('text').scrollHeight, document.getElementById('paint').offsetHeight]"
-
-
 def test_the_text_is_in_colors_line_by_line_with_its_head_apart(page: Browser) -> None:
-    assert page.run(f"{PAINTED} === {VALUE}")
-    text, layer = page.run(HEIGHTS)
-    assert text == layer  # lines are broken at the same places
+    painted = f"{ROWS}.map((one) => one.textContent).join('\\n') === {VALUE}"
+    assert page.run(painted)
+    heights = "[document.getElementById('text').scrollHeight, document.getElementById('paint').offsetHeight]"
+    assert len(set(page.run(heights))) == 1  # lines are broken at the same places
     lines = SHIPPED.split("\n")
     assert page.run("document.querySelectorAll('#paint .in-head').length") == lines.index("---", 1) + 1
-    assert page.run("document.querySelector('#paint .in-head .j-key').textContent") == "id:"
-    assert page.run("document.querySelector('#paint .j-role').textContent") == "[system]"
-    assert page.run("document.querySelector('#paint .j-expression').textContent").startswith("{{ query")
+    for selector, begins in ((".in-head .j-key", "id:"), (".j-role", "[system]"), (".j-expression", "{{ query")):
+        assert page.run(f"document.querySelector('#paint {selector}').textContent").startswith(begins)
     insert(page, "{% if x %}{# open\nstill #}{{ query }}{\n")
-    rows = f"[...document.querySelectorAll('#paint .row')].slice({lines.index('[user]') + 1})"
-    pieces = page.run(
-        f"{rows}.slice(0, 2).map((row) => [...row.children].map((one) => [one.className, one.textContent]))"
-    )
-    assert pieces == [
+    rows = f"{ROWS}.slice({lines.index('[user]') + 1}).slice(0, 2)"
+    assert page.run(f"{rows}.map((row) => [...row.children].map((one) => [one.className, one.textContent]))") == [
         [["j-block", "{% if x %}"], ["j-comment", "{# open"]],
         [["j-comment", "still #}"], ["j-expression", "{{ query }}"]],
     ]
-    assert page.run(f"{PAINTED} === {VALUE}")
+    assert page.run(painted)
     # What was typed can be taken back as in any text area, and the layer follows.
     page.run("document.execCommand('undo')")
-    assert page.run(f"{PAINTED} === {VALUE}")
+    assert page.run(painted)
     assert "still #}" not in page.run(VALUE)
 
 
@@ -130,11 +118,10 @@ def test_the_rendered_prompt_is_beside_it_and_follows_the_query(page: Browser, t
     page.run("document.getElementById('q').focus()")
     page.type("lawyer")
     page.press("Enter")
-    page.wait("document.getElementById('filled').textContent.includes('aims at female')")
+    page.wait(AIMS)
     assert '"query": "lawyer"' in page.text("#messages")
-    assert [
-        one.strip() for one in page.run("[...document.querySelectorAll('#messages h3')].map((h) => h.textContent)")
-    ] == ["system", "user"]
+    roles = page.run("[...document.querySelectorAll('#messages h3')].map((one) => one.textContent.trim())")
+    assert roles == ["system", "user"]
     assert page.run("location.search") == "?id=refine_query&q=lawyer"
     assert "+NAME WOMEN." in page.text("#diff")
     left, right = page.run("['text', 'messages'].map((id) => document.getElementById(id).getBoundingClientRect().left)")
@@ -143,19 +130,17 @@ def test_the_rendered_prompt_is_beside_it_and_follows_the_query(page: Browser, t
     opened(page, trying, "id=refine_query&topic=T1")
     assert "NAME WOMEN." in page.run(VALUE)
     assert page.text("#saved") == "not saved"
-    page.wait("document.getElementById('filled').textContent.includes('aims at female')")
+    page.wait(AIMS)
 
 
-def test_both_are_tried_side_by_side_and_hostile_replies_are_text(page: Browser, trying: Studio) -> None:
+def test_two_versions_are_tried_side_by_side_and_hostile_replies_are_text(page: Browser, trying: Studio) -> None:
     opened(page, trying, "id=refine_query&q=lawyer")
     insert(page, f"NAME WOMEN. {HOSTILE}\n")
     page.wait(CHECKED)
-    page.run("document.getElementById('try-one').click()")
+    page.click("#try-one")
     page.wait(DONE)
-    with trying.client() as client:
-        body = {"id": "refine_query", "template": page.run(VALUE), "query": "lawyer"}
-        found = client.post("/api/prompts/try", json=body).json()
-    shipped, edited = found["tried"]
+    body = {"id": "refine_query", "template": page.run(VALUE), "query": "lawyer"}
+    shipped, edited = trying.post("/api/prompts/try", body)["tried"]
     for side, one in (("shipped", shipped), ("edited", edited)):
         shown = page.run(f"document.querySelector('[data-side={side}]').textContent")
         assert one["replies"][0] in shown
@@ -170,57 +155,43 @@ def test_both_are_tried_side_by_side_and_hostile_replies_are_text(page: Browser,
     assert page.run("document.title") == "refine_query: fairagent studio"
     left, right = page.run("[...document.querySelectorAll('.side-of')].map((one) => one.getBoundingClientRect().left)")
     assert left < right
-
-
-def test_two_versions_are_chosen_and_no_effect_is_said(page: Browser, trying: Studio) -> None:
-    opened(page, trying, "id=refine_query&q=lawyer")
-    insert(page, "NAME WOMEN.\n")
-    page.wait(CHECKED)
+    # Which two is chosen; and where nothing changes it is said.
     names = page.run("[...document.querySelectorAll('#left option')].map((one) => one.value)")
-    assert names[0] == "shipped"
-    assert names[-1] == "as it stands"
+    assert (names[0], names[-1]) == ("shipped", "as it stands")
     assert {"few-shot", "reasoning"} < set(names)
-    choose = (
-        "(() => {{ const one = document.getElementById('{}'); one.value = '{}'; "
-        "one.dispatchEvent(new Event('change')); }})()"
-    )
-    page.run(choose.format("left", "as it stands"))
+    page.give("#left", "as it stands", "change")
     page.wait("document.getElementById('tryable').textContent === 'Choose two different versions.'")
     assert page.run("document.getElementById('try-one').disabled")
-    page.run(choose.format("right", "shipped"))
+    page.give("#right", "shipped", "change")
     page.wait("!document.getElementById('try-one').disabled")
-    page.run("document.getElementById('try-one').click()")
-    page.wait(DONE)
-    assert page.run("[...document.querySelectorAll('.side-of h4')].map((one) => one.textContent)") == [
-        "as it stands",
-        "shipped",
-    ]
+    page.click("#try-one")
+    page.wait(f"document.querySelector('[data-side=against] .keywords') !== null && {DONE}")
+    heads = page.run("[...document.querySelectorAll('.side-of h4')].map((one) => one.textContent)")
+    assert heads == ["as it stands", "shipped"]
     assert "judges" in page.run("document.querySelector('[data-side=against] .keywords').textContent")
-    assert page.text("#effect") == "" or "changes nothing" not in page.text("#effect")
-    # The variant gets the reply that the shipped one gets.
-    page.run(choose.format("left", "few-shot"))
-    page.run("document.getElementById('try-one').click()")
+    assert "changes nothing" not in page.text("#effect")
+    page.give("#left", "few-shot", "change")
+    page.click("#try-one")
     page.wait("document.getElementById('effect').textContent.includes('the replies are equal')")
 
 
-def test_saved_and_discarded(page: Browser, own: Path, trying: Studio) -> None:
+def test_saved_and_discarded(page: Browser, own: Path) -> None:
     insert(page, "NAME WOMEN.\n")
     page.wait("document.getElementById('saved').textContent === 'not saved'")
-    page.run("document.getElementById('save').click()")
-    page.wait("document.getElementById('state').textContent.startsWith('Saved to')")
+    page.click("#save")
+    page.wait(SAVED)
     file = own / "refine_query.j2"
     assert file.read_text(encoding="utf-8") == page.run(VALUE)
     assert page.text("#saved") == ""
     # Another version takes the place of what is there, and can be taken back; so can what is discarded.
-    page.run("document.getElementById('version').value = 'few-shot'")
-    page.run("document.getElementById('version').dispatchEvent(new Event('change'))")
+    page.give("#version", "few-shot", "change")
     page.wait("document.querySelector('#diff .ins') !== null && document.getElementById('saved').textContent !== ''")
-    page.run("document.querySelector('#state button').click()")
+    page.click("#state button")
     assert page.run(VALUE) == file.read_text(encoding="utf-8")
     insert(page, "NAME MEN.\n")
-    page.run("document.getElementById('discard').click()")
+    page.click("#discard")
     assert page.run(VALUE) == file.read_text(encoding="utf-8")
-    page.run("document.querySelector('#state button').click()")
+    page.click("#state button")
     assert "NAME MEN." in page.run(VALUE)
 
 
@@ -232,7 +203,7 @@ def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(page: Browser
     theirs = SHIPPED.replace("version: 4", "version: 9")
     file.write_text(theirs, encoding="utf-8")
     opened(page, trying)
-    page.run("document.getElementById('save').click()")
+    page.click("#save")
     page.wait("document.querySelector('#conflict details') !== null")
     assert "was changed meanwhile" in page.text("#conflict")
     assert file.read_text(encoding="utf-8") == theirs
@@ -240,10 +211,10 @@ def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(page: Browser
     assert page.run("document.querySelector('#conflict pre').textContent") == theirs
     page.run("[...document.querySelectorAll('#conflict button')][1].click()")
     assert page.run(VALUE) == theirs
-    page.run("document.querySelector('#state button').click()")
+    page.click("#state button")
     assert "NAME WOMEN." in page.run(VALUE)
-    page.run("document.getElementById('save').click()")
-    page.wait("document.getElementById('state').textContent.startsWith('Saved to')")
+    page.click("#save")
+    page.wait(SAVED)
     assert "NAME WOMEN." in file.read_text(encoding="utf-8")
     page.said.clear()  # the refusal's status
 
@@ -252,7 +223,7 @@ def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(page: Browser
 def test_nothing_is_wider_than_the_screen(page: Browser, trying: Studio, width: int) -> None:
     page.size(width)
     opened(page, trying, "id=refine_query&q=lawyer")
-    page.run("document.getElementById('try-one').click()")
+    page.click("#try-one")
     page.wait(DONE)
     page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert page.run("document.documentElement.scrollWidth") == width
@@ -261,29 +232,26 @@ def test_nothing_is_wider_than_the_screen(page: Browser, trying: Studio, width: 
 
 def test_the_keyboard_is_enough(page: Browser, own: Path) -> None:
     """From the skip link to the editor, then try, and save."""
-    focused = "document.activeElement.id || document.activeElement.className"
+
+    def until(id: str, shift: bool = False) -> None:
+        while page.run("document.activeElement.id") != id:
+            page.press("Tab", shift=shift)
+
     page.run("document.body.focus()")
     page.press("Tab")
-    assert page.run(focused) == "skip"
+    assert page.run("document.activeElement.className") == "skip"
     page.press("Enter")
-    assert page.run(focused) == "text"
-    page.run("document.getElementById('text').setSelectionRange(0, 0)")
+    assert page.run("document.activeElement.id") == "text"
     insert(page, "NAME WOMEN.\n")
     page.wait(CHECKED)
-    until(page, "q")
+    until("q")
     page.type("lawyer")
     page.press("Enter")
-    page.wait("document.getElementById('filled').textContent.includes('aims at female')")
-    until(page, "try-one")
+    page.wait(AIMS)
+    until("try-one")
     page.press("Enter")
     page.wait(DONE)
-    while page.run(focused) != "save":
-        page.press("Tab", shift=True)
+    until("save", shift=True)
     page.press("Enter")
-    page.wait("document.getElementById('state').textContent.startsWith('Saved to')")
+    page.wait(SAVED)
     assert "NAME WOMEN." in (own / "refine_query.j2").read_text(encoding="utf-8")
-
-
-def until(page: Browser, id: str) -> None:
-    while page.run("document.activeElement.id") != id:
-        page.press("Tab")

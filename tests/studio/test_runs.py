@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Browser, chromium, needs_chromium
+from browser import Browser, needs_chromium
 from studio_server import HOSTILE, Studio, desk_of, running
 from typer.testing import CliRunner
 
@@ -71,8 +71,7 @@ def studio(folder: Path, runs: Path) -> Iterator[Studio]:
 def test_runs_are_listed_the_newest_first(studio: Studio, runs: Path) -> None:
     for age, name in enumerate(("half", "first", "damaged", NAME)):
         os.utime(runs / name / "run.json", (1_700_000_000 - 100 * age,) * 2)
-    with studio.client() as client:
-        found = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
+    found = {run["name"]: run for run in studio.get("/api/runs")["runs"]}
     assert list(found) == ["half", "first", "damaged", NAME]
     assert "cannot be read" in found["damaged"]["fault"]
     whole: dict[str, Any] = {
@@ -88,11 +87,8 @@ def test_runs_are_listed_the_newest_first(studio: Studio, runs: Path) -> None:
     assert found["first"] == whole
     half = {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "page": False}
     assert found["half"] == whole | half
-
-
-def test_a_run_that_a_process_works_in_is_running(studio: Studio, runs: Path) -> None:
-    with locked(runs / "half"), studio.client() as client:
-        states = {run["name"]: run.get("running") for run in client.get("/api/runs").json()["runs"]}
+    with locked(runs / "half"):
+        states = {run["name"]: run.get("running") for run in studio.get("/api/runs")["runs"]}
     assert states == {"half": True, "first": False, "damaged": None, NAME: False}
 
 
@@ -122,14 +118,10 @@ def test_a_path_outside_the_runs_and_a_run_without_a_page(studio: Studio, name: 
 
 
 @needs_chromium
-def test_the_page_of_runs_and_a_runs_own_in_a_browser(studio: Studio, tmp_path: Path) -> None:
-    with chromium(tmp_path) as page:
-        browser_shows(page, studio)
-
-
-def browser_shows(page: Browser, studio: Studio) -> None:
+def test_the_page_of_runs_and_a_runs_own_in_a_browser(studio: Studio, browser: Browser) -> None:
+    page = browser
+    page.begin(studio.address)
     page.size(390)
-    page.open(studio.address)
     page.wait("document.querySelectorAll('#more > *').length > 3")
     page.open(f"{studio.url}/runs")
     page.wait("document.querySelectorAll('#runs tbody tr').length === 4")

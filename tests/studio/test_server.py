@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from studio_server import TOKEN, Studio, desk_of, running
+from studio_server import TOKEN, Studio, asking, desk_of, running
 from typer.testing import CliRunner
 
 from fairagent.cli import app
@@ -40,16 +40,6 @@ NOON = 1_795_867_200.0
 QUERY = {"query": "lawyer"}
 
 
-class Clock:
-    """Time that stands until it is moved."""
-
-    def __init__(self, time: float = NOON) -> None:
-        self.time = time
-
-    def __call__(self) -> float:
-        return self.time
-
-
 def user(name: str = "ada", **budget: Any) -> User:
     """Whose token is their name."""
     return User(name=name, sha256=hash_of(name), budget=UserBudget(**budget) if budget else None)
@@ -64,7 +54,7 @@ def users_file(folder: Path, *users: User) -> Path:
 
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[SpendingBook]:
-    with closing(SpendingBook(tmp_path / "spent", Clock())) as book:
+    with closing(SpendingBook(tmp_path / "spent", lambda: NOON)) as book:
         yield book
 
 
@@ -93,39 +83,32 @@ def test_every_wrong_line_is_named(tmp_path: Path, line: str, said: str) -> None
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o601, 0o660])
-def test_a_file_of_users_that_others_have_rights_to(tmp_path: Path, mode: int) -> None:
+def test_a_file_of_users_that_others_have_rights_to(tmp_path: Path) -> None:
+    """Nor one that is none."""
     path = users_file(tmp_path, user())
-    path.chmod(mode)
-    with pytest.raises(UsageError, match=f"chmod 600 {path}"):
-        read_users(path)
-
-
-@pytest.mark.parametrize("kind", ["link", "fifo", "folder", "damaged", "large", "empty"])
-def test_a_file_of_users_that_is_none(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "users.jsonl"
-    if kind == "link":
-        users_file(tmp_path, user()).rename(tmp_path / "real.jsonl")
-        path.symlink_to(tmp_path / "real.jsonl")
-    elif kind == "fifo":
-        os.mkfifo(path, 0o600)
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.write_bytes({"damaged": b"\xff\x00{\n", "large": b" " * 1_000_001, "empty": b""}[kind])
-        path.chmod(0o600)
-    with pytest.raises(FairAgentError) as raised:
-        read_users(path)
-    said = {"link": "is a link", "fifo": "is a FIFO", "folder": "is a folder", "empty": "no users"}
-    assert said.get(kind, str(path)) in str(raised.value)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_users_that_is_another_users(tmp_path: Path) -> None:
-    path = users_file(tmp_path, user())
-    os.chown(path, 12345, 12345)
-    with pytest.raises(FairAgentError, match=r"belongs to another user \(12345\)"):
-        read_users(path)
+    for mode in (0o644, 0o640, 0o604, 0o620, 0o601, 0o660):
+        path.chmod(mode)
+        with pytest.raises(UsageError, match=f"chmod 600 {path}"):
+            read_users(path)
+    path.chmod(0o600)
+    if os.geteuid() == 0:  # who alone can give a file away
+        os.chown(path, 12345, 12345)
+        with pytest.raises(FairAgentError, match=r"belongs to another user \(12345\)"):
+            read_users(path)
+    path.rename(tmp_path / "real.jsonl")
+    for said, put in (
+        ("is a link", lambda: path.symlink_to(tmp_path / "real.jsonl")),
+        ("is a FIFO", lambda: os.mkfifo(path, 0o600)),
+        ("is a folder", path.mkdir),
+        ("no users", lambda: path.write_bytes(b"")),
+        ("larger than", lambda: path.write_bytes(b" " * 1_000_001)),
+    ):
+        put()
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o600)
+        with pytest.raises(FairAgentError, match=said):
+            read_users(path)
+        path.rmdir() if path.is_dir() else path.unlink()
 
 
 def test_calls_tokens_and_dollars_are_limited_and_settled(book: SpendingBook) -> None:
@@ -152,19 +135,19 @@ def test_calls_tokens_and_dollars_are_limited_and_settled(book: SpendingBook) ->
 
 
 def test_a_day_ends_and_a_total_does_not(tmp_path: Path) -> None:
-    clock = Clock()
-    with closing(SpendingBook(tmp_path / "spent", clock)) as book:
+    now = [NOON]
+    with closing(SpendingBook(tmp_path / "spent", lambda: now[0])) as book:
         daily, total = user("daily", calls=1), user("total", calls=1, per="total")
         for one in (daily, total):
             book.reserve(one, 10, 0.0).settle(5, 0.0)
             with pytest.raises(UserBudgetExceeded) as raised:
                 book.reserve(one, 10, 0.0)
             assert raised.value.retry_after == (12 * 3600 + 1 if one is daily else None)
-        clock.time += 12 * 3600
+        now[0] += 12 * 3600
         assert book.reserve(daily, 10, 0.0)
         # Nor does a clock that is put back give the day's budget twice.
         for before in (0, 12 * 3600):
-            clock.time -= before
+            now[0] -= before
             for one in (daily, total):
                 with pytest.raises(UserBudgetExceeded):
                     book.reserve(one, 10, 0.0)
@@ -197,7 +180,7 @@ def test_processes_share_a_budget_and_what_a_killed_one_had_reserved_counts(tmp_
     assert sum(int(one.stdout) for one in ended) == 30
     assert ended[1].returncode == -signal.SIGKILL
     assert (tmp_path / "spent").stat().st_mode & 0o777 == 0o600
-    with closing(SpendingBook(tmp_path / "spent", Clock())) as book:
+    with closing(SpendingBook(tmp_path / "spent", lambda: NOON)) as book:
         assert book.spent(user()) == (30, 150, 0.0)
         assert book.spent(user("bob")) == (1, 200, 0.0)
 
@@ -225,35 +208,31 @@ def test_a_budget_that_refuses_gives_the_users_share_back(book: SpendingBook) ->
         Budget().reserve(1, 0.0)
 
 
-def test_one_users_exhaustion_does_not_touch_another(
-    folder: Path, no_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_one_users_exhaustion_does_not_touch_another(folder: Path, no_variables: None, tmp_path: Path) -> None:
     """Each answer asks the model once; ada has one call a day, bob three."""
-    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
     people = user("ada", calls=1), user("bob", calls=3)
-    path = users_file(tmp_path, *people)
-    with LoopbackServer(["A lawyer pleaded [1]."]) as model, closing(SpendingBook(tmp_path / "spent")) as book:
-        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
-        desk = desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"})
-        with running(desk, admission=read_users(path), book=book) as studio:
+    admission = read_users(users_file(tmp_path, *people))
+    with (
+        LoopbackServer(["A lawyer pleaded [1]."]) as model,
+        closing(SpendingBook(tmp_path / "spent")) as book,
+        running(asking(folder, model.url, generate={"kind": "llm"}), admission=admission, book=book) as studio,
+    ):
 
-            def ask(token: str, call: str = "answer", **headers: str) -> httpx.Response:
-                with httpx.Client(base_url=studio.url, trust_env=False, timeout=60) as client:
-                    sent = {"authorization": f"Bearer {token}", **headers}
-                    return client.post(f"/api/{call}", json=QUERY, headers=sent)
+        def ask(token: str, call: str = "answer", **headers: str) -> httpx.Response:
+            with anybody(studio, authorization=f"Bearer {token}", **headers) as client:
+                return client.post(f"/api/{call}", json=QUERY)
 
-            assert [ask("ada").status_code, ask("ada").status_code] == [200, 429]
-            refused = ask("ada")
-            assert "ada's budget of 1 calls for " in refused.json()["error"]
-            assert "there is more at " in refused.json()["error"]
-            assert 0 < int(refused.headers["retry-after"]) <= 86_401
-            # What asks no model goes on, and so does the other; a stream is limited as well.
-            assert ask("ada", "search").status_code == 200
-            assert [ask("bob").status_code for _ in range(2)] == [200, 200]
-            stream = ask("ada", accept="text/event-stream").text
-            assert '"kind": "UserBudgetExceeded"' in stream
-            assert len(model.requests) == 3
-            assert ask("x" * 43).status_code == 401
+        assert [ask("ada").status_code, ask("ada").status_code] == [200, 429]
+        refused = ask("ada")
+        assert "ada's budget of 1 calls for " in refused.json()["error"]
+        assert "there is more at " in refused.json()["error"]
+        assert 0 < int(refused.headers["retry-after"]) <= 86_401
+        # What asks no model goes on, and so does the other; a stream is limited as well.
+        assert ask("ada", "search").status_code == 200
+        assert [ask("bob").status_code for _ in range(2)] == [200, 200]
+        assert '"kind": "UserBudgetExceeded"' in ask("ada", accept="text/event-stream").text
+        assert len(model.requests) == 3
+        assert ask("x" * 43).status_code == 401
         assert [book.spent(one)[0] for one in people] == [1, 2]
 
 
@@ -299,39 +278,23 @@ def test_what_is_not_safe_is_refused_before_the_collection_is_opened(arguments: 
 def test_a_name_that_is_allowed_is_called_and_no_other(folder: Path) -> None:
     hosts = hosts_of("0.0.0.0", 8765, ["Search.example.org", "other.example:444"])
     with running(desk_of(folder, cache=""), hosts=hosts) as studio, studio.client() as client:
-
-        def asked(host: str, origin: str = "") -> int:
-            return client.get("/api/about", headers={"host": host} | ({"origin": origin} if origin else {})).status_code
-
-        assert asked("search.example.org", "https://search.example.org") == 200
-        assert asked("SEARCH.example.org:8765", "http://search.example.org:8765") == 200
-        assert asked("other.example:444") == 200
-        for host, origin in (
-            ("other.example", ""),
-            ("evil.example", ""),
-            ("0.0.0.0:8765", ""),
-            ("search.example.org.evil.example", ""),
-            ("search.example.org", "https://other.example:444"),
-            ("search.example.org", "https://search.example.org:8765"),
-            ("search.example.org", "null"),
+        for host, origin, status in (
+            ("search.example.org", "https://search.example.org", 200),
+            ("SEARCH.example.org:8765", "http://search.example.org:8765", 200),
+            ("other.example:444", "", 200),
+            ("other.example", "", 403),
+            ("evil.example", "", 403),
+            ("0.0.0.0:8765", "", 403),
+            ("search.example.org.evil.example", "", 403),
+            ("search.example.org", "https://other.example:444", 403),
+            ("search.example.org", "https://search.example.org:8765", 403),
+            ("search.example.org", "null", 403),
         ):
-            assert asked(host, origin) == 403
-
-
-def test_the_address_itself_is_a_name(tmp_path: Path) -> None:
+            headers = {"host": host} | ({"origin": origin} if origin else {})
+            assert client.get("/api/about", headers=headers).status_code == status, (host, origin)
     assert "10.1.2.3:80" in hosts_of("10.1.2.3", 80)
     assert "[::1]:80" in hosts_of("::1", 80)
     assert os.sep not in "".join(hosts_of("::", 80))
-
-
-ASKED = {"query": "lawyer"}
-
-
-@pytest.fixture(scope="module")
-def open_studio(folder: Path) -> Iterator[Studio]:
-    """A server without a token."""
-    with running(desk_of(folder, cache=""), token="") as studio:
-        yield studio
 
 
 def anybody(studio: Studio, **headers: str) -> httpx.Client:
@@ -341,71 +304,58 @@ def anybody(studio: Studio, **headers: str) -> httpx.Client:
 @pytest.mark.parametrize("path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/nothing"])
 def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
-        assert client.get(path).status_code == 401
         assert client.get(path, params={"token": TOKEN}).status_code == 401
-        assert client.get(path, headers={"cookie": f"token={TOKEN}"}).status_code == 401
-    with anybody(studio, authorization="Bearer wrong") as client:
-        assert client.get(path).status_code == 401
-    with anybody(studio, authorization=f"Basic {TOKEN}") as client:
-        assert client.get(path).status_code == 401
+    for headers in (
+        {},
+        {"cookie": f"token={TOKEN}"},
+        {"authorization": "Bearer wrong"},
+        {"authorization": f"Basic {TOKEN}"},
+    ):
+        with anybody(studio, **headers) as client:
+            assert client.get(path).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/prompts", "/runs", "/runs/one", "/frame"])
 def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
-        reply = client.get(path)
-        assert reply.status_code == 200
-        assert "set-cookie" not in reply.headers
-        # Neither the collection, nor its topics and groups, nor files.
-        for told in ("lawyer", "female", str(studio.desk.settings.index), TOKEN):
-            assert told not in reply.text
-        assert client.post(path).status_code == 401
-
-
-def test_health_is_told_to_anybody_and_says_nothing_private(studio: Studio) -> None:
-    with anybody(studio) as client:
-        reply = client.get("/health")
+        reply, health = client.get(path), client.get("/health")
         assert client.get("/health", headers={"host": "elsewhere.example"}).status_code == 403
-    assert reply.status_code == 200
-    assert reply.json() == {"ok": True, "version": reply.json()["version"], "collection": "open"}
+        assert client.post(path).status_code == 401
+    assert (reply.status_code, health.status_code) == (200, 200)
+    assert health.json() == {"ok": True, "version": health.json()["version"], "collection": "open"}
+    assert "set-cookie" not in reply.headers
+    # Neither the collection, nor its topics and groups, nor files.
+    for told in ("lawyer", "female", str(studio.desk.settings.index), TOKEN):
+        assert told not in reply.text
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"host": "elsewhere.example"},
-        {"origin": "http://elsewhere.example"},
-        {"origin": "https://127.0.0.1"},
-        {"sec-fetch-site": "cross-site"},
-    ],
-)
-def test_other_names_and_pages_are_refused_also_without_a_token(open_studio: Studio, headers: dict[str, str]) -> None:
-    with anybody(open_studio, **headers) as client:
-        assert client.post("/api/search", json=ASKED).status_code == 403
-        assert client.get("/").status_code == 403
-
-
-def test_its_own_pages_and_programs_are_let_in_without_a_token(open_studio: Studio) -> None:
-    own = {"origin": open_studio.url, "sec-fetch-site": "same-origin"}
-    with anybody(open_studio, **own) as client:
-        assert client.post("/api/search", json=ASKED).status_code == 200
-    with anybody(open_studio) as client:
-        assert client.post("/api/search", json=ASKED).status_code == 200
+def test_other_names_and_pages_are_refused_also_without_a_token(folder: Path) -> None:
+    with running(desk_of(folder, cache=""), token="") as studio:
+        for headers in (
+            {"host": "elsewhere.example"},
+            {"origin": "http://elsewhere.example"},
+            {"origin": "https://127.0.0.1"},
+            {"sec-fetch-site": "cross-site"},
+        ):
+            with anybody(studio, **headers) as client:
+                assert client.post("/api/search", json=QUERY).status_code == 403
+                assert client.get("/").status_code == 403
+        # Its own pages and programs are let in.
+        for headers in ({"origin": studio.url, "sec-fetch-site": "same-origin"}, {}):
+            with anybody(studio, **headers) as client:
+                assert client.post("/api/search", json=QUERY).status_code == 200
         # A form of another page could send this without asking first.
-        plain = {"content-type": "text/plain"}
-        assert client.post("/api/search", content=json.dumps(ASKED), headers=plain).status_code == 400
+        with anybody(studio, **{"content-type": "text/plain"}) as client:
+            assert client.post("/api/search", content=json.dumps(QUERY)).status_code == 400
 
 
 def test_every_reply_says_that_nothing_may_come_from_elsewhere(studio: Studio) -> None:
-    with studio.client() as client:
-        replies = [client.get(path) for path in ("/", "/runs", "/nothing", "/api/about")]
-    with anybody(studio) as client:
-        replies.append(client.get("/"))
+    with studio.client() as client, anybody(studio) as other:
+        replies = [*(client.get(path) for path in ("/", "/runs", "/nothing", "/api/about")), other.get("/")]
     for reply in replies:
         policy = dict(part.split(" ", 1) for part in reply.headers["content-security-policy"].split("; "))
-        assert policy["default-src"] == "'none'"
+        assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
         assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
-        assert policy["frame-ancestors"] == "'none'"
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert reply.headers["referrer-policy"] == "no-referrer"
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from types import TracebackType
+from traceback import walk_tb
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, Undefined, meta, nodes
@@ -43,17 +43,12 @@ _OF_LOOPS = ("index", "index0", "revindex", "revindex0", "first", "last", "lengt
 
 
 class TemplateFault(Exception):
-    """What is wrong with a template; `line` counts from 1, None means the template as a whole.
-
-    `others` are what else is refused in it; `used`, with these, the variables that it names, each with a line.
-    """
+    """What is wrong with a template; `line` counts from 1, None means the template as a whole."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.line = line
-        self.others: tuple[TemplateFault, ...] = ()
-        self.used: Mapping[str, int] | None = None
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -141,17 +136,21 @@ _SANDBOX.filters["_counted"] = _counted
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A section's template, the variables that it uses, each with a line, and the number of its loops."""
+    """A section: its template, None with `faults`; the variables that it uses, each with a line; its loops.
 
-    template: Template
-    used: Mapping[str, int]
-    loops: int
+    `used` is None where the syntax is wrong, so that nobody knows.
+    """
+
+    template: Template | None
+    used: Mapping[str, int] | None = None
+    loops: int = 0
+    faults: tuple[TemplateFault, ...] = ()
 
 
 def compile_template(text: str, line: int, name: str, loops_before: int = 0) -> Compiled:
     """A template from `text`, which begins in `line` of the file `name`; the sections before it have so many loops.
 
-    Raises TemplateFault with the line of the file, and with all that is refused where its syntax is right.
+    All that is refused is told, with its lines, where its syntax is right.
     """
     try:
         # Empty lines before it make Jinja's line numbers those of the file.
@@ -161,16 +160,15 @@ def compile_template(text: str, line: int, name: str, loops_before: int = 0) -> 
             level = [child for node in level for child in node.iter_child_nodes()]
         if level:
             raise TemplateFault(f"more than {DEEPEST} levels of loops, conditions and filters", level[0].lineno or line)
-        if refused := [*_refused(tree)]:
-            first = refused[0]
-            first.others, first.used = tuple(refused[1:]), _named(tree)
-            raise first
+        named = list(tree.find_all(nodes.Name))
+        if refused := tuple(_refused(tree)):
+            given = {node.name for node in named if node.ctx != "load"}
+            return Compiled(None, {n.name: n.lineno for n in reversed(named) if n.name not in given}, 0, refused)
         # As `meta.find_undeclared_variables`, without its optimizer.
         tracker = meta.TrackingCodeGenerator(_SANDBOX)
         tracker.optimizer = None
         tracker.visit(tree)
-        undeclared = tracker.undeclared_identifiers
-        used = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name))) if node.name in undeclared}
+        used = {node.name: node.lineno for node in reversed(named) if node.name in tracker.undeclared_identifiers}
         loops = list(tree.find_all(nodes.For))
         if loops_before + len(loops) > MOST_LOOPS:
             raise TemplateFault(f"more than {MOST_LOOPS} loops", loops[MOST_LOOPS - loops_before].lineno)
@@ -180,11 +178,15 @@ def compile_template(text: str, line: int, name: str, loops_before: int = 0) -> 
             loop.iter.set_environment(_SANDBOX)
         code = _SANDBOX.compile(tree, filename=name)
         return Compiled(_SANDBOX.template_class.from_code(_SANDBOX, code, {}), used, len(loops))
+    except TemplateFault as fault:
+        return Compiled(None, faults=(fault,))
     except TemplateError as error:
-        raise TemplateFault(error.message or str(error), getattr(error, "lineno", None)) from None
+        wrong = TemplateFault(error.message or str(error), getattr(error, "lineno", None))
+        return Compiled(None, faults=(wrong,))
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
         # Numbers of thousands of digits, loops and brackets nested deeper than Python takes.
-        raise TemplateFault(f"this cannot be read as a template ({type(error).__name__})", line) from None
+        wrong = TemplateFault(f"this cannot be read as a template ({type(error).__name__})", line)
+        return Compiled(None, faults=(wrong,))
 
 
 def render_template(template: Template, variables: Mapping[str, object], left: Left) -> str:
@@ -201,16 +203,10 @@ def render_template(template: Template, variables: Mapping[str, object], left: L
                 raise TemplateFault(f"the output is longer than {LARGEST // 1024} kB")
     except (TemplateError, TypeError, ValueError, RecursionError) as error:
         # Jinja puts the template's lines into the traceback.
-        places = [line.tb_lineno for line in _frames(error) if line.tb_frame.f_code.co_filename == template.filename]
+        walked = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+        places = [line for name, line in walked if name == template.filename]
         raise TemplateFault(str(error), places[-1] if places else None) from None
     return b"".join(chunks).decode().strip("\n")
-
-
-def _frames(error: BaseException) -> Iterator[TracebackType]:
-    trace = error.__traceback__
-    while trace is not None:
-        yield trace
-        trace = trace.tb_next
 
 
 def _refused(node: nodes.Node) -> Iterator[TemplateFault]:
@@ -221,13 +217,6 @@ def _refused(node: nodes.Node) -> Iterator[TemplateFault]:
             return
     for child in node.iter_child_nodes():
         yield from _refused(child)
-
-
-def _named(tree: nodes.Template) -> Mapping[str, int]:
-    """The names that a refused tree reads and gives to nothing, each with its first line."""
-    names = [(node.name, node.lineno, node.ctx) for node in tree.find_all(nodes.Name)]
-    own = {name for name, _, context in names if context != "load"}
-    return {name: line for name, line, _ in sorted(names, key=lambda one: -one[1]) if name not in own}
 
 
 def _refusal(node: nodes.Node) -> str | None:

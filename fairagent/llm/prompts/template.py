@@ -81,10 +81,6 @@ def _values_in(name: str) -> Mapping[str, Mapping[str, Any]]:
     return values
 
 
-AddFault = Callable[[int | None, str], None]
-"""Takes the line and the message of what is wrong in a file."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Prompt:
     """A template that has passed every check; `sha256` is that of its file's bytes, in hexadecimal."""
@@ -143,39 +139,13 @@ def prompt_of(path: Path, content: bytes, faults: list[Fault], replaces: Prompt 
     What is wrong in one place does not keep the others from being read: head, sections and replacement are each
     checked as far as they can be understood.
     """
+    from fairagent.llm.prompts.sandbox import compile_template
+
     before = len(faults)
 
     def fault(line: int | None, message: str) -> None:
         faults.append(Fault(path, line, message))
 
-    lines = _lines(content, fault)
-    fences = [number for number, line in enumerate(lines) if line.rstrip() == "---"][:2]
-    head, declared, head_lines = None, None, lines[:0]
-    if len(fences) < 2 or fences[0] != 0:
-        fault(1, "no head: the file begins with a line ---, then YAML, then a line ---")
-        start = next((number for number, line in enumerate(lines) if _HEADER.fullmatch(line)), len(lines))
-    else:
-        head_lines, start = lines[1 : fences[1]], fences[1] + 1
-        head, declared = _read_head(path, head_lines, fault)
-    variables_line = _line_of("variables", head_lines)
-    if head and replaces and head.id == path.stem:
-        _check_replacement(head, replaces.head, head_lines, fault)
-    texts = _read_sections(lines, start, fault)
-    sections, used = _compile_sections(path, texts, declared, fault)
-    if declared and used is not None:
-        for name in declared.required:
-            if name not in used:
-                fault(variables_line, f"required variable {name!r} is never used")
-    if head is None or len(faults) > before:
-        return None
-    prompt = Prompt(path, hashlib.sha256(content).hexdigest(), head, tuple(sections))
-    if replaces:
-        faults += _unfilled(prompt)
-    return None if len(faults) > before else prompt
-
-
-def _lines(content: bytes, fault: AddFault) -> list[str]:
-    """The lines of a file, a fault for each that is not UTF-8."""
     lines = []
     for number, line in enumerate(content.replace(b"\r\n", b"\n").split(b"\n"), start=1):
         encoding = "utf-8-sig" if number == 1 else "utf-8"
@@ -184,47 +154,49 @@ def _lines(content: bytes, fault: AddFault) -> list[str]:
         except UnicodeDecodeError as error:
             fault(number, f"not UTF-8 (byte 0x{line[error.start]:02x})")
             lines.append(line.decode(encoding, "replace"))
-    return lines
-
-
-def _compile_sections(
-    path: Path, texts: Sequence[tuple[str, str, int]], declared: Variables | None, fault: AddFault
-) -> tuple[list[tuple[str, Template]], set[str] | None]:
-    """The sections that are right, and the variables of all; None where one cannot be read for its syntax."""
-    from fairagent.llm.prompts.sandbox import TemplateFault, compile_template
-
-    sections: list[tuple[str, Template]] = []
-    used: set[str] = set()
-    loops, whole = 0, True
-    for role, text, line in texts:
-        names: Mapping[str, int] = {}
-        try:
-            compiled = compile_template(text, line, str(path), loops)
-            sections.append((role, compiled.template))
-            names, loops = compiled.used, loops + compiled.loops
-        except TemplateFault as error:
-            for one in (error, *error.others):
-                fault(one.line, one.message)
-            names, whole = error.used or {}, whole and error.used is not None
-        used |= names.keys()
-        if declared:
-            known = {*declared.required, *declared.optional}
-            for name in sorted(names.keys() - known, key=names.__getitem__):
-                listed = ", ".join(sorted(known)) or "none"
-                fault(names[name], f"unknown variable {name!r}; the head declares {listed}")
-    return sections, used if whole else None
-
-
-def _check_replacement(head: Head, shipped: Head, lines: Sequence[str], fault: AddFault) -> None:
-    """Add what keeps a template from taking the place of another: it is filled with the same, and read the same."""
-    accepted = {*shipped.variables.required, *shipped.variables.optional}
-    if more := {*head.variables.required, *head.variables.optional} - accepted:
-        fault(_line_of("variables", lines), f"variables that it will not be given: {', '.join(sorted(more))}")
-    if less := set(shipped.variables.required) - set(head.variables.required):
-        fault(_line_of("variables", lines), f"variables that it has to require: {', '.join(sorted(less))}")
-    replies = [shipped.reply, *filter(None, [REASONED.get(shipped.reply)])]
-    if head.reply not in replies:
-        fault(_line_of("reply", lines), f"reply is {head.reply!r}, but has to be {' or '.join(replies)}")
+    fences = [number for number, line in enumerate(lines) if line.rstrip() == "---"][:2]
+    head, declared, places = None, None, dict[str, int]()
+    if len(fences) < 2 or fences[0] != 0:
+        fault(1, "no head: the file begins with a line ---, then YAML, then a line ---")
+        start = next((number for number, line in enumerate(lines) if _HEADER.fullmatch(line)), len(lines))
+    else:
+        head_lines, start = lines[1 : fences[1]], fences[1] + 1
+        for number in range(len(head_lines) + 1, 1, -1):
+            places[head_lines[number - 2].partition(":")[0]] = number
+        head, declared = _read_head(path, head_lines, places, fault)
+    variables_line = places.get("variables", 1)
+    if head and replaces and head.id == path.stem:
+        # It is filled with the same as the template whose place it takes, and its reply is read the same.
+        shipped = replaces.head
+        accepted, required = {*shipped.variables.required, *shipped.variables.optional}, {*head.variables.required}
+        if more := {*required, *head.variables.optional} - accepted:
+            fault(variables_line, f"variables that it will not be given: {', '.join(sorted(more))}")
+        if less := {*shipped.variables.required} - required:
+            fault(variables_line, f"variables that it has to require: {', '.join(sorted(less))}")
+        replies = [shipped.reply, *filter(None, [REASONED.get(shipped.reply)])]
+        if head.reply not in replies:
+            fault(places.get("reply", 1), f"reply is {head.reply!r}, but has to be {' or '.join(replies)}")
+    sections, used, loops, whole = list[tuple[str, Any]](), set[str](), 0, True
+    known = {*declared.required, *declared.optional} if declared else set[str]()
+    for role, text, begin in _read_sections(lines, start, fault):
+        compiled = compile_template(text, begin, str(path), loops)
+        for one in compiled.faults:
+            fault(one.line, one.message)
+        names = compiled.used or {}
+        sections.append((role, compiled.template))
+        used, loops, whole = used | names.keys(), loops + compiled.loops, whole and compiled.used is not None
+        for name in sorted(names.keys() - known, key=names.__getitem__) if declared else ():
+            listed = ", ".join(sorted(known)) or "none"
+            fault(names[name], f"unknown variable {name!r}; the head declares {listed}")
+    for name in declared.required if declared and whole else ():
+        if name not in used:
+            fault(variables_line, f"required variable {name!r} is never used")
+    if head is None or len(faults) > before:
+        return None
+    prompt = Prompt(path, hashlib.sha256(content).hexdigest(), head, tuple(sections))
+    if replaces:
+        faults += _unfilled(prompt)
+    return None if len(faults) > before else prompt
 
 
 def _unfilled(prompt: Prompt) -> list[Fault]:
@@ -242,7 +214,9 @@ def _unfilled(prompt: Prompt) -> list[Fault]:
     return list(faults)
 
 
-def _read_head(path: Path, lines: Sequence[str], fault: AddFault) -> tuple[Head | None, Variables | None]:
+def _read_head(
+    path: Path, lines: Sequence[str], places: Mapping[str, int], fault: Callable[[int | None, str], None]
+) -> tuple[Head | None, Variables | None]:
     """The head, and its variables, which may be right where the head is not."""
     try:
         # Behind an empty line in the place of the fence, so that lines are counted as in the file.
@@ -252,59 +226,52 @@ def _read_head(path: Path, lines: Sequence[str], fault: AddFault) -> tuple[Head 
         return None, None
     given = values if isinstance(values, dict) else {}
     if isinstance(given.get("id"), str) and given["id"] != path.stem:
-        fault(_line_of("id", lines), f"id is {given['id']!r}, but the file is {path.name}")
+        fault(places.get("id", 1), f"id is {given['id']!r}, but the file is {path.name}")
     try:
         head = Head.model_validate(values)
         return head, head.variables
     except ValidationError as error:
         for message in fault_lines(Head, error.errors()):
-            key = re.split("[.:[]", message)[0]
-            fault(_line_of(key, lines), message.replace("(top)", "the head", 1))
+            fault(places.get(re.split("[.:[]", message)[0], 1), message.replace("(top)", "the head", 1))
     try:
         return None, Variables.model_validate(given.get("variables"))
     except ValidationError:
         return None, None
 
 
-def _line_of(key: str, lines: Sequence[str]) -> int:
-    """The file's line with this key of the head; 1 where it is not there."""
-    return next((number for number, line in enumerate(lines, start=2) if key and line.startswith(f"{key}:")), 1)
+def _read_sections(
+    lines: Sequence[str], start: int, fault: Callable[[int | None, str], None]
+) -> list[tuple[str, str, int]]:
+    """The sections: role, text, and the line in which the text begins.
 
-
-def _read_sections(lines: Sequence[str], start: int, fault: AddFault) -> list[tuple[str, str, int]]:
-    """The sections: role, text, and the line in which the text begins."""
+    [system] comes first; examples are pairs of a [user] and the [assistant] that answers it; a [user] ends all.
+    """
     headers = [(number, match[1]) for number in range(start, len(lines)) if (match := _HEADER.fullmatch(lines[number]))]
     stray = next((n for n in range(start, headers[0][0] if headers else len(lines)) if lines[n].strip()), None)
     if stray is not None:
         fault(stray + 1, "text before the first section: [system] or [user] comes first")
     sections: list[tuple[str, str, int]] = []
-    roles: list[str] = []
+    last = ""
     for (number, role), (end, _) in pairwise([*headers, (len(lines), "")]):
-        text = "\n".join(lines[number + 1 : end])
+        text, roles = "\n".join(lines[number + 1 : end]), [one for one, _, _ in sections]
+        wrong = ""
         if role not in ROLES:
-            fault(number + 1, no_such("section", role, ROLES))
-        elif out_of_turn := _out_of_turn(role, roles):
-            fault(number + 1, out_of_turn)
+            wrong = no_such("section", role, ROLES)
+        elif role == "system" and roles:
+            wrong = "a second section [system]" if "system" in roles else "[system] comes before [user]"
+        elif role == "assistant" and last != "user":
+            wrong = "an [assistant] answers the [user] before it, and there is none"
+        elif role == last == "user":
+            wrong = "a second section [user] without an [assistant] between them"
         elif not text.strip():
-            fault(number + 1, f"section [{role}] is empty")
+            wrong = f"section [{role}] is empty"
+        if wrong:
+            fault(number + 1, wrong)
         sections.append((role, text, number + 2))
-        roles.append(role)
-    last = headers[-1][0] + 1 if headers else max(start, 1)
-    if "user" not in roles:
-        fault(last, "no section [user]")
-    elif roles[-1] == "assistant":
-        fault(last, "[assistant] is the last section; a [user] that asks comes after it")
+        last = role
+    end = headers[-1][0] + 1 if headers else max(start, 1)
+    if "user" not in (role for role, _, _ in sections):
+        fault(end, "no section [user]")
+    elif last == "assistant":
+        fault(end, "[assistant] is the last section; a [user] that asks comes after it")
     return sections
-
-
-def _out_of_turn(role: str, before: Sequence[str]) -> str:
-    """Why a section of this role may not come here; "" where it may.
-
-    [system] comes first; examples are pairs of a [user] and the [assistant] that answers it; a [user] ends all.
-    """
-    last = before[-1] if before else ""
-    if role == "system" and before:
-        return "a second section [system]" if "system" in before else "[system] comes before [user]"
-    if role == "assistant" and last != "user":
-        return "an [assistant] answers the [user] before it, and there is none"
-    return "a second section [user] without an [assistant] between them" if role == last == "user" else ""

@@ -378,7 +378,12 @@ class TrackEvaluator:
             )
         exposure = self._amounts(shown, only_relevant=False)
         if self.year == 2021:
-            exposure = _or_uniform(_without_unknown(exposure, targets.space), targets.space, len(judgments.topics))
+            # A topic for which nothing else is shown counts as showing all cells but 0 alike.
+            exposure, cells = _without_unknown(exposure, targets.space), targets.space.cells
+            empty = np.setdiff1d(np.arange(len(judgments.topics)), exposure.keys // cells)
+            keys = np.concatenate((exposure.keys, (empty[:, None] * cells + np.arange(1, cells)).ravel()))
+            values = np.concatenate((exposure.values, np.ones(keys.size - exposure.keys.size)))
+            exposure = Amounts(keys[keys.argsort()], values[keys.argsort()])
         # Both sides are divided by their sums; with no exposure at all (no known page) the track defines nothing.
         topics, mass = exposure.keys // targets.space.cells, targets.by_topic(exposure.keys, exposure.values)
         p = exposure.values / mass[topics]
@@ -386,7 +391,7 @@ class TrackEvaluator:
         untouched = 0.5 * math.log(2.0) * (1.0 - targets.by_topic(exposure.keys, q))
         divergence = targets.by_topic(exposure.keys, jensen_shannon_terms(p, q)) + untouched
         fairness = np.where(mass > 0.0, 1.0 - divergence.clip(0.0, math.log(2.0)), LOWEST)
-        columns = (values.tolist() for values in (relevance, fairness, relevance * fairness, self._unknown(shown)))
+        columns = (of.tolist() for of in (relevance, fairness, relevance * fairness, self._unknown(shown)))
         return [Task1Row(*values) for values in zip(judgments.topics, *columns, strict=True)]
 
     def _task2(self, shown: ShownPages, rankings: IntArray) -> Sequence[TopicRow]:
@@ -415,15 +420,6 @@ def _without_unknown(amounts: Amounts, space: Space) -> Amounts:
     """The amounts without cell 0, in which every dimension is unknown."""
     known = amounts.keys % space.cells > 0
     return Amounts(amounts.keys[known], amounts.values[known])
-
-
-def _or_uniform(exposure: Amounts, space: Space, topics: int) -> Amounts:
-    """The exposure of every topic, (t,), and one on every cell but 0 for the topics that have none."""
-    empty = np.setdiff1d(np.arange(topics), exposure.keys // space.cells)
-    added = (empty[:, None] * space.cells + np.arange(1, space.cells)).ravel()
-    keys = np.concatenate((exposure.keys, added))
-    order = keys.argsort()
-    return Amounts(keys[order], np.concatenate((exposure.values, np.ones(added.size)))[order])
 
 
 def check_length(run: TrackRun, year: Year, task: Task, n: int | None = None) -> None:

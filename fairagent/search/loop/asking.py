@@ -23,7 +23,7 @@ from fairagent.types.clean import query_shown, visible
 
 RELEVANCE = "judge_relevance"
 Says = Literal["keywords", "passages"]
-# Of any script, but it begins with a letter: small models begin with their group's number, and count on without an end.
+# Any script is allowed, but it begins with a letter: small models start with a number, and count on without end.
 PASSAGE = r"^([^ -@\[-`{-~\x00-\x1F][^\"\\\x00-\x1F]{0,299})?$"
 """The regular expression of a passage, for servers that hold bounds: up to 300 characters."""
 
@@ -125,12 +125,12 @@ class Sources:
                 bad = [*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated)]
                 text = f"{query.text} {' '.join(sifted.usable)}" if usable else ""
             elif passage := " ".join(visible(one.passage).split())[:1000]:
-                # What only repeats the query, the name of the group or what was asked says nothing of a group.
+                # A passage that only repeats words of the prompt says nothing about the group.
                 if words_of(passage) <= words | STOP_WORDS:
                     bad = [f"{passage}: an echo of the prompt"]
                 else:
                     text, usable = passage, 1
-            # One with a number of no group, or of one that has its own already, is ignored.
+            # An item is ignored if its number is no group's, or if that group has a query already.
             known = 1 <= one.number <= len(groups) and queries[one.number - 1] is None
             proposals += Proposals(usable + len(bad), usable if known else 0)
             refused += bad
@@ -168,7 +168,8 @@ class ModelJudge:
                 verdicts, _ = ask_verdicts(self.model, self.prompts, RELEVANCE, pages, query=query_shown(query))
                 return [float(verdict.passed) for verdict in verdicts], ""
 
-            return unless_failing(judged, self.on_error, lambda error: ([None] * len(pages), str(error)), unpaid=True)
+            unjudged: list[float | None] = [None] * len(pages)
+            return unless_failing(judged, self.on_error, lambda error: (unjudged, str(error)), unpaid=True)
 
         replies = in_threads(reply, batches(list(map(page_of, documents)), self.batch), 8, "judge")
         chances = [chance for some, _ in replies for chance in some]

@@ -29,7 +29,7 @@ from fairagent.search.loop.base import FinalList, Lack, LoopResult, Search, lack
 from fairagent.search.rerank.base import ordered
 from fairagent.search.rerank.frontier import worth
 from fairagent.storage.threads import Memo
-from fairagent.types import FloatArray, Proposals, Query, Ranking, Step, Verdict
+from fairagent.types import FloatArray, Proposals, Ranking, Step, Verdict
 from fairagent.types.common import Alarm, without_verdict
 
 PLACES = 3
@@ -175,13 +175,13 @@ def _after(search: Search, state: State, tried: Tried) -> tuple[State, str]:
     removed = state.removed | tried.removed
     frontier, length = state.reranked.frontier, min(search.n, len(tried.candidates))
     every = map(frontier.ranking, range(len(frontier.gap))) if frontier else ()
-    # Those of fewer candidates than are shown are shorter than what there is now.
+    # Lists made of fewer candidates than are shown are too short to be compared.
     others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
     now = search.rerank(tried.candidates, others)
     candidates = now.pool.ranking
     entered = state.entered | (frozenset(candidates.ids) - frozenset(state.candidates.ids))
     after = State(candidates, now, removed, entered)
-    # The list so far beside the new one, both by what is known of relevance now.
+    # The list so far is compared with the new one by the relevance that is known now.
     before = relevance_in(now.estimates, state.reranked.ranking, search.meter)
     rises = worth(now.dial, now.relevance, now.gap) > worth(now.dial, before, state.reranked.gap)
     return after, "" if tried.certain or rises else "what would be served is no better"
@@ -212,7 +212,7 @@ def widened(search: Search, state: State, results: Sequence[tuple[Lack, int, Seq
     for lack, due, ids in results:
         members: list[str] = []
         if new := [id for id in dict.fromkeys(ids) if id not in known]:
-            # Remembered for the search, so that all candidates need not be looked up again.
+            # Kept for the rest of the search, so that no candidate is looked up twice.
             shares = np.hstack([rows[:, 1:] for rows in search.meter.with_cached(new).memberships(new)])[:, lack.place]
             members = [id for id, share in zip(new, shares.tolist(), strict=True) if share > 0][: PLACES * due]
         notes.append(f"{lack.group}: {len(members)} of its documents come in")
@@ -234,12 +234,12 @@ def among_group(groups: Groups, memo: Memo, engine: Retriever | None = None) -> 
             return ()
 
         def restrict() -> tuple[Retriever, Retriever]:
-            # With the engine itself, so that no other ever has its id.
+            # The engine is kept with it, so that its id is not given to another object.
             return search.engine, restricted(search.engine, Conditions.of({dimension: label}, groups))[0]
 
         key = ("kept to", id(search.engine), dimension, label)
         _, restricted_engine = memo.get(key, restrict) if search.engine is engine else restrict()
-        # Behind the group's documents that are candidates already.
+        # The group's documents that are candidates already come first in that list.
         known = int((state.members(lack) > 0).sum())
         return searched(restricted_engine, search.query, n + known).ids
 
@@ -257,21 +257,19 @@ def of_documents(source: TermSource | None, able: bool = True) -> Action:
             if isinstance(engine, VectorEngine) and isinstance(engine, VectorSearch):
                 toward = _unit(engine.query_vector(search.query)) + _unit(engine.vectors(ids).mean(axis=0))
                 results += engine.nearest(_unit(toward), len(search.engine_list)).ids
-            elif source and (query := _with_words_of(source, search.query, ids)):
-                results += search.retrieve(query).ids if engine is search.engine else searched(engine, query, 500).ids
+            elif source:
+                # The query with ten words of these documents that at most a fifth of all documents have.
+                postings = source.postings(ids)
+                model = relevance_model(postings, np.ones(len(ids)))
+                best = top_words(source, postings, model, 10, 0.2)
+                size = float(max(len(source.analyze(search.query.text)), 1))
+                if added := share_out([(word, float(model[place])) for word, place in best], size) if best else ():
+                    query = replace(search.query, terms=(*search.query.terms, *added))
+                    own = engine is search.engine
+                    results += search.retrieve(query).ids if own else searched(engine, query, 500).ids
         return results
 
     return widening("documents", documents, lambda search: able)
-
-
-def _with_words_of(source: TermSource, query: Query, ids: Sequence[str]) -> Query | None:
-    """The query with ten words of these documents that at most a fifth of all documents have; None without any."""
-    postings = source.postings(ids)
-    model = relevance_model(postings, np.ones(len(ids)))
-    best = top_words(source, postings, model, 10, 0.2)
-    size = float(max(len(source.analyze(query.text)), 1))
-    added = share_out([(word, float(model[place])) for word, place in best], size) if best else ()
-    return Query(query.text, query.id, (*query.terms, *added)) if added else None
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:
@@ -329,7 +327,7 @@ def judging(judge: ModelJudge, documents: int = 10, groups: int = 3) -> Action:
         if not chance:
             return Tried(state.candidates, "no document was judged", unjudged, alarms=alarms)
         unit = max(float(np.ptp(search.engine_list.scores)), 1e-9)
-        # Nothing is lost from a chance of one half on.
+        # A document with a chance of one half or more loses nothing.
         lost = np.array([LOSS * unit * max(1 - 2 * chance.get(id, 1.0), 0.0) for id in state.candidates.ids])
         candidates = ordered(state.candidates.ids, state.candidates.scores - lost, len(state.candidates))
         return Tried(candidates, "", (*notes, *unjudged), certain=True, alarms=alarms)

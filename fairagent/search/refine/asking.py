@@ -33,8 +33,7 @@ _OPERATOR = re.compile(r'["^~*?:\\|<>(){}\[\]]|&&|(?:^|\s)[-+!]|\b(?:AND|OR|NOT)
 _WORD = re.compile(r"\w+")
 _JSON_KEY = re.compile(r'(?<!\\)"(\w+)"\s*:')
 
-# Of any script: what is excluded are marks at the beginning (so no dots of a pattern), operators of queries, and what
-# ends a JSON string.
+# Any script is allowed. Excluded are marks at the beginning, operators of queries, and what ends a JSON string.
 KEYWORD = r"^[^ -/:-@\[-`{-~\x00-\x1F][^\"\\^~*?:|<>(){}\[\]\x00-\x1F]{0,39}$"
 """The regular expression of a keyword, for servers that hold bounds: one to forty characters."""
 
@@ -51,7 +50,7 @@ class _Reasoned(Reply):
     reasoning: Annotated[str, text_within(1000)]
 
 
-# In this order of bases the reasoning comes first, so that a server that enforces the form makes the model think first.
+# This order of bases puts the reasoning first, so that a server that enforces the form makes the model think first.
 class ReasonedKeywords(Keywords, _Reasoned):
     """Keywords after the reasoning that led to them, which is ignored."""
 
@@ -214,7 +213,7 @@ class AskingRefiner:
         form = REPLIES[head.reply]
         reply, usage = ask(self.model, request, form)
         keys = prompt_keys(replace(request, reply=form)) | words_of(state.group.dimension)
-        # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
+        # A topic word of little weight may be proposed again, which raises its weight; one of full weight may not.
         known = [term.text for term in state.current.terms if term.weight >= self.keyword_weight]
         sifted = sift(reply.keywords, state.query.text, [*state.tried, *known], keys)
         count = len(reply.keywords)

@@ -126,7 +126,7 @@ class FeedbackRefiner:
         common = np.flatnonzero(holders >= self.support)
         divergence = np.zeros(size)
         divergence[common] = group_model[common] * np.log(group_model[common] / list_model[common])
-        # Where the group is in all documents alike, only rounding tells the two models apart.
+        # If all documents belong to the group alike, the two models differ by rounding alone.
         divergence[divergence < 1e-12] = 0
         in_list = np.bincount(postings.term, minlength=size)
         words = tuple(

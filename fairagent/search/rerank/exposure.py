@@ -59,7 +59,7 @@ class ExposureReranker:
         weights = self.discount(min(pool.n, len(pool.ranking)))
         targets = list(pool.unlabeled)
         if not targets:
-            # Where the pool does not say what documents without a label should get, they are ignored, but stay.
+            # The pool does not say what the unlabeled should get: they have no part in the gap, and keep their share.
             of_first = [weights / weights.sum() @ rows[: len(weights)] for rows in pool.memberships]
             targets = [
                 UnlabeledColumns(rows[:, :1], before[:1], before, counts=False)
@@ -89,7 +89,7 @@ class ExposureReranker:
 def _bounds(target: FloatArray, due: UnlabeledColumns, margin: float) -> tuple[FloatArray, FloatArray]:
     """The least and the most of all exposure that the columns of a dimension get, (g + u + 1,) each."""
     none, labeled = due.shares, 1 - float(due.shares.sum())
-    # Of the documents that can have a label, the share without one stays, however many these are.
+    # With two columns each moves by half the margin at most, times the share that can have a label.
     margin = margin if len(none) == 1 else margin / 2 * (1 - none[0])
     least = np.concatenate([np.minimum(due.before[len(none) :], labeled * target), none - margin, [labeled - margin]])
     most = np.concatenate([np.ones(len(target)), none + margin, [1.0]])

@@ -1,4 +1,4 @@
-"""The frontier: lists of the same candidates from the most relevant to the fairest, none of which is best in nothing.
+"""The frontier: lists of the same candidates, from the most relevant to the fairest.
 
 It is walked. From the most relevant list on, at one price of the gap after the other, documents are exchanged (one for
 another candidate, or two of them for each other) as long as that raises the objective J at that price; every list on
@@ -116,12 +116,12 @@ class Walk:
         self.least, self.most = least * self.total, most * self.total
         self.relevance, self.rows = relevance, rows
         self.order: Places = np.argsort(-relevance, kind="stable")
-        # Of the many columns there may be, a document has few.
+        # There may be many columns; a document has a value in few of them.
         number, column = np.nonzero(rows)
         counts = np.bincount(number, minlength=len(rows))
         starts = np.cumsum(counts) - counts
         column, shares = np.append(column, 0), np.append(rows[number, column], 0.0)
-        # By the best document of each, so that the order of the candidates is of no account.
+        # Types are numbered by their best documents, so that the order of the candidates does not matter.
         written = np.column_stack([column, shares]).tobytes()
         sizes, ends = (16 * counts).tolist(), (16 * (starts + counts)).tolist()
         of_type: dict[bytes, list[int]] = {}
@@ -136,7 +136,7 @@ class Walk:
             self.best[number_of_type, : len(some)] = some
         self.gains = np.where(self.best >= 0, relevance[self.best], NONE)
         first, within = self.best[:, 0], np.arange(max(int(counts.max(initial=0)), 1))
-        # Few types differ in what they have of whole parts.
+        # Most types have the same mass in each part (all that have a label, all that have none).
         self.masses, self.mass_of = np.unique((rows @ columns.member)[first], axis=0, return_inverse=True)
         # Few cells of the types' rows differ: (column, share, place of the masses), and how many of each a type has.
         cells = np.where(within < counts[first, None], starts[first, None] + within, -1)
@@ -178,7 +178,7 @@ class Walk:
         """All lists on the way, each once."""
         kinds = self.type_of[self.order[: min(len(self.weights), HEAD)]]
         price_of: dict[bytes, float] = {}
-        # What can be done with a list depends on no price.
+        # The moves from a list do not depend on the price.
         ways, way, known = (self._entering, self._swapped), 0, dict[int, Moves]()
         for price in PRICES:
             failed = 0
@@ -196,7 +196,7 @@ class Walk:
         heads, prices = [np.frombuffer(one, dtype=np.intp) for one in price_of], list(price_of.values())
         if len(kinds) == len(self.weights):
             return [self._documents(one) for one in heads]
-        # Of the lists that are longer than their head, about 24.
+        # Where lists are longer than their head, about 24 of them are filled up.
         some = sorted({*range(0, len(heads), -(-len(heads) // 24) or 1), len(heads) - 1} - {-1})
         return self._filled([heads[place] for place in some], [prices[place] for place in some]) if some else []
 
@@ -219,8 +219,8 @@ class Walk:
         types, masses = wide[:, : len(part)], wide[:, len(part) :]
         gained = self.gains[np.arange(count), np.bincount(kinds, minlength=count)]
         gained = weights * (gained - self.relevance[self._documents(kinds)][:, None])
-        # The list without the document at a rank, by what whole parts then have: most columns stay like that. What
-        # enters changes its own.
+        # First the list without the document at a rank: most columns keep that exposure. Then the few columns that the
+        # entering document changes.
         without = np.maximum(weights.T @ types - weights * types, 0.0)
         mass = (weights.T @ masses - weights * masses)[:, None] + weights[:, None] * self.masses
         mass[mass < ROUNDING] = 0.0
@@ -234,7 +234,7 @@ class Walk:
         outside = self._excess(without)
         excess = (self._excess(after, self._column) - outside[:, self._column]) @ self._cells
         excess += outside[:, seen].sum(axis=-1)[:, None]
-        # Where its own type enters, a list stays as it is.
+        # A list into which a document of the same type enters stays as it is.
         gap, excess = gap - gap[0, kinds[0]], excess - excess[0, kinds[0]]
 
         def made(number: int) -> Places:
@@ -247,7 +247,7 @@ class Walk:
     def _swapped(self, kinds: Places) -> Moves:
         """What two documents of a list of these types would do in each other's place."""
         one, other = self._pairs
-        # The first leaves the list as it is.
+        # The first pair stands for no change.
         differ = kinds[one] != kinds[other]
         differ[0] = True
         one, other = one[differ], other[differ]

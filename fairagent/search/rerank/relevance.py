@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,6 +14,7 @@ from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
 from fairagent.search.rerank.base import Pool, Reranker, account_notes, ordered, rerank_with
+from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.frontier import Frontier
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Dial, FloatArray, Ranking
@@ -117,9 +118,9 @@ class ChainReranker:
         return np.array([of[id] for id in pool.ranking.ids])
 
     @property
-    def _last(self) -> Any:
-        # Whoever asks for its dial has looked whether it has one (`dialed`).
-        return self.rerankers[-1]
+    def _last(self) -> ExposureReranker:
+        # Callers have made sure by `dialed` that it has a dial.
+        return self.rerankers[-1]  # type: ignore[return-value]
 
 
 class ChainConfig(Part):

@@ -166,7 +166,7 @@ class GraphReranker:
         scores = smoothed(head.scores, self.source.vectors(head.ids), self.weight, self.k)
         order = np.argsort(-scores, kind="stable")
         rest = pool.ranking.scores[len(head) :]
-        # Scores fall: what was not looked at stays below what was.
+        # The scores of the rest are lowered, so that they stay below those of the head.
         behind = np.minimum(rest, scores[order[-1]] - 1e-9) if len(rest) else rest
         ids = tuple(head.ids[place] for place in order.tolist()) + pool.ranking.ids[len(head) :]
         return Ranking(ids, np.concatenate((scores[order], behind))).top(pool.n)

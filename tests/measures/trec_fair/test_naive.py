@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import combinations
 from random import Random
@@ -131,18 +130,3 @@ def test_rows_equal_those_of_the_definitions(year: Year, task: Task) -> None:
                 rows += 1
     assert rows >= ROWS
     assert left_out
-
-
-def test_the_definitions_give_the_tracks_worked_examples() -> None:
-    """The naive way itself, by hand."""
-    labels = np.eye(4)
-    pages = {1: [labels[2]], 2: [labels[2]], 3: [labels[1]], 4: [labels[0]], 9: [labels[0]]}
-    quality = {1: 0, 2: 2, 3: 0, 4: 5, 9: None}
-    background = (np.array([0.495, 0.495, 0.01]),)
-    naive = NaiveTrack(2022, 1, (4,), background, pages, quality, {"A": [1, 2, 3, 4]})
-    assert naive.task1("A", [1, 9, 3], [0], None) == pytest.approx((0.520909, 0.988707), abs=5e-7)
-    assert naive.target("A", [0]) == pytest.approx([0.25, 0.310625, 0.435625, 0.00375])
-    naive = NaiveTrack(2022, 2, (4,), background, pages, quality, {"A": [1, 2, 3, 4]})
-    third = 1.0 / math.log2(3.0)
-    assert naive.work("A") == pytest.approx({1: 1.0, 3: 1.0, 2: third, 4: 0.5})
-    assert naive.task2("A", [[1, 9, 3], [2, 1]], [0]) == pytest.approx((12.760090, 2.349518, 6.395642), abs=2e-6)
