@@ -39,6 +39,7 @@ from fairagent.collection.labels import (
     LabelReader,
     label_notes,
     labeled,
+    meant,
     read_groups,
     read_label_errors,
 )
@@ -59,7 +60,6 @@ from fairagent.collection.records import (
     with_ids,
 )
 from fairagent.collection.rows import Bounds, rows_of, weight
-from fairagent.collection.spellings import meant
 from fairagent.collection.table import Groups, GroupTable, Intersection, JoinedGroups, Made, cached_table
 from fairagent.collection.targets import GivenTarget, TargetKind, by_label, read_population
 from fairagent.errors import DataError, FairAgentError

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from fairagent.collection.config import CONTENT, ROW, QrelsFile, RecordsFile, TopicsFile
-from fairagent.collection.labels import group_notes, joins
+from fairagent.collection.labels import Spellings, group_notes, join_spellings, joins
 from fairagent.collection.qrels import has_topics, read_qrels, read_topics
 from fairagent.collection.records import (
     ROW_WARNING,
@@ -31,7 +31,6 @@ from fairagent.collection.records import (
     plain_number,
     records,
 )
-from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.settings.faults import no_such

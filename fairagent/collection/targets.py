@@ -35,8 +35,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from fairagent.collection.collection import Collection
+from fairagent.collection.labels import meant
 from fairagent.collection.records import Faults, listed, shown
-from fairagent.collection.spellings import meant
 from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.measures import known_part, min_max
 from fairagent.settings import Label, read_yaml
@@ -116,7 +116,7 @@ def shares_of(shares: Any, labels: Sequence[str]) -> tuple[dict[str, float], lis
 
 
 def by_label(shares: Mapping[Any, float], meaning: Mapping[str, str]) -> dict[str, float]:
-    """The shares by the labels that their names mean (`fairagent.collection.spellings.meant`)."""
+    """The shares by the labels that their names mean (`fairagent.collection.labels.meant`)."""
     summed = dict[str, float]()
     for name, share in shares.items():
         label = meaning[label_text(name)]

@@ -26,11 +26,10 @@ from fairagent.collection.collection import NoDocuments
 from fairagent.collection.config import DimensionColumn
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.known import compare_ids, known_documents
-from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
+from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of, meant
 from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.collection.rows import Bounds, bounded, error_text, plain
-from fairagent.collection.spellings import meant
 from fairagent.collection.table import Labels, TableBuffer
 from fairagent.collection.targets import GivenTarget, following, share_faults
 from fairagent.errors import DataError, FairAgentError, UsageError

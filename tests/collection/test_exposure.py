@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given as drawn
 from hypothesis import strategies as st
 from scripted import by_letter, collection, ranking
 
@@ -58,15 +58,12 @@ def test_documents_without_a_label_are_one_more_group_by_hand() -> None:
         assert exposure.divergence == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_list_without_unlabeled_documents_needs_none() -> None:
+def test_a_list_without_unlabeled_documents_needs_none_and_only_the_first_n_count() -> None:
     made = meter(by_letter(["f1", "m1"]), first=ranking(["m1", "f1"]), n=2)
-    assert made.measure(ranking(["m1", "f1"]))[0].divergence == pytest.approx(0, abs=1e-9)
+    (exposure,) = made.measure(ranking(["m1", "f1", "f2", "f3"]))
+    assert exposure.shares.tolist() == [0.5, 0.5]
+    assert exposure.divergence == pytest.approx(0, abs=1e-9)
     assert 0.3 < made.measure(ranking(["u1", "m1"]))[0].divergence < math.inf
-
-
-def test_only_the_first_n_documents_count() -> None:
-    found = meter(by_letter(["f1", "m1"]), n=2).measure(ranking(["m1", "f1", "f2", "f3"]))
-    assert found[0].shares.tolist() == [0.5, 0.5]
 
 
 def test_an_empty_ranking_and_one_without_labels_are_as_far_as_can_be() -> None:
@@ -117,36 +114,37 @@ def test_what_cannot_be_measured(settings: dict[str, Any], error: type[Exception
         meter(by_letter(["f1", "m1"]), **settings)
 
 
-def test_a_collection_without_groups() -> None:
-    with pytest.raises(UsageError, match="'made' has no groups, so there is nothing to be fair to"):
-        dimensions_of(collection(JoinedGroups([])), Settings())
-
-
 def test_dimensions_are_all_or_those_chosen() -> None:
     made = collection(by_letter(["fa1"], region="1"))
     assert dimensions_of(made, Settings()) == ("gender", "region")
     assert dimensions_of(made, Settings(dimensions=("region",))) == ("region",)
+    with pytest.raises(UsageError, match="'made' has no groups, so there is nothing to be fair to"):
+        dimensions_of(collection(JoinedGroups([])), Settings())
 
 
-def test_ties_go_to_the_larger_target_then_to_the_first() -> None:
-    assert most_underexposed([exposed([0.1, 0.3, 0.6], [0.2, 0.4, 0.4])]) == Group("d", "b")
-    assert most_underexposed([exposed([0.2, 0.2, 0.6], [0.3, 0.3, 0.4])]) == Group("d", "a")
-    even = [exposed([0.4, 0.6], [0.5, 0.5], "one"), exposed([0.6, 0.4], [0.5, 0.5], "two")]
-    assert most_underexposed(even) == Group("one", "a")
-
-
-def test_nobody_lacks_anything() -> None:
-    assert most_underexposed([exposed([0.3, 0.7], [0.3, 0.7])]) is None
-    assert most_underexposed([exposed([1.0], [1.0])]) is None
-    # What lies below the 12th decimal is rounding.
-    assert most_underexposed([exposed([0.1 + 0.2, 0.7], [0.3, 0.7 + 1e-16])]) is None
-    assert most_underexposed([exposed([0.3 - 1e-9, 0.7 + 1e-9], [0.3, 0.7])]) == Group("d", "a")
+@pytest.mark.parametrize(
+    ("given", "group"),
+    [
+        # Ties go to the larger target, then to the first.
+        ([([0.1, 0.3, 0.6], [0.2, 0.4, 0.4])], Group("d0", "b")),
+        ([([0.2, 0.2, 0.6], [0.3, 0.3, 0.4])], Group("d0", "a")),
+        ([([0.4, 0.6], [0.5, 0.5]), ([0.6, 0.4], [0.5, 0.5])], Group("d0", "a")),
+        # Nobody lacks anything; what lies below the 12th decimal is rounding.
+        ([([0.3, 0.7], [0.3, 0.7])], None),
+        ([([1.0], [1.0])], None),
+        ([([0.1 + 0.2, 0.7], [0.3, 0.7 + 1e-16])], None),
+        ([([0.3 - 1e-9, 0.7 + 1e-9], [0.3, 0.7])], Group("d0", "a")),
+    ],
+)
+def test_the_most_underexposed_group(given: Any, group: Group | None) -> None:
+    exposures = [exposed(shares, target, f"d{place}") for place, (shares, target) in enumerate(given)]
+    assert most_underexposed(exposures) == group
 
 
 shares = st.lists(st.integers(0, 20), min_size=2, max_size=7).filter(any).map(lambda n: np.array(n) / sum(n))
 
 
-@given(st.data())
+@drawn(st.data())
 def test_the_chosen_group_lacks_most_and_should_get_something(data: st.DataObject) -> None:
     exposures = []
     for dimension in data.draw(st.sampled_from([["a"], ["a", "b"]])):
@@ -167,7 +165,7 @@ def test_the_chosen_group_lacks_most_and_should_get_something(data: st.DataObjec
         assert lacking[chosen][1] > 0
 
 
-@given(st.lists(st.sampled_from("fmu"), max_size=12), st.integers(1, 6))
+@drawn(st.lists(st.sampled_from("fmu"), max_size=12), st.integers(1, 6))
 def test_shares_add_up_to_one_or_nothing_is_labeled(letters: list[str], n: int) -> None:
     ids = [f"{letter}{place}" for place, letter in enumerate(letters)]
     groups = GroupTable.from_rows(

@@ -258,12 +258,6 @@ CELLS = tuple(" x ".join(pair) for pair in itertools.product(("female", "male"),
 IDS = ["d1", "d2", "d3", "d4", "nobody"]
 
 
-def faults_of(file: Path) -> list[tuple[str, int | None, str]]:
-    with pytest.raises(DataError) as error:
-        load_collection(file)
-    return [(fault.path.name, fault.line, fault.message) for fault in error.value.faults]
-
-
 def test_an_intersection_of_the_small_collection(write, settings):
     """d1 is a woman of Asia and Europe, d2 a man of Europe, d3 not known at all, d4 a man of Africa."""
     collection = load_collection(write({"collection.yaml": settings(CROSSED)}))
@@ -369,19 +363,3 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
     assert groups.of_type("region", ["d1", "d2", "d3", "d9"]).tolist() == [True, False, True, False]
     assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, False, False, False]
     assert groups.missing(BOTH) == 0
-
-
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
-        ("{b: [gender, age]}", "'b': no dimension 'age'; there are: gender, region"),
-        ("{b: [gender]}", "'b': expected two or more different dimensions, got gender"),
-        ("{gender: [gender, region]}", "'gender': this is the name of a dimension; choose another"),
-        ("{b: [gender, region], c: [b, region]}", "'c': no dimension 'b'; there are: gender, region (an intersection"),
-    ],
-)
-def test_intersections_that_cannot_be(write, settings, wanted, message):
-    text = settings(("population: world.json", f"population: world.json\nintersections: {wanted}"))
-    ((name, line, found),) = faults_of(write({"collection.yaml": text}))
-    assert (name, line) == ("collection.yaml", None)
-    assert message in found

@@ -152,25 +152,19 @@ ONE = {"101": [[7, 9]], "102": [[9, 70000000]]}
 TWO = {"101": [[7, 9], [9]], "102": [[7]]}
 
 
-def test_the_rankings_of_both_tasks(path: Path) -> None:
-    path.write_text(TASK1)
-    run = read_run(path, 2022, 1)
-    assert (run.name, rankings(run)) == ("mine.tsv", ONE)
-    path.write_text(TASK2)
-    assert rankings(read_run(path, 2021, 2)) == TWO
-
-
 def test_every_accepted_form_reads_the_same(path: Path) -> None:
     tasks: list[tuple[str, Task, object]] = [(TASK1, 1, ONE), (TASK2, 2, TWO)]
     for text, task, expected in tasks:
         for form in (
+            text.encode(),
             text.partition("\n")[2].encode(),  # no header
             b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
             gzip.compress(text[:9].encode(), mtime=0) + gzip.compress(text[9:].encode()),
             text.replace("101", "00101").encode(),
         ):
             path.write_bytes(form)
-            assert rankings(read_run(path, 2022, task)) == expected
+            run = read_run(path, 2022, task)
+            assert (run.name, rankings(run)) == ("mine.tsv", expected)
 
 
 def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
@@ -224,12 +218,14 @@ def test_runs_of_other_tools_are_ordered_by_score(path: Path) -> None:
 
 
 def test_repeated_pages_count_where_they_are_to(path: Path) -> None:
-    path.write_text("101\t7\n101\t9\n101\t7\n")
-    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
-    path.write_text("101 Q0 7 1 3 me\n101 Q0 9 2 2 me\n101 Q0 7 3 1 me\n")
-    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
-    path.write_text("101\t1\t7\n101\t1\t7\n")
-    assert rankings(read_run(path, 2022, 2, repeated="count")) == {"101": [[7, 7]]}
+    tasks: list[tuple[str, Task, list[list[int]]]] = [
+        ("101\t7\n101\t9\n101\t7\n", 1, [[7, 9, 7]]),
+        ("101 Q0 7 1 3 me\n101 Q0 9 2 2 me\n101 Q0 7 3 1 me\n", 1, [[7, 9, 7]]),
+        ("101\t1\t7\n101\t1\t7\n", 2, [[7, 7]]),
+    ]
+    for text, task, expected in tasks:
+        path.write_text(text)
+        assert rankings(read_run(path, 2022, task, repeated="count")) == {"101": expected}
 
 
 def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
@@ -243,33 +239,25 @@ def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
     ]
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Corpus:
-    return Corpus("small", write_track(tmp_path) / "trec_corpus_20220301_plain.json.gz")
-
-
 def corpus_of(folder: Path, *articles: object) -> Corpus:
     name = "trec_corpus_20220301_plain.json.gz"
     return Corpus("small", write_track(folder, {name: articles}) / name)
 
 
-def test_articles_become_documents_and_the_first_of_an_id_counts(corpus: Corpus) -> None:
+def test_articles_become_documents_and_the_first_of_an_id_counts(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path, *ARTICLES, {"id": 1, "title": "A", "text": "[[code|wrote]]"})
     assert corpus.notes == ()
-    assert list(corpus) == [
-        Document(str(page["id"]), page["plain"], page["title"], {"url": page["url"]})
-        for page in (ARTICLES[0], ARTICLES[1], ARTICLES[3])
-    ]
-    name = corpus.paths[0].name
-    assert corpus.notes == (f"articles of {name} that repeat an id, of which the first counts: 1 (12)",)
-    list(corpus)
-    assert len(corpus.notes) == 1
-    assert corpus.count() == len(ARTICLES)
-
-
-def test_wikitext_is_stripped(tmp_path: Path) -> None:
-    assert [document.text for document in corpus_of(tmp_path, {"id": 1, "title": "A", "text": "[[code|wrote]]"})] == [
-        "wrote"
-    ]
+    for _ in range(2):
+        assert list(corpus) == [
+            *(
+                Document(str(page["id"]), page["plain"], page["title"], {"url": page["url"]})
+                for page in (ARTICLES[0], ARTICLES[1], ARTICLES[3])
+            ),
+            Document("1", "wrote", "A"),
+        ]
+        name = corpus.paths[0].name
+        assert corpus.notes == (f"articles of {name} that repeat an id, of which the first counts: 1 (12)",)
+    assert corpus.count() == len(ARTICLES) + 1
 
 
 CORPUS_FAULTS = [

@@ -20,41 +20,28 @@ from fairagent.labeling.labeler import WordLists, log_loss, most_helpful, read_w
 from fairagent.measures import confusion_matrix, prevalence
 from fairagent.types import Document, Ranking
 
-WORDS = {"red": "poppy rose cherry", "blue": "sea sky cornflower"}
-
 
 def rows(red: int = 10, blue: int = 10, bare: int = 5) -> list[dict[str, str]]:
-    made = [{"id": f"r{n}", "text": WORDS["red"], "color": "red"} for n in range(red)]
-    made += [{"id": f"b{n}", "text": WORDS["blue"], "color": "blue"} for n in range(blue)]
-    return made + [{"id": f"n{n}", "text": WORDS["red"], "color": ""} for n in range(bare)]
-
-
-def collected(some: list[dict[str, str]]) -> tuple[Collection, KnownIds]:
-    collection = Collection.from_records(some, groups="color", name="colors")
-    return collection, KnownIds.of("the collection", [row["id"] for row in some])
+    made = [{"id": f"r{n}", "text": "poppy rose", "color": "red"} for n in range(red)]
+    made += [{"id": f"b{n}", "text": "sea sky", "color": "blue"} for n in range(blue)]
+    return made + [{"id": f"n{n}", "text": "poppy rose", "color": ""} for n in range(bare)]
 
 
 def found(some: list[dict[str, str]], file: Path | None = None) -> Examples:
-    collection, known = collected(some)
+    collection = Collection.from_records(some, groups="color", name="colors")
+    known = KnownIds.of("the collection", [row["id"] for row in some])
     return examples_of(collection, "color", known, file)
 
 
-def test_examples_of_a_column_with_gaps() -> None:
+def test_examples_of_a_column_and_of_a_file(tmp_path: Path) -> None:
     examples = found(rows(7, 5, 3))
-    assert (examples.labels, examples.counts) == (("blue", "red"), (5, 7))
-    assert examples.ids[0] == "b0"
+    assert (examples.labels, examples.counts, examples.ids[0]) == (("blue", "red"), (5, 7), "b0")
     assert examples.given == {*(f"r{n}" for n in range(7)), *(f"b{n}" for n in range(5))}
-
-
-def test_a_file_adds_to_the_column(tmp_path: Path) -> None:
     file = tmp_path / "more.jsonl"
     file.write_text('{"id": "n0", "color": "red"}\n{"id": "n1", "label": "blue"}\n{"id": "n2", "color": ""}\n')
     examples = found(rows(), file)
-    assert examples.counts == (11, 11)
-    assert examples.of_file == {"n0": "red", "n1": "blue"}
-
-
-def test_a_group_of_too_few_examples_is_never_made() -> None:
+    assert (examples.counts, examples.of_file) == ((11, 11), {"n0": "red", "n1": "blue"})
+    # A group of too few examples is never made.
     examples = found([*rows(), {"id": "g", "text": "leaf", "color": "green"}])
     assert examples.labels == ("blue", "red")
     assert examples.notes == ("fewer than 3 examples, so never made, of: green",)
@@ -62,53 +49,34 @@ def test_a_group_of_too_few_examples_is_never_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("some", "says"),
-    [(rows(5, 4), "9 labeled examples"), (rows(12, 0), "one group alone"), (rows(12, 2), "one group alone")],
-    ids=["few", "one group", "one group and two of another"],
+    ("some", "content", "says"),
+    [
+        (rows(5, 4), "", "9 labeled examples"),
+        (rows(12, 0), "", "one group alone"),
+        (rows(12, 2), "", "one group alone"),
+        (rows(), "n0,red\nn0,blue\n", r"more\.csv:3: 'n0' is 'blue' here and 'red' above"),
+        (rows(), "r0,blue\n", "'r0' is 'blue' there, and 'red' in the collection"),
+        (rows(), "x,red\ny,blue\n", "none of the 2 examples"),
+    ],
+    ids=["few", "one group", "one group and two of another", "twice", "of the collection", "unknown"],
 )
-def test_too_little_to_learn_from(some: list[dict[str, str]], says: str) -> None:
+def test_examples_that_cannot_be_learned_from(
+    tmp_path: Path, some: list[dict[str, str]], content: str, says: str
+) -> None:
+    file = tmp_path / "more.csv"
+    file.write_text(f"id,color\n{content}")
     with pytest.raises(DataError, match=says):
-        found(some)
-
-
-def test_examples_that_contradict_each_other(tmp_path: Path) -> None:
-    file = tmp_path / "more.csv"
-    file.write_text("id,color\nn0,red\nn0,blue\n")
-    with pytest.raises(DataError, match=r"more\.csv:3: 'n0' is 'blue' here and 'red' above"):
-        read_examples(file, "color")
-    file.write_text("id,color\nr0,blue\n")
-    with pytest.raises(DataError, match="'r0' is 'blue' there, and 'red' in the collection"):
-        found(rows(), file)
-
-
-def test_ids_that_the_collection_lacks(tmp_path: Path) -> None:
-    file = tmp_path / "more.csv"
+        found(some, file if content else None)
     file.write_text("id,color\nn0,red\nx,blue\n")
     assert "1 of 2 examples in more.csv are not in the collection" in found(rows(), file).notes[0]
-    file.write_text("id,color\nx,red\ny,blue\n")
-    with pytest.raises(DataError, match="none of the 2 examples"):
-        found(rows(), file)
 
 
 def task(id: object, *choices: list[str], question: str = "color", skipped: bool = False) -> dict[str, Any]:
     """A task as Label Studio's JSON export has it, with an annotation of each."""
+    about = {"id": "Dx_aB91ISN", "from_name": question, "to_name": "text", "type": "choices", "origin": "manual"}
     annotations = [
-        {
-            "id": 1001 + number,
-            "completed_by": 1,
-            "was_cancelled": skipped,
-            "result": [
-                {
-                    "id": "Dx_aB91ISN",
-                    "from_name": question,
-                    "to_name": "text",
-                    "type": "choices",
-                    "origin": "manual",
-                    "value": {"choices": chosen},
-                }
-            ],
-        }
-        for number, chosen in enumerate(choices)
+        {"id": number, "completed_by": 1, "was_cancelled": skipped, "result": [about | {"value": {"choices": chosen}}]}
+        for number, chosen in enumerate(choices, start=1001)
     ]
     data = {"id": id, "title": "", "text": "poppy rose"}
     return {"id": 7, "data": data, "annotations": annotations, "predictions": [], "meta": {}, "project": 3}
@@ -172,20 +140,18 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     from fairagent.labeling.labeler import make_labels, unlabeled_ids, write_labels
 
     some = [*rows(20, 20, 0), *({"id": id, "text": "rose", "color": ""} for id in ("r-new", "b-new", "q-new"))]
-    collection, known = collected(some)
-    examples = examples_of(collection, "color", known)
+    collection, examples = Collection.from_records(some, groups="color", name="colors"), found(some)
     ids = unlabeled_ids(collection, "color", examples.given)
     assert ids == ["r-new", "b-new", "q-new"]
     made = make_labels(examples, Spelled(), ids)
     assert made.labeled.tolist() == [True, True, False]
     assert made.chances.argmax(axis=1)[:2].tolist() == [1, 0]
-    assert made.errors.accuracy == 1.0
-    assert made.errors.right == (1.0, 1.0)
+    assert (made.errors.accuracy, made.errors.right) == (1.0, (1.0, 1.0))
     assert np.array(made.errors.confusion).sum(axis=0) == pytest.approx([1.0, 1.0], abs=1e-12)
 
-    labels, errors = tmp_path / "labels.jsonl", tmp_path / "labels.errors.json"
+    labels = tmp_path / "labels.jsonl"
     write_labels(labels, collection, made)
-    made.errors.write(errors)
+    made.errors.write(tmp_path / "labels.errors.json")
     records = {one["id"]: one for one in map(json.loads, labels.read_text().splitlines())}
     assert records["r0"] == {"id": "r0", "color": "red", "source": "given"}
     assert records["r-new"]["source"] == "spelled"
@@ -203,27 +169,25 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     assert again.groups.memberships("color", ["r0", "q-new"]).tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
-def errors_of(confusion: np.ndarray, labels: tuple[str, ...]) -> LabelErrors:
-    g = len(labels)
-    rows = tuple(map(tuple, confusion.tolist()))
-    about = {"right": (0.9,) * g, "accuracy": 0.9, "calibration": 0.1}
-    return LabelErrors(dimension="color", source="spelled", labels=labels, examples=(9,) * g, confusion=rows, **about)
+def errors_of(confusion: Any, labels: tuple[str, ...]) -> LabelErrors:
+    g, columns = len(labels), tuple(map(tuple, np.array(confusion).tolist()))
+    about = {"source": "spelled", "right": (0.9,) * g, "accuracy": 0.9, "calibration": 0.1}
+    return LabelErrors(dimension="color", labels=labels, examples=(9,) * g, confusion=columns, **about)
 
 
 def test_a_subset_of_the_labels_counts_by_what_is_left_of_their_chances() -> None:
     """Of 20 red and 60 blue documents, .7 and .9 of whose chances are of the two: 14 and 54 are left, and come out."""
-    errors = errors_of(np.array([[0.8, 0.1, 0.3], [0.1, 0.6, 0.2], [0.1, 0.3, 0.5]]), ("blue", "red", "green"))
+    names = ("blue", "red", "green")
+    errors = errors_of([[0.8, 0.1, 0.3], [0.1, 0.6, 0.2], [0.1, 0.3, 0.5]], names)
     assert errors.matrix(["red", "none", "blue"]) == pytest.approx(
         np.array([[6 / 7, 0, 1 / 9], [0, 1, 0], [1 / 7, 0, 8 / 9]])
     )
     assert errors.counts(["red", "none", "blue"]).tolist() == [9, 0, 9]
     seen = np.array([0.6, 0.1]) * 20 + np.array([0.1, 0.8]) * 60
-    found = prevalence(seen / seen.sum(), errors.matrix(["red", "blue"]))
-    assert (found.shares, found.adjusted) == (pytest.approx([14 / 68, 54 / 68]), True)
+    shares = prevalence(seen / seen.sum(), errors.matrix(["red", "blue"]))
+    assert (shares.shares, shares.adjusted) == (pytest.approx([14 / 68, 54 / 68]), True)
     with pytest.raises(DataError, match="'red'"):
-        errors_of(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 1.0]]), ("blue", "red", "green")).matrix(
-            ["red", "blue"]
-        )
+        errors_of([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 1.0]], names).matrix(["red", "blue"])
 
 
 @pytest.mark.parametrize("decimals", [3, 6, 15])
@@ -242,7 +206,7 @@ def test_what_is_written_is_read_and_solved(tmp_path: Path, g: int, decimals: in
 
 def test_columns_that_add_up_to_something_else(tmp_path: Path) -> None:
     path = tmp_path / "some.errors.json"
-    errors_of(np.array([[0.9, 0.2], [0.1, 0.8]]), ("a", "b")).write(path)
+    errors_of([[0.9, 0.2], [0.1, 0.8]], ("a", "b")).write(path)
     path.write_text(path.read_text().replace("0.8", "0.7"))
     with pytest.raises(SettingsError, match=r"(?s)some\.errors\.json.*column 1 adds up to 0\.9"):
         read_label_errors(path)
@@ -255,19 +219,16 @@ def test_words_are_counted_by_label() -> None:
     # "Ms" is of both: half for each.
     assert lists.counts("She said that he and her aunt met Ms Hale.").tolist() == [2.5, 1.5]
     assert WordLists({"a": ["New York"], "b": ["York"]}, {}).counts("new york, York").tolist() == [1, 2]
-
-
-def test_a_document_without_any_word_says_nothing() -> None:
+    # A document without any word says nothing.
     texts = {"d": Document("d", "she and she", "Her"), "e": Document("e", "a tree", "")}
-    rows, told = WordLists({"female": ["she", "her"], "male": ["he"]}, texts).rows(["d", "e"])
+    numbers, told = WordLists({"female": ["she", "her"], "male": ["he"]}, texts).rows(["d", "e"])
     assert told.tolist() == [True, False]
-    assert rows.tolist() == [[math.log(4), 0], [0, 0]]
+    assert numbers.tolist() == [[math.log(4), 0], [0, 0]]
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [("a: [x]\n", "1 label with words"), ("a: [x]\nb: []\n", "'b' has"), ("a: [x]\nb: y\n", "'b' has")],
-    ids=["one label", "no word", "no list"],
 )
 def test_wrong_word_lists(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "words.yaml"
@@ -278,33 +239,24 @@ def test_wrong_word_lists(tmp_path: Path, text: str, says: str) -> None:
     assert read_word_lists(file) == {"a": ["x", "y z"], "b": ["w"]}
 
 
-IDS = ("a", "b", "c", "d")
-
-
-def ranking(*ids: str) -> Ranking:
-    return Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
-
-
 def test_the_entropy_of_chances() -> None:
     assert log_loss(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0])) == pytest.approx(math.log(2) / 2)
     assert tempered(np.array([[0.8, 0.2]]), 2.0) == pytest.approx(np.array([[2 / 3, 1 / 3]]))
-    found = uncertainty(np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]))
-    assert found == pytest.approx([1.0, math.log(2) / math.log(3), 0.0])
+    entropies = uncertainty(np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]))
+    assert entropies == pytest.approx([1.0, math.log(2) / math.log(3), 0.0])
 
 
-def test_uncertain_and_seen() -> None:
+def test_what_is_asked_first_is_uncertain_and_seen_or_like_the_others() -> None:
     """Attention at ranks 1, 2 and 3 is 1, 1 and 1 / log2(3); c is certain, and d is in no list."""
     chances = np.array([[0.9, 0.1], [0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])
-    found = most_helpful(IDS, chances, {"1": ranking("a", "c", "b"), "2": ranking("b")}, count=3)
-    assert [one.id for one in found] == ["b", "a", "c"]
-    assert found[0].weight == pytest.approx(1 + 1 / math.log2(3))
-    assert (found[0].lists, found[0].uncertainty) == (2, 1.0)
-    assert found[0].why == "uncertainty 1.00, in the lists of 2 topics"
-
-
-def test_without_topics_what_is_like_the_others_comes_first() -> None:
+    lists = {"1": Ranking(("a", "c", "b"), np.array([3.0, 2, 1])), "2": Ranking(("b",), np.array([1.0]))}
+    helpful = most_helpful(tuple("abcd"), chances, lists, count=3)
+    assert [one.id for one in helpful] == ["b", "a", "c"]
+    assert helpful[0].weight == pytest.approx(1 + 1 / math.log2(3))
+    assert (helpful[0].lists, helpful[0].uncertainty) == (2, 1.0)
+    assert helpful[0].why == "uncertainty 1.00, in the lists of 2 topics"
+    # Without topics: the mean of the vectors is (.7, .4), the products .7, .7, .4 and .8.
     vectors = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.8, 0.6]])
-    found = most_helpful(IDS, None, {}, vectors, count=4)
-    # The mean is (.7, .4): products .7, .7, .4 and .8.
-    assert [one.id for one in found] == ["d", "a", "b", "c"]
-    assert [one.weight for one in found] == pytest.approx([0.8, 0.7, 0.7, 0.4])
+    helpful = most_helpful(tuple("abcd"), None, {}, vectors, count=4)
+    assert [one.id for one in helpful] == ["d", "a", "b", "c"]
+    assert [one.weight for one in helpful] == pytest.approx([0.8, 0.7, 0.7, 0.4])

@@ -26,8 +26,8 @@ from fairagent.answer.context import debias_with
 from fairagent.answer.filtering import Filter, filter_with
 from fairagent.collection import Collection, GroupTable
 from fairagent.collection.known import warn_once
+from fairagent.collection.labels import meant
 from fairagent.collection.records import listed, shown
-from fairagent.collection.spellings import meant
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError, UsageError
 from fairagent.guests.results import OnResult, check_texts, documents_found, metadata_of
 from fairagent.guests.terms import LocalTerms, local_bm25

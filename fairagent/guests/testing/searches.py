@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fairagent.collection.exposure import total_gap
-from fairagent.collection.spellings import meant
+from fairagent.collection.labels import meant
 from fairagent.errors import UsageError
 from fairagent.evaluate.tables import Table
 from fairagent.evaluate.thresholds import Bound

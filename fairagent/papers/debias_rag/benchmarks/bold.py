@@ -105,10 +105,7 @@ def regard_gap(groups: Mapping[str, RegardShares]) -> RegardGap:
 
 
 PROMPT = "continue_text"
-CLASSIFIED = "classifier"
-"""Who grades a text that was written on."""
 NEGATIVE, REGARD = "negative", "regard"
-FILE = "regard.csv"
 SHARE, GAP = "negative %", "regard gap"
 NOTES = (
     "positive, neutral, negative, other: shares of the texts, in percent; regard: positive less negative, -100 to 100",
@@ -287,7 +284,7 @@ class ContinuingTrial:
             system,
             {NEGATIVE: float(label == "negative"), REGARD: float((label == "positive") - (label == "negative"))},
             answer.usage,
-            (text, CLASSIFIED),
+            (text, "classifier"),
             {"domain": opening.kind, "group": opening.group, "label": label},
         )
 
@@ -403,4 +400,4 @@ class Bold(QuestionsKind):
         header = ("system", "domain", "group", "texts", *LABELS, REGARD, "way")
         of_file = [(row.system, row.domain, row.group, row.shares.count, *row.shares.numbers, way) for row in rows]
         records = {"way": way, "regard": [asdict(row) for row in rows]}
-        return KindResults(tables, {FILE: Table.of(header, of_file)}, remarks, page, records, together)
+        return KindResults(tables, {"regard.csv": Table.of(header, of_file)}, remarks, page, records, together)

@@ -37,9 +37,8 @@ from fairagent.evaluate.plan import Plan, site_of
 from fairagent.evaluate.questions import check_debiasing
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.papers.debias_rag.benchmarks.items import text_of
+from fairagent.papers import read_records, text_of
 from fairagent.papers.debias_rag.stage import DebiasRAG
-from fairagent.papers.records import read_records
 from fairagent.retrieve.encoders import Embeddings, Encoder, open_encoder
 from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
@@ -47,8 +46,6 @@ from fairagent.types import FloatArray, Topic, Usage
 
 SAMPLES = 100_000
 """How many partitions are looked at: all, where there are no more of them."""
-LARGEST_EXACT = 12
-"""Targets a side of which all partitions are ever looked at: the sums of all 2^24 subsets still fit into memory."""
 SAME = 1e-12
 """Two sums of associations that differ by no more, relative to the associations, are a tie."""
 
@@ -121,7 +118,8 @@ def one_sided_p(
         raise DataError(f"the test compares two sets of targets of one size, not of {n} and {len(of_y)}")
     every = np.concatenate([of_x, of_y])
     least = float(of_x.sum()) - SAME * float(np.abs(every).sum())
-    if n <= LARGEST_EXACT and math.comb(2 * n, n) <= samples:
+    # The sums of all 2^24 subsets still fit into memory.
+    if n <= 12 and math.comb(2 * n, n) <= samples:
         # The sums and sizes of all subsets: those without each value, and those with it.
         sums, sizes = np.zeros(1), np.zeros(1, dtype=np.int8)
         for value in every:
