@@ -104,12 +104,12 @@ class Audit:
     log: str
     collection: str
     requests: int
-    begins: str
-    ends: str
     n: int
     discount: str
     dimensions: tuple[AuditedDimension, ...]
     notes: tuple[str, ...]
+    begins: str = ""
+    ends: str = ""
 
 
 def audit_requests(
@@ -175,17 +175,9 @@ def audit_requests(
         of_labels = zip(collection.groups.labels(one), *(column.tolist() for column in columns), strict=True)
         groups = tuple(AuditedGroup(*of_label) for of_label in of_labels)
         dimensions.append(AuditedDimension(one, source, groups, float(mean[0])))
-    return Audit(
-        log.name,
-        collection.name,
-        int(counts.sum()),
-        _minute(moments[0]) if moments else "",
-        _minute(moments[1]) if moments else "",
-        settings.n,
-        settings.discount,
-        tuple(dimensions),
-        tuple(notes),
-    )
+    about = log.name, collection.name, int(counts.sum()), settings.n
+    begins, ends = map(_minute, moments) if moments else ("", "")
+    return Audit(*about, settings.discount, tuple(dimensions), tuple(notes), begins, ends)
 
 
 def _target(dimension: str, collection: Collection, settings: Settings) -> tuple[FloatArray, str]:
@@ -216,20 +208,9 @@ def audit_account(account: Account) -> Audit:
             for g, label in enumerate(labels, 1)
         )
         dimensions.append(AuditedDimension(name, source, groups, got[0]))
-    return Audit(
-        log=account.path.name,
-        collection=account.collection,
-        requests=account.requests,
-        begins="",
-        ends="",
-        n=0,
-        discount=account.basis.get("discount", ""),
-        dimensions=tuple(dimensions),
-        notes=(f"{account}; it keeps no single request, so there are no intervals",),
-    )
-
-
-# --- logs -----------------------------------------------------------------------------------------------------------
+    note = f"{account}; it keeps no single request, so there are no intervals"
+    discount = account.basis.get("discount", "")
+    return Audit(account.path.name, account.collection, account.requests, 0, discount, tuple(dimensions), (note,))
 
 
 def is_account(path: Path) -> bool:

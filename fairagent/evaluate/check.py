@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -518,10 +518,14 @@ def readiness(
     lacks: list[str] = []
     of_system: dict[str, set[int]] = {name: set() for name in kind.systems}
     for error in problems.errors:
-        place, message = _place_in(str(error), kind.systems)
+        place, message = "", str(error)
+        # A name may begin with another and a dot.
+        for name in sorted(kind.systems, key=len, reverse=True):
+            if not place and str(error).startswith((f"systems.{name}: ", f"systems.{name}.")):
+                place, message = name, str(error)[len(f"systems.{name}.") :].lstrip()
         if message not in lacks:
             lacks.append(message)
-        owners = {*problems.of.get(str(error), ()), *place} & of_system.keys()
+        owners = {place, *problems.of.get(str(error), ())} & of_system.keys()
         for name in owners or of_system:
             of_system[name].add(lacks.index(message))
     return Readiness(
@@ -534,16 +538,6 @@ def readiness(
         problems.errors[0].exit_code if problems.errors else 0,
         _overridden(kind, os.environ if environ is None else environ),
     )
-
-
-def _place_in(message: str, names: Iterable[str]) -> tuple[list[str], str]:
-    """The system in whose place a message begins, if it does, and the rest of it."""
-    # A name may begin with another and a dot.
-    for name in sorted(names, key=len, reverse=True):
-        for mark in (": ", "."):
-            if message.startswith(place := f"systems.{name}{mark}"):
-                return [name], message.removeprefix(place)
-    return [], message
 
 
 def _overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -161,13 +161,13 @@ def run_experiment(
 
 def _conclude(folder: Path) -> Results:
     """The run so far, its tables written, and in its run.json what the models' servers could not do."""
-    head = read_head(folder)
+    run, head = load_run(folder), read_head(folder)
     models = head["provenance"]["models"]
-    latest = answers(read_outcomes(folder, head)).values() if models else ()
     for system, model in models.items():
-        model["notes"] = sorted({note for outcome in latest if outcome.system == system for note in outcome.notes})
+        of_system = (outcome for outcome in run.outcomes if outcome.system == system)
+        model["notes"] = sorted({note for outcome in of_system for note in outcome.notes})
     write_head(folder, head)
-    run = load_run(folder)
+    run = replace(run, provenance={**run.provenance, "models": models})
     write_results(run, folder)
     return run
 

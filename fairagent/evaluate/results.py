@@ -32,9 +32,6 @@ TOPICS_NAMED = 50
 UNDER_ERROR = "under label error"
 
 
-# --- the files ------------------------------------------------------------------------------------------------------
-
-
 def write_results(run: Results, folder: Path) -> None:
     """Write all tables, and for each system a TREC run and, on the TREC Fair Ranking track, its submission."""
     for system in run.systems:
@@ -52,15 +49,37 @@ def write_results(run: Results, folder: Path) -> None:
             # As Task 1 of the track takes them: topic, tab, page.
             lines = [f"{one.topic}\t{id}\n" for one in outcomes for id, _ in one.scored[: LONGEST[run.track]]]
             write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
-    # Seconds of topics that run side by side include waiting for each other.
+    # The values that the means are taken over; seconds of topics that run side by side include waiting for each other.
+    targets = run.targets
+    topics = [
+        (outcome.topic, outcome.system, dimension, measure, value, targets.get(dimension))
+        for outcome in run.answered
+        for dimension, of_measure in outcome.values.items()
+        for measure, value in of_measure.items()
+    ]
     timings = [(one.topic, one.system, one.seconds) for one in run.outcomes]
     tables = {
-        "topics.csv": topics_table(run),
+        "topics.csv": Table.of(("topic", "system", "dimension", "measure", "value", "target"), topics),
         "timings.csv": Table.of(("topic", "system", "seconds"), timings),
-        **({"answers.csv": answers_table(run)} if run.kind.classes else {}),
         "results.csv": results_table(run),
         **run.of_kind.files,
     }
+    if run.kind.classes:
+        # Questions: answer, grade, who gave it, and what debiasing did (`DebiasRecord`).
+        given = [(one, one.answer) for one in run.answered if one.answer]
+        more = ("made", "survived", "placed", "theta_moved") if any(answer.debiased for _, answer in given) else ()
+        lines = [
+            (
+                *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
+                *(outcome.values[""][measure] for measure in run.measures),
+                *(answer.graded_by, " ".join(answer.removed)),
+                *(astuple(answer.debiased) if answer.debiased else [None] * len(more)),
+                *(outcome.query, answer.text),
+            )
+            for outcome, answer in given
+        ]
+        heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
+        tables["answers.csv"] = Table.of(heads, lines)
     for name, table in tables.items():
         write_whole(folder / name, table.csv())
     write_whole(folder / "results.tex", results_latex(run))
@@ -131,9 +150,6 @@ def results_latex(run: Results) -> str:
     ]
     below = [r"\par\smallskip\noindent{\footnotesize", *legend, r"\par}"]
     return "\n".join([*comments, means_table(run, latex=True).filled().latex(names) + "\n".join(below), ""])
-
-
-# --- what is said around the tables ---------------------------------------------------------------------------------
 
 
 def _head(run: Results) -> Iterator[str]:
@@ -214,9 +230,6 @@ def _labels(run: Results) -> dict[str, str]:
     """The measures that there are comparisons by, with their labels."""
     there = {measure for _, measure in run.columns}
     return labels_of([measure for measure in run.measures if measure in there])
-
-
-# --- tables for people ----------------------------------------------------------------------------------------------
 
 
 def means_table(run: Results, latex: bool = False) -> Table:
@@ -318,9 +331,6 @@ def cost_table(run: Results) -> Table | None:
     return Table.of(heads, lines, "language model, all topics together", systems=True)
 
 
-# --- tables for programs --------------------------------------------------------------------------------------------
-
-
 def results_table(run: Results) -> Table:
     """One line for each system, dimension and measure, with the cost of the system."""
     more = ("calls", "input_tokens", "output_tokens", "cost", "oracle", "expected", "target")
@@ -332,34 +342,3 @@ def results_table(run: Results) -> Table:
         for row in run.comparisons
     ]
     return Table.of([*(field.name for field in fields(Comparison)), *more], lines)
-
-
-def topics_table(run: Results) -> Table:
-    """One line for each topic, system, dimension and measure: the values that the means are taken over."""
-    targets = run.targets
-    lines = [
-        (outcome.topic, outcome.system, dimension, measure, value, targets.get(dimension))
-        for outcome in run.answered
-        for dimension, of_measure in outcome.values.items()
-        for measure, value in of_measure.items()
-    ]
-    return Table.of(("topic", "system", "dimension", "measure", "value", "target"), lines)
-
-
-def answers_table(run: Results) -> Table:
-    """One line for each question and system: answer, grade, who gave it, and what debiasing did (`DebiasRecord`)."""
-    debiased = any(outcome.answer and outcome.answer.debiased for outcome in run.answered)
-    more = ("made", "survived", "placed", "theta_moved") if debiased else ()
-    lines = [
-        (
-            *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
-            *(outcome.values[""][measure] for measure in run.measures),
-            *(outcome.answer.graded_by, " ".join(outcome.answer.removed)),
-            *(astuple(outcome.answer.debiased) if outcome.answer.debiased else [None] * len(more)),
-            *(outcome.query, outcome.answer.text),
-        )
-        for outcome in run.answered
-        if outcome.answer
-    ]
-    heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
-    return Table.of(heads, lines)
