@@ -93,19 +93,12 @@ def test_refining(source: str) -> None:
     given = case(refine="llm", iterations=3, prompts=source, model={"max_tokens": 100})
     calls = together(given.settings.model, given.settings.refine.worst_case(given))
     prompts = PROMPTS(source)
+    values = {"dimension": "region", "group": "North America", "share": "10.0%", "target": "50.0%"}
     read = 0
     for query in QUERIES:
         for iteration in range(3):
-            shown = prompts.render(
-                "refine_query",
-                query=query,
-                dimension="region",
-                group="North America",
-                share="10.0%",
-                target="50.0%",
-                keywords=["keywords"] * 20,
-                tried=["keywords"] * (MOST_KEYWORDS * iteration),
-            )
+            given_up = ["keywords"] * (MOST_KEYWORDS * iteration)
+            shown = prompts.render("refine_query", **values, query=query, keywords=["keywords"] * 20, tried=given_up)
             read += estimate_tokens(*(text for _, text in shown))
     assert calls == Calls(given.settings.model, 6, read, 6 * 100)
 
