@@ -19,7 +19,7 @@ from fairagent.llm.models import CachingModel, Models
 from fairagent.llm.openai import OpenAIModel, json_schema
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import specimens
-from fairagent.llm.request import read_reply
+from fairagent.llm.replies import read_reply
 from fairagent.settings import ModelSettings
 
 PATTERN = '"..."'

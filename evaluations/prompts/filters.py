@@ -19,7 +19,7 @@ from fairagent.errors import ReplyError
 from fairagent.llm import Model, ModelReply, ModelRequest
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.request import parse_reply
+from fairagent.llm.replies import parse_reply
 from fairagent.search.pipeline import engine_alone, open_site, prepare
 from fairagent.settings import load_settings
 from fairagent.types import Usage

@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from fairagent.llm.replies import Thoughts
 from fairagent.measures.answers import citation_support
 from fairagent.types import Answer, Document
-from fairagent.types.clean import THOUGHTS, visible
+from fairagent.types.clean import visible
 
 OnText = Callable[[str], None]
 """Called with the answer piece by piece while it is being written; all pieces together are its text."""
@@ -70,9 +71,9 @@ def numbers_in(text: str, most: int) -> list[int]:
 class CitationReader:
     """Reads an answer to `documents` documents piece by piece, and leaves out citations beyond their numbers.
 
-    `on_text` gets what is sure so far, together `text`: a citation is held back until it is complete, and what a
-    reasoning model thinks aloud at the beginning is left out. `cited` are the numbers in the order of their first
-    mention, `invented` those that were left out.
+    `on_text` gets what is sure so far, together `text`: a citation is held back until it is complete. What a reasoning
+    model thinks aloud is left out; of thoughts without an opening tag this is known at their end, and `text` begins
+    anew. `cited` are the numbers in the order of their first mention, `invented` those that were left out.
 
     >>> reader = CitationReader(3)
     >>> reader.read("A judge [1, 9], then a sen")
@@ -88,33 +89,20 @@ class CitationReader:
     cited: list[int] = field(default_factory=list)
     invented: list[str] = field(default_factory=list)
     _waiting: str = ""
-    _thinking: bool = False
+    _thoughts: Thoughts = field(default_factory=Thoughts)
 
     def read(self, piece: str) -> None:
         """Take the next piece."""
-        self._waiting += piece
-        begin, end = THOUGHTS
-        while not self.text:
-            start = self._waiting.lstrip()
-            self._thinking = self._thinking or start.startswith(begin)
-            if not self._thinking:
-                if start and begin.startswith(start):
-                    return
-                break
-            _, ended, after = self._waiting.partition(end)
-            if not ended:
-                # A part of the closing tag may be there already.
-                self._waiting = self._waiting[1 - len(end) :]
-                return
-            self._thinking, self._waiting = False, after
+        answer, all_thoughts = self._thoughts.read(piece)
+        if all_thoughts:
+            self.text, self._waiting, self.cited, self.invented = "", "", [], []
+        self._waiting += answer
         unfinished = _UNFINISHED.search(self._waiting, max(0, len(self._waiting) - HELD))
         self._pass_on(unfinished.start() if unfinished else len(self._waiting))
 
     def close(self) -> None:
         """The answer is complete."""
-        if self._thinking:
-            # The reply was cut off while the model was still thinking.
-            self._waiting = ""
+        self._waiting += self._thoughts.close()
         self._waiting = self._waiting.rstrip()
         self._pass_on(len(self._waiting))
 

@@ -35,10 +35,11 @@ from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, System, SystemPlan, build_systems
 from fairagent.llm import Message, Model, ModelRequest
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompt, Prompts
+from fairagent.llm.replies import without_thoughts
 from fairagent.search.pipeline import answering_parts
 from fairagent.settings import Settings
 from fairagent.types import Answer, Topic
-from fairagent.types.clean import THOUGHTS, visible
+from fairagent.types.clean import visible
 
 OF_ANSWERS = {
     "generate": "the model answers, with the prompt of the benchmark",
@@ -223,7 +224,7 @@ def answer_to(
     most, id = prompt.head.max_tokens, prompt.head.id
     request = ModelRequest(messages, temperature=temperature, max_tokens=most, seed=seed, whole=False, prompt=id)
     reply = model.complete(request)
-    text = without_thoughts(reply.text)
+    text = visible(without_thoughts(reply.text)).strip()
     if not text:
         error = ReplyTruncated(
             f"nothing but thoughts came within {most} tokens; let the model think less, or raise max_tokens in "
@@ -233,18 +234,6 @@ def answer_to(
         error.usage = reply.usage
         raise error
     return Answer(text, usage=reply.usage, source="llm")
-
-
-def without_thoughts(reply: str) -> str:
-    """A reply without the thoughts before it; "" where these never end.
-
-    >>> without_thoughts("<think>A stereotype.</think> No."), without_thoughts("<think>Let me see")
-    ('No.', '')
-    """
-    begin, end = THOUGHTS
-    _, ended, after = reply.rpartition(end)
-    text = visible(after).strip()
-    return "" if not ended and text.startswith(begin) else text
 
 
 CITED, CONTEXT = "cited gap", "context gap"

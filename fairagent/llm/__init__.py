@@ -6,6 +6,6 @@ loads no client library.
 """
 
 from fairagent.llm.exchange import ask
-from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, Reply, StreamingModel, read_reply, stream
+from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, Reply, StreamingModel, stream
 
-__all__ = ["Message", "Model", "ModelReply", "ModelRequest", "Reply", "StreamingModel", "ask", "read_reply", "stream"]
+__all__ = ["Message", "Model", "ModelReply", "ModelRequest", "Reply", "StreamingModel", "ask", "stream"]

@@ -20,7 +20,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import ConfigDict, TypeAdapter
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyTruncated, UsageError
-from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, Reply, read_reply
+from fairagent.llm.replies import read_reply
+from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, Reply
 from fairagent.storage.files import LineFile, explained, open_to_read, unsealed, whole_lines
 from fairagent.storage.readers import parse_json
 from fairagent.types import Usage
@@ -251,8 +252,10 @@ def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
         try:
             answer = attempt(partial(model.complete, current))
             total = total + answer.usage
-            value = read_reply(request, answer.text)
-            return value, answer if current is request else answer.with_usage(total.whole)
+            value, mended = read_reply(request, answer.text)
+            if mended:
+                total = replace(total, notes=(*total.notes, f"a reply was mended: {', '.join(mended)}"))
+            return value, answer if current is request and not mended else answer.with_usage(total.whole)
         except (ModelError, BudgetExceeded) as error:
             total = error.usage = total + error.usage
             if not isinstance(error, ReplyInvalid) or error.final or not corrections:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError
 from fairagent.llm.budget import Budget, Ledger, charged
 from fairagent.llm.exchange import valid_reply
-from fairagent.llm.request import ModelReply, ModelRequest, key_of, read_reply, stream
+from fairagent.llm.replies import read_reply
+from fairagent.llm.request import ModelReply, ModelRequest, key_of, stream
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress

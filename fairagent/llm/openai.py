@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from fairagent.errors import (
     BudgetExceeded,
@@ -24,6 +24,7 @@ from fairagent.errors import (
     TransientModelError,
 )
 from fairagent.llm.exchange import attempt
+from fairagent.llm.replies import without_thoughts
 from fairagent.llm.request import (
     BOUNDS,
     ModelReply,
@@ -47,7 +48,7 @@ from fairagent.llm.server import (
     read_body,
 )
 from fairagent.types import Usage
-from fairagent.types.clean import THOUGHTS, logger
+from fairagent.types.clean import logger
 
 log = logger(__name__)
 
@@ -190,8 +191,8 @@ def chances_of(logprobs: object, letters: str) -> tuple[tuple[str, float], ...]:
         places = _Logprobs.model_validate(logprobs).content
     except ValidationError:
         return ()
-    before, end_of_thoughts, _ = "".join(place.token for place in places).rpartition(THOUGHTS[1])
-    left, first, colon = len(before) + len(end_of_thoughts), "", False
+    whole = "".join(place.token for place in places)
+    left, first, colon = len(whole) - len(without_thoughts(whole)), "", False
     for place in places:
         left -= len(place.token)
         if left >= 0:
@@ -219,19 +220,38 @@ def chances_of(logprobs: object, letters: str) -> tuple[tuple[str, float], ...]:
 NO_COUNT = "the server's count of tokens cannot be right: estimated"
 
 
+def _joined_parts(content: object) -> object:
+    """The text of a message's content, which some servers send as a list of parts, thoughts among them."""
+    if not isinstance(content, list):
+        return content
+    return "".join(
+        str(part.get("text") or "") for part in content if isinstance(part, dict) and part.get("type") == "text"
+    )
+
+
+class _Function(BaseModel):
+    arguments: str = ""
+
+
+class _ToolCall(BaseModel):
+    function: _Function = _Function()
+
+
 class _ChatMessage(BaseModel):
-    content: str | None = None
+    content: Annotated[str | None, BeforeValidator(_joined_parts)] = None
+    reasoning_content: str | None = None
+    tool_calls: list[_ToolCall] | None = Field(None, fail_fast=True)
     refusal: str | None = None
 
 
 class _ChatChoice(BaseModel):
-    message: _ChatMessage
+    message: _ChatMessage | None
     finish_reason: str | None = None
     logprobs: Any = None
 
 
 class _ChunkChoice(BaseModel):
-    delta: _ChatMessage = _ChatMessage()
+    delta: _ChatMessage | None = None
     finish_reason: str | None = None
 
 
@@ -247,7 +267,7 @@ class _ChatCompletion(Body):
 
 
 class _Chunk(Body):
-    choices: list[_ChunkChoice] = Field([], fail_fast=True)
+    choices: list[_ChunkChoice] | None = Field(None, fail_fast=True)
     model: str | None = None
 
 
@@ -258,20 +278,33 @@ def _reply_of(completion: _ChatCompletion, request: ModelRequest, endpoint: Endp
     """
     if not completion.choices:
         # An empty list is this reply's fault, perhaps a content filter; none at all is another sort of server.
-        kind = FatalModelError if completion.choices is None else ModelError
+        kind = ModelError if "choices" in completion.model_fields_set else FatalModelError
         raise kind(f"{endpoint.host} answered without a reply (no choices); is it a chat completion API?")
     choice = completion.choices[0]
-    # Again: in the body the key may have been written in JSON's escapes.
-    text, refusal = endpoint.hide(choice.message.content or ""), choice.message.refusal or ""
     name, finish = endpoint.quote(completion.model or model), endpoint.quote(choice.finish_reason or "stop")
+    message = choice.message or _ChatMessage()
+    notes: tuple[str, ...] = ()
+    if finish == "error" or choice.message is None:
+        raise TransientModelError(
+            f"{endpoint.host} broke off {name}'s reply: it has no message, or ended with an error"
+        )
+    content = message.content or ""
+    if request.reply is not None and not content.strip():
+        # A server's parser took the object for a tool call or for thoughts.
+        if message.tool_calls:
+            content, notes = message.tool_calls[0].function.arguments, ("the reply came as a tool call",)
+        elif message.reasoning_content:
+            content, notes = message.reasoning_content, ("the reply came as reasoning_content",)
+    # Again: in the body the key may have been written in JSON's escapes.
+    text, refusal = endpoint.hide(content), message.refusal or ""
     try:
         tokens = _ChatTokens.model_validate(completion.usage)
-        reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish)
+        reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish, notes=notes)
     except ValidationError:
         read, usage = estimate_tokens(*(message for _, message in request.messages)), completion.usage
         # A server may have counted, be it wrongly, or not at all.
         counted = isinstance(usage, dict) and None not in map(usage.get, _ChatTokens.model_fields)
-        notes = (NO_COUNT,) if counted else ()
+        notes = (*notes, NO_COUNT) if counted else notes
         reply = ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
     if request.choices:
         reply = replace(reply, chances=chances_of(choice.logprobs, request.choices))
@@ -494,9 +527,10 @@ class OpenAIModel(ServerModel):
                 raise body_error(chunk.error, self.endpoint, self.name)
             whole.model, whole.usage = chunk.model or whole.model, chunk.usage or whole.usage
             # The last chunk with the usage has no choice.
-            for choice in chunk.choices[:1]:
-                finish, refusal = choice.finish_reason or finish, refusal + (choice.delta.refusal or "")
-                if piece := self.hide(choice.delta.content or ""):
+            for choice in (chunk.choices or ())[:1]:
+                delta = choice.delta or _ChatMessage()
+                finish, refusal = choice.finish_reason or finish, refusal + (delta.refusal or "")
+                if piece := self.hide(delta.content or ""):
                     call.pass_on(piece)
         if not complete and not finish:
             raise broken_off(self.endpoint.host)

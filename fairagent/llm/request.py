@@ -1,25 +1,18 @@
-"""Requests to a model and its replies: the `Model` protocol, forms of replies with their JSON schemas, reading them."""
+"""Requests to a model and its replies: the `Model` protocol, and forms of replies with their JSON schemas."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from fairagent.errors import ModelError, ReplyInvalid
+from fairagent.errors import ModelError
 from fairagent.settings import ModelSettings
-from fairagent.settings.faults import fault_lines
 from fairagent.types import Usage
-from fairagent.types.clean import THOUGHTS
-
-LONGEST_REPLY = 1 << 18
-"""Characters of a reply that is to be JSON: 60,000 tokens; a longer one is not read."""
-MOST_PARTS = 10_000
-"""Brackets and commas of such a reply: to name each value that is wrong takes longer than anybody reads."""
 
 Narrowed = Mapping[str, Mapping[str, Any]]
 """What one request adds to the schema of its reply: the JSON Schema of some of its fields, by their names."""
@@ -111,50 +104,6 @@ def without(keywords: Set[str], schema: Any) -> Any:
         named = key in ("properties", "$defs")
         bare[key] = {name: without(keywords, one) for name, one in part.items()} if named else without(keywords, part)
     return bare
-
-
-def parse_reply(text: str, reply: type[R]) -> R:
-    r"""The first JSON object in `text`, as a `reply`.
-
-    Prose and code fences around the object are skipped, and so is what a reasoning model thinks aloud. Raises
-    ReplyInvalid, with the text and with every fault of the object (the first 5, shortened), or where it is too long.
-
-    >>> class Keywords(Reply):
-    ...     keywords: list[str]
-    >>> parse_reply('Of course:\n```json\n{"keywords": ["judge", "court"]}\n```', Keywords)
-    Keywords(keywords=['judge', 'court'])
-    """
-    text = text.rpartition(THOUGHTS[1])[2]
-    if len(text) > LONGEST_REPLY or sum(map(text.count, "[{,")) > MOST_PARTS:
-        raise ReplyInvalid(f"the reply is longer than {LONGEST_REPLY:,} characters, or {MOST_PARTS:,} values", raw=text)
-    fault = "it holds no JSON object"
-    for candidate in _braced(text):
-        try:
-            return reply.model_validate_json(candidate)
-        except ValidationError as error:
-            faults = error.errors(include_url=False)
-            fault = "; ".join(one[:200].removeprefix("(top): ") for one in fault_lines(reply, faults[:5]))
-            if faults[0]["type"] != "json_invalid":
-                break
-    raise ReplyInvalid(f"the reply is not the JSON object that was requested: {fault}", raw=text)
-
-
-def _braced(text: str) -> Iterator[str]:
-    """Every outermost {...} of `text`, in one pass; braces inside JSON strings do not count."""
-    depth, start, quoted, escaped = 0, 0, False, False
-    for place, sign in enumerate(text):
-        if escaped:
-            escaped = False
-        elif quoted:
-            escaped, quoted = sign == "\\", sign != '"'
-        elif sign == "{":
-            start, depth = (start, depth + 1) if depth else (place, 1)
-        elif depth and sign == '"':
-            quoted = True
-        elif depth and sign == "}":
-            depth -= 1
-            if not depth:
-                yield text[start : place + 1]
 
 
 Message = tuple[str, str]
@@ -251,22 +200,6 @@ def stream(model: Model, request: ModelRequest, on_text: Callable[[str], None]) 
         return model.stream(request, on_text)
     reply = model.complete(request)
     on_text(reply.text)
-    return reply
-
-
-def read_reply(request: ModelRequest, text: str) -> Any:
-    """`text` as the reply that `request` asks for; ReplyInvalid where it is none or is not accepted."""
-    assert request.reply is not None
-    reply = parse_reply(text, request.reply)
-    for role, example in request.messages:
-        # An example shows the form; its answer is one to another question.
-        if role == "assistant" and reply == parse_reply(example, request.reply):
-            raise ReplyInvalid("the reply repeats the answer of an example", raw=text)
-    if request.accept is not None:
-        try:
-            request.accept(reply)
-        except ReplyInvalid as error:
-            raise ReplyInvalid(str(error), raw=error.raw or text) from None
     return reply
 
 

@@ -14,9 +14,6 @@ from typing import Any
 LONGEST_QUERY = 2000
 """Characters of a query that a model sees."""
 
-THOUGHTS = "<think>", "</think>"
-"""What a reasoning model that thinks aloud puts around its thoughts."""
-
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 _BREAKS = frozenset({"Zl", "Zp"})
 _JOINERS = "\u200c\u200d"

@@ -44,7 +44,7 @@ from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
 from fairagent.llm.openai import NO_COUNT, OpenAIModel
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.request import LONGEST_REPLY, parse_reply
+from fairagent.llm.replies import LONGEST_REPLY, parse_reply
 from fairagent.llm.server import MOST_TOKENS, Breaker
 from fairagent.search.refine import LlmRefiner
 from fairagent.settings import BudgetSettings, ModelSettings, Price

@@ -305,7 +305,7 @@ def replies(random: Random, folder: Path) -> None:
     """A model's text through every reader of replies."""
     from fairagent.answer.citations import CitationReader, sentences, without_citations
     from fairagent.answer.filtering import Verdicts, parse_verdict
-    from fairagent.llm.request import parse_reply
+    from fairagent.llm.replies import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
     from fairagent.papers.debias_rag.benchmarks.preference import Order
     from fairagent.search.loop.widen import GroupKeywords

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fairagent.errors import (
     BackendUnavailable,
@@ -40,7 +38,6 @@ from fairagent.llm.exchange import (
     unless_failing,
 )
 from fairagent.llm.models import CachingModel
-from fairagent.llm.request import parse_reply
 from fairagent.settings import Price
 from fairagent.types import Usage
 
@@ -56,55 +53,13 @@ ASKED = ModelRequest((("system", "Judge."), ("user", "Is it fair?")))
 GOOD = '{"word": "a", "fair": true}'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        GOOD,
-        f"```json\n{GOOD}\n```",
-        f"Here you are: {GOOD}. And another: {{}}",
-        f"I weigh {{both}} sides first, then: {GOOD}",
-        f'<think>Perhaps {{"word": "b", "fair": false}}?</think>\n{GOOD}',
-        '{"word": "a", "fair": true} } stray',
-    ],
-)
-def test_the_first_object_is_read(text):
-    assert parse_reply(text, Verdict) == Verdict(word="a", fair=True)
-
-
-@given(st.text(), st.text(alphabet=st.characters(exclude_characters="{}")))
-def test_any_string_survives(word, prose):
-    text = prose + json.dumps({"word": word, "fair": False}, ensure_ascii=False)
-    if any("\ud800" <= sign <= "\udfff" for sign in word):
-        return
-    assert parse_reply(text, Verdict).word == word
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "no JSON object"),
-        ('{"word": "a", "fair": true', "no JSON object"),
-        ('{"word": "a"}', "fair: is missing"),
-        ('{"word": "a", "fair": "True"}', "fair: expected true or false"),
-        ('{"word": "a", "fair": true, "why": ""}', "why: unknown key"),
-    ],
-)
-def test_what_is_wrong_is_said(text, words):
-    with pytest.raises(ReplyInvalid) as caught:
-        parse_reply(text, Verdict)
-    assert words in str(caught.value)
-    assert caught.value.raw == text
-
-
 def test_a_good_reply_is_asked_for_once():
     model = ScriptedModel([ModelReply(GOOD, 5, 3, seconds=0.5)])
     assert ask(model, ASKED, Verdict) == (Verdict(word="a", fair=True), Usage(1, 5, 3, None, 0.5))
     assert model.requests == [ModelRequest(ASKED.messages, reply=Verdict)]
 
 
-@pytest.mark.parametrize(
-    "bad", ["no idea", '{"word": "a"}', '{"word": "a", "fair": true,}', ReplyInvalid("it was empty")]
-)
+@pytest.mark.parametrize("bad", ["no idea", '{"word": "a"}', '{"word": "a", "fair": tr', ReplyInvalid("it was empty")])
 def test_one_correction_repeats_the_prompt_and_names_the_fault(bad):
     model = ScriptedModel([bad, GOOD])
     verdict, usage = ask(model, ASKED, Verdict)
@@ -210,7 +165,7 @@ def test_an_exchange_has_all_that_was_asked_and_said(server, make_model, heard) 
 
 def test_every_attempt_is_seen_retries_and_corrections(server, make_model, heard) -> None:
     """An overload, a reply of the wrong form, an overload again, and then a good one: four requests, one exchange."""
-    server.script = [error(503, "busy"), completion('{"colors": "red"}', usage=(5, 2)), error(500), completion(RED)]
+    server.script = [error(503, "busy"), completion('{"colors": 3}', usage=(5, 2)), error(500), completion(RED)]
     with exchanges_to(heard.append):
         ask(door(make_model()), COLORS_PLEASE, Colors)
     (one,) = heard
@@ -218,7 +173,7 @@ def test_every_attempt_is_seen_retries_and_corrections(server, make_model, heard
     assert "503" in overload.error
     assert "busy" in overload.error
     assert (overload.text, overload.correction) == ("", "")
-    assert wrong.text == '{"colors": "red"}'
+    assert wrong.text == '{"colors": 3}'
     assert "colors: expected a list" in wrong.error
     assert (wrong.input_tokens, wrong.output_tokens) == (5, 2)
     assert "500" in fault.error

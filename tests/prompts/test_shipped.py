@@ -13,7 +13,8 @@ from fairagent.answer.filtering import Verdicts
 from fairagent.errors import ReplyInvalid
 from fairagent.llm.prompts import Prompts, variants
 from fairagent.llm.prompts.template import specimens
-from fairagent.llm.request import Reply, estimate_tokens, parse_reply
+from fairagent.llm.replies import parse_reply
+from fairagent.llm.request import Reply, estimate_tokens
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites

@@ -32,13 +32,13 @@ from fairagent.evaluate.questions import (
     longest_context,
     questions_of,
     without_context,
-    without_thoughts,
 )
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm import Model, ModelRequest
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
+from fairagent.llm.replies import without_thoughts
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers import read_records, text_of
 from fairagent.papers.fairft.run import trained_model
