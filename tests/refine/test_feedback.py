@@ -74,37 +74,22 @@ def test_by_hand() -> None:
     assert [term.text for term in proposed.terms] == ["she", "judge"]
     assert [term.weight for term in proposed.terms] == pytest.approx([0.5, 0.2])
     assert (proposed.source, proposed.note, proposed.usage.calls) == ("feedback", "", 0)
-
-
-def test_documents_count_by_their_scores() -> None:
     # d2 3/4, d3 1/4: P(w|female) law and she 3/8 + 1/12 = 11/24, judge 1/12. With list scores 6, 6, 3, 1 of 16
     # P(w|list): she 3/32 + 1/48 = 11/96, judge 1/48: a ratio of 4 for both. So 11/24 to 1/12 is 11 to 2.
     found = terms(FeedbackRefiner(Library(), weight=0.5, support=1), scores=(6, 6, 3, 1))
     assert found == pytest.approx({"she": 11 / 13, "judge": 2 / 13})
-
-
-def test_a_document_counts_by_its_share_of_the_group() -> None:
     # d3 is half female: P(w|female) law and she 2/3 (1/2) + 1/3 (1/3) = 4/9, judge 1/9.
     found = terms(FeedbackRefiner(Library(), weight=0.5, support=1), rows=[MALE, MALE, FEMALE, [0, 0.5, 0.5]])
     she, judge = (4 / 9) * math.log((4 / 9) / (5 / 24)), (1 / 9) * math.log((1 / 9) / (1 / 12))
     assert found == pytest.approx({"she": she / (she + judge), "judge": judge / (she + judge)})
 
 
-def test_a_word_needs_the_support_of_several_documents() -> None:
+def test_which_words_are_proposed() -> None:
     assert list(terms(FeedbackRefiner(Library(), support=2))) == ["she"]
-
-
-def test_words_that_are_everywhere_say_nothing() -> None:
     assert list(terms(FeedbackRefiner(Library(she=0.51), support=1))) == ["judge"]
     assert list(terms(FeedbackRefiner(Library(she=0.5), support=1))) == ["she", "judge"]
     assert list(terms(FeedbackRefiner(Library(she=0.5), support=1, max_share=0.4))) == ["judge"]
-
-
-def test_what_was_tried_is_not_proposed_again() -> None:
     assert list(terms(FeedbackRefiner(Library(), support=1), tried=frozenset({"she"}))) == ["judge"]
-
-
-def test_so_many_documents_are_read_and_so_many_words_proposed() -> None:
     assert list(terms(FeedbackRefiner(Library(), support=1, documents=1))) == ["she"]  # d2 alone
     assert list(terms(FeedbackRefiner(Library(), support=1, terms=1))) == ["she"]
     assert sum(terms(FeedbackRefiner(Library(), support=1, terms=1, weight=0.5)).values()) == pytest.approx(1.0)

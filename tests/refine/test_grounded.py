@@ -60,15 +60,12 @@ def test_the_model_sees_words_with_counts_and_titles():
     }
 
 
-def test_without_a_document_of_the_group_the_model_is_asked_all_the_same():
+def test_without_a_document_of_the_group_and_with_what_was_tried():
     refining = refiner(reply("she"))
     assert refining.refine(state([MALE] * 4)).terms == (Term("she"),)
     shown = asked(refining)
     assert shown["words_with_how_many_documents_contain_them"] == []
     assert shown["documents_of_the_group_read"] == 0
-
-
-def test_what_was_tried_is_neither_shown_nor_taken():
     refining = refiner(reply("She", "judge"))
     refinement = refining.refine(state(tried=frozenset({"she"})))
     assert refinement.terms == (Term("judge"),)

@@ -31,7 +31,7 @@ def test_keywords_are_cleaned_as_data(proposed, kept):
     assert list(found) == (proposed if kept is None else kept)
 
 
-def test_every_refusal_has_its_reason():
+def test_every_refusal_has_its_reason_and_a_flood_is_summed_up():
     sifted = sift(["one\ntwo", "x" * 81, "www.evil", "a && b", "she", "JUDGE", "lawyers"], "famous Lawyers", ["judge"])
     assert sifted.usable == ("she",)
     assert sifted.repeated == ("JUDGE", "lawyers")
@@ -41,9 +41,6 @@ def test_every_refusal_has_its_reason():
         "www.evil: an address",
         "a && b: a query operator",
     )
-
-
-def test_a_flood_is_summed_up():
     sifted = sift([f"word{i}" for i in range(500)], "lawyers", [])
     assert len(sifted.usable) == MOST_KEYWORDS
     assert len(sifted.refused) == MOST_KEYWORDS + 1

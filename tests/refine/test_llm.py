@@ -76,10 +76,16 @@ def test_the_model_is_told_the_state_of_the_loop():
     }
 
 
-def test_what_the_query_has_in_full_is_not_new_but_a_faint_topic_word_is():
+def test_what_is_new_and_what_all_keywords_weigh_together():
     terms = (Term("court", 1.0), Term("woman", 0.02))
     refinement = refiner(reply("Court", "Judge", "woman", "her")).refine(state("lawyers", terms, frozenset({"judge"})))
     assert [term.text for term in refinement.terms] == ["woman", "her"]
+    words = [f"word{i}" for i in range(12)]
+    (one,) = refiner(reply("she"), drift=0.5).refine(state("famous lawyers")).terms
+    many = refiner(reply(*words), drift=0.5).refine(state("famous lawyers")).terms
+    assert one == Term("she", 1.0)
+    assert sum(term.weight for term in many) == pytest.approx(1.0)
+    assert len({term.weight for term in many}) == 1
 
 
 @pytest.mark.parametrize(
@@ -93,15 +99,6 @@ def test_nothing_new_is_said_and_counted(proposed, note):
     refinement = refiner(reply(*proposed)).refine(state(tried=frozenset({"judge"})))
     assert (refinement.terms, refinement.note) == ((), note)
     assert refinement.usage.calls == 1
-
-
-def test_all_keywords_together_cannot_outweigh_the_query():
-    words = [f"word{i}" for i in range(12)]
-    (one,) = refiner(reply("she"), drift=0.5).refine(state("famous lawyers")).terms
-    many = refiner(reply(*words), drift=0.5).refine(state("famous lawyers")).terms
-    assert one == Term("she", 1.0)
-    assert sum(term.weight for term in many) == pytest.approx(1.0)
-    assert len({term.weight for term in many}) == 1
 
 
 def refused() -> ReplyRefused:
