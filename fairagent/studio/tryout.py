@@ -14,8 +14,7 @@ from fairagent.retrieve.base import Vocabulary, texts_for
 from fairagent.retrieve.site import Site
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.pipeline import build, check_groups, engine_alone, resolve, with_settings
-from fairagent.search.refine.asking import REFINERS, AskingRefiner, refining_part
-from fairagent.search.refine.feedback import RefineState
+from fairagent.search.refine import REFINERS, AskingRefiner, RefineState, refining_part
 from fairagent.settings.faults import no_such
 from fairagent.types import Group, Query, Refinement, SearchResult, Usage
 from fairagent.types.clean import name_of, query_shown

@@ -150,10 +150,7 @@ def test_another_training_in_the_folder_is_refused_or_replaced(whole: Trained, t
 
 @pytest.mark.parametrize(
     "training",
-    [
-        {"direction": "q-p", "reduction": "documents"},
-        {"documents": 100, "refreshes": 12, "epochs": 1, "patience": 50},
-    ],
+    [{"direction": "q-p", "reduction": "documents"}, {"documents": 100, "refreshes": 12, "epochs": 1, "patience": 50}],
     ids=["the code's loss", "more refreshes than questions"],
 )
 def test_other_settings_run_too(one_thread: None, tmp_path: Path, training: dict[str, object]) -> None:

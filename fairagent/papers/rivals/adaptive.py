@@ -209,7 +209,6 @@ class CollectionGroups:
     dimensions: tuple[str, ...]
 
     def __call__(self, query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
-        """Those of these documents."""
         groups = self.collection.groups
         return tuple(groups.memberships(dimension, ids, query.id) for dimension in self.dimensions)
 
