@@ -460,7 +460,7 @@ class OpenAIModel(ServerModel):
         return whole
 
     def _reply_of(self, completion: _ChatCompletion, request: ModelRequest) -> ModelReply:
-        """The reply in a completion; ModelError where there is none, or with `usage` that it is cut off, refused or empty."""
+        """The reply in a completion; ModelError where there is none; cut off, refused and empty ones raise theirs."""
         quote = self.endpoint.quote
         if not completion.choices:
             # An empty list is this reply's fault, perhaps a content filter; none at all is another sort of server.
