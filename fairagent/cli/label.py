@@ -57,15 +57,17 @@ def label(
         Evidence,
         WordLists,
         awrf_of_lists,
+        dumped,
         engine_lists,
         known_documents_of,
         labels_file,
         make_labels,
         read_word_lists,
+        section_of,
         unlabeled_ids,
+        with_section,
         write_labels,
     )
-    from fairagent.labeling.section import dumped, section_of, with_section
     from fairagent.search.pipeline import open_site
 
     chosen = of.chosen()
