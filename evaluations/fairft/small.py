@@ -23,7 +23,7 @@ import yaml
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.run import check, run_training
 from fairagent.papers.fairft.settings import TrainingExample
-from fairagent.papers.fairft.signals import Signals
+from fairagent.papers.fairft.train import Signals
 from fairagent.types import Document
 
 JOBS = tuple(

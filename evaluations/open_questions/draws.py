@@ -19,8 +19,7 @@ from sets import additivity, attention
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import TopicRunner
 from fairagent.measures.base import given_by
-from fairagent.papers.fair_rag.draws import TopicDraws
-from fairagent.papers.fair_rag.trial import FairRagTrial
+from fairagent.papers.fair_rag.trial import FairRagTrial, TopicDraws
 
 
 def drawn(file: str) -> dict[str, list[TopicDraws]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.papers.fair_rag.draws import TopicDraws
+from fairagent.papers.fair_rag.trial import TopicDraws
 from fairagent.types import FloatArray
 
 

@@ -54,6 +54,7 @@ def init(
     also an experiment that runs as it is.
     """
     from fairagent.collection.look import experiment_file, experiment_text, look_at, match_judged, prepare
+    from fairagent.settings import load_settings, parse_yaml
 
     _check_free(output)
     ready = prepare(file, format, encoding, topics, qrels, output)
@@ -62,16 +63,26 @@ def init(
     _print(look)
     for note in (*ready.notes, *look.notes()):
         console().print(f"note: {in_line(note)}", soft_wrap=True)
-    chosen = _target(look, target, not yes and sys.stdin.isatty())
+    if target is None and not yes and sys.stdin.isatty() and look.groups:
+        question = "Which target (uniform, corpus, estimated; nothing: later)"
+        target = typer.prompt(question, default="", show_default=False).strip() or None
+    # None: the line is left to fill in.
+    chosen: Any = None if target is None else parse_yaml(target, "--target")
+    load_settings(overrides={"target": chosen}, environ={})
     texts = {output: look.file(output, chosen, ready.more)}
     if experiment := experiment_text(ready, look, output, chosen):
         texts[experiment_file(output)] = experiment
     for path in texts:
         _check_free(path)
     echo(f"\n{texts[output]}")
-    if not yes and not _agreed(output):
-        echo("Nothing was written.")
-        return
+    if not yes:
+        try:
+            agreed = typer.confirm(f"Write {output}?", default=True)
+        except typer.Abort:
+            raise UsageError("nobody answered, so nothing was written; --yes writes without asking") from None
+        if not agreed:
+            echo("Nothing was written.")
+            return
     for path, written in texts.items():
         try:
             with new_file(path, replacing=False) as opened:
@@ -121,30 +132,6 @@ def _print(look: Look) -> None:
         out.print(
             "No column looks like groups; name one with --group. Without, BM25 searches, and nothing is measured."
         )
-
-
-def _target(look: Look, given: str | None, asks: bool) -> Any:
-    """The target for the file: that of the option, or where it `asks` the answer; None: the line is left to fill in.
-
-    Raises SettingsError for what is no target.
-    """
-    from fairagent.settings import load_settings, parse_yaml
-
-    if given is None and asks and look.groups:
-        question = "Which target (uniform, corpus, estimated; nothing: later)"
-        given = typer.prompt(question, default="", show_default=False).strip() or None
-    if given is None:
-        return None
-    chosen = parse_yaml(given, "--target")
-    load_settings(overrides={"target": chosen}, environ={})
-    return chosen
-
-
-def _agreed(output: Path) -> bool:
-    try:
-        return typer.confirm(f"Write {output}?", default=True)
-    except typer.Abort:
-        raise UsageError("nobody answered, so nothing was written; --yes writes without asking") from None
 
 
 def _check_free(output: Path) -> None:

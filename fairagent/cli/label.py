@@ -51,23 +51,8 @@ def label(
     they are right, which experiments make an interval of. Given labels stay as they are. People's own attributes are
     theirs to say: docs/labels.md.
     """
+    from fairagent.labeling import labeler
     from fairagent.labeling.examples import examples_of
-    from fairagent.labeling.labeler import (
-        Embedded,
-        Evidence,
-        WordLists,
-        awrf_of_lists,
-        dumped,
-        engine_lists,
-        known_documents_of,
-        labels_file,
-        make_labels,
-        read_word_lists,
-        section_of,
-        unlabeled_ids,
-        with_section,
-        write_labels,
-    )
     from fairagent.search.pipeline import open_site
 
     chosen = of.chosen()
@@ -82,40 +67,42 @@ def label(
             raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(names) or 'none yet'}")
         name = dimension or names[0]
     if ask:
-        ask_for_labels(site, name, examples or labels_file(site, name, "examples"), count, hidden=of.log_prompts)
+        ask_for_labels(
+            site, name, examples or labeler.labels_file(site, name, "examples"), count, hidden=of.log_prompts
+        )
         return
     with status(hidden=of.log_prompts):
-        path = out or labels_file(site, name)
+        path = out or labeler.labels_file(site, name)
         errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
         if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
-        known = examples_of(collection, name, known_documents_of(site), examples)
-        ids = unlabeled_ids(collection, name, known.given)
+        known = examples_of(collection, name, labeler.known_documents_of(site), examples)
+        ids = labeler.unlabeled_ids(collection, name, known.given)
         typed = name in names and collection.groups.of_type(name, ids[:1]) is not None
-        section = section_of(site, path, errors, name, typed)
+        section = labeler.section_of(site, path, errors, name, typed)
         if write:  # what cannot be written is told before anything is made
-            with_section(site, section)
-        evidence: Evidence
+            labeler.with_section(site, section)
+        evidence: labeler.Evidence
         if words is None:
-            evidence = Embedded(site)
+            evidence = labeler.Embedded(site)
         else:
-            lists = read_word_lists(words)
+            lists = labeler.read_word_lists(words)
             if strange := [one for one in lists if one not in known.labels]:
                 raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(known.labels)}")
-            evidence = WordLists(lists, {document.id: document for document in collection.source})
-        made = make_labels(known, evidence, ids, confidence)
-        write_labels(path, collection, made)
+            evidence = labeler.WordLists(lists, {document.id: document for document in collection.source})
+        made = labeler.make_labels(known, evidence, ids, confidence)
+        labeler.write_labels(path, collection, made)
         made.errors.write(errors)
-        rankings = engine_lists(site, LISTED) if collection.topics else {}
-        awrf = awrf_of_lists(collection, made, rankings, LISTED)
+        rankings = labeler.engine_lists(site, LISTED) if collection.topics else {}
+        awrf = labeler.awrf_of_lists(collection, made, rankings, LISTED)
     report(made, awrf)
     echo(f"\n{path}, {errors}")
     if write:
-        write_whole(*with_section(site, section))
+        write_whole(*labeler.with_section(site, section))
         echo(f"{collection.origin and collection.origin.file} names them now")
     else:
         echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
-        echo(dumped({"groups": section}))
+        echo(labeler.dumped({"groups": section}))
 
 
 def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:

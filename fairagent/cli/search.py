@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from fairagent.collection import Collection
     from fairagent.retrieve.site import Site
+    from fairagent.search.live import LiveSite
+    from fairagent.settings import SearchOptions, Settings
     from fairagent.types import AnswerResult, Query, SearchResult
 
 Topic = Annotated[str | None, option("--topic", "A topic of the collection, with its query or yours.", "ID")]
@@ -49,29 +52,45 @@ def search(
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query.
     """
-    from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.record import result_record, to_json
-    from fairagent.search.pipeline import build, open_live, with_settings
+    from fairagent.search.pipeline import build
 
     requested = listed.requested
-    chosen = of.chosen(
-        dimensions=dimension or None,
-        target=options.target_of(target),
-        sampling=None if stochastic is None else {"alpha": stochastic},
-    )
+    drawn = None if stochastic is None else {"alpha": stochastic}
+    chosen = of.chosen(dimensions=dimension or None, target=options.target_of(target), sampling=drawn)
+    with _opened(of, chosen, requested, query, topic) as (live, question, _):
+        result = live.use(lambda site: build(site).search(question, **requested.given))
+    if as_json:
+        echo(to_json(result_record(result)))
+    else:
+        print_result(result, requested.n or chosen.n)
+
+
+@contextmanager
+def _opened(
+    of: options.SiteOptions,
+    chosen: Settings,
+    requested: SearchOptions,
+    query: str | None,
+    topic: str | None,
+    answers: bool = False,
+) -> Iterator[tuple[LiveSite, Query, Callable[[], None]]]:
+    """What searches the collection, the query, and what ends the line that says what is being done.
+
+    What may be asked of models is said before; calls go to the transcript.
+    """
+    from fairagent.llm.exchange import transcript
+    from fairagent.search.pipeline import open_live, with_settings
+
     check_query(query, topic)
     with status(hidden=of.log_prompts):
         live = open_live(settings=chosen)
         site = live.now()
         question = query_of(query, topic, site.collection)
     under = requested.over(site.settings, site.collection.groups.dimensions)
-    options.announce_search(with_settings(site, under), question)
-    with status(hidden=of.log_prompts), closing(live), transcript_in(of.transcript):
-        result = live.use(lambda site: build(site).search(question, **requested.given))
-    if as_json:
-        echo(to_json(result_record(result)))
-    else:
-        print_result(result, requested.n or chosen.n)
+    options.announce_search(with_settings(site, under), question, answers)
+    with status(hidden=of.log_prompts) as end_status, closing(live), transcript(of.transcript):
+        yield live, question, end_status
 
 
 def check_query(query: str | None, topic: str | None) -> None:
@@ -137,23 +156,15 @@ def answer(
     beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library. An answer that
     was cut off is shown as far as it goes, and the exit code is 7.
     """
-    from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.record import answer_record, to_json
     from fairagent.report.story import comparison_table
-    from fairagent.search.pipeline import build, engine_alone, open_live, with_settings
+    from fairagent.search.pipeline import build, engine_alone
 
     requested = listed.requested
     chosen = of.chosen(dimensions=dimension or None, target=options.target_of(target))
-    check_query(query, topic)
     out = console()
     streams = out.is_terminal and not (beside or as_json)
-    with status(hidden=of.log_prompts):
-        live = open_live(settings=chosen)
-        site = live.now()
-        name, question = site.collection.name, query_of(query, topic, site.collection)
-    under = requested.over(site.settings, site.collection.groups.dimensions)
-    options.announce_search(with_settings(site, under), question, answers=True)
-    with status(hidden=of.log_prompts) as end_status, closing(live), transcript_in(of.transcript):
+    with _opened(of, chosen, requested, query, topic, answers=True) as (live, question, end_status):
 
         def write(piece: str) -> None:
             end_status()
@@ -168,7 +179,7 @@ def answer(
         results = live.use(answers)
     if as_json and beside:
         plain, fair = map(answer_record, results)
-        echo(to_json({"collection": name, "plain": plain, "fair": fair}))
+        echo(to_json({"collection": fair["collection"], "plain": plain, "fair": fair}))
     elif as_json:
         echo(results[0].to_json())
     elif beside:

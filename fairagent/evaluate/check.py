@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -331,12 +331,28 @@ def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict
         return problems.attempt(where, load_settings, None, lay(values, {"n": kind.n}), checking.environ)
 
     shared = kind.settings if read("", kind.settings) else {}
-    systems: dict[str, SystemPlan] = {}
-    files: dict[str, str] = {}
+    systems, files, shipped = dict[str, SystemPlan](), dict[str, str](), shipped_kinds()
     for name, values in kind.systems.items():
         where = f"systems.{name}"
         if settings := read(where, shared, values):
-            _check_goes_with(kind, settings, where, problems)
+            # What makes no sense in this kind of experiment.
+            draws = settings.sampling.alpha is not None
+            having = [name for name, one in shipped.items() if settings.engine.kind in one.engines]
+            if having and settings.engine.kind not in kind.engines:
+                message = f"{settings.engine.kind!r} ranks nothing; it is there for `{listed(having)}`"
+                problems.add(SettingsError, f"{where}.engine: {message}")
+            for section, key, is_set, why in (
+                ("sampling", "sampling.alpha", draws, "nothing is drawn here"),
+                ("debias", "debias", not settings.debias.idle(settings), "it chooses what questions are answered from"),
+            ):
+                if is_set and section not in kind.uses:
+                    having = [name for name, one in shipped.items() if section in one.uses]
+                    message = f"{where}.{key} cannot be set: {why}; it is there for {listed(having)}"
+                    problems.add(SettingsError, message)
+            random = [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]
+            if draws and random and "sampling" in kind.uses:
+                message = f"{where}: sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself"
+                problems.add(SettingsError, f"{message}; leave out one of them")
             parts = {slot: part for slot in SLOTS if isinstance(part := getattr(settings, slot), Part)}
             moved = {slot: part.relative_to(folder) for slot, part in parts.items()}
             settings = settings.model_copy(update={**OF_ALL, **moved, **kind.adapt(settings)})
@@ -347,25 +363,6 @@ def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict
         if other != name:
             problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
     return systems
-
-
-def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, problems: Problems) -> None:
-    """Add what makes no sense in this kind of experiment."""
-    engine, shipped, draws = settings.engine.kind, shipped_kinds(), settings.sampling.alpha is not None
-    having = [name for name, one in shipped.items() if engine in one.engines]
-    if having and engine not in kind.engines:
-        problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
-    for section, key, is_set, why in (
-        ("sampling", "sampling.alpha", draws, "nothing is drawn here"),
-        ("debias", "debias", not settings.debias.idle(settings), "it chooses what questions are answered from"),
-    ):
-        if is_set and section not in kind.uses:
-            having = [name for name, one in shipped.items() if section in one.uses]
-            problems.add(SettingsError, f"{where}.{key} cannot be set: {why}; it is there for {listed(having)}")
-    random = [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]
-    if draws and random and "sampling" in kind.uses:
-        message = f"{where}: sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself"
-        problems.add(SettingsError, f"{message}; leave out one of them")
 
 
 def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, models: Models) -> dict[str, SystemPlan]:
@@ -518,10 +515,14 @@ def readiness(
     lacks: list[str] = []
     of_system: dict[str, set[int]] = {name: set() for name in kind.systems}
     for error in problems.errors:
-        place, message = _place_in(str(error), kind.systems)
+        place, message = "", str(error)
+        # A name may begin with another and a dot.
+        for name in sorted(kind.systems, key=len, reverse=True):
+            if not place and str(error).startswith((f"systems.{name}: ", f"systems.{name}.")):
+                place, message = name, str(error)[len(f"systems.{name}.") :].lstrip()
         if message not in lacks:
             lacks.append(message)
-        owners = {*problems.of.get(str(error), ()), *place} & of_system.keys()
+        owners = {place, *problems.of.get(str(error), ())} & of_system.keys()
         for name in owners or of_system:
             of_system[name].add(lacks.index(message))
     return Readiness(
@@ -534,16 +535,6 @@ def readiness(
         problems.errors[0].exit_code if problems.errors else 0,
         _overridden(kind, os.environ if environ is None else environ),
     )
-
-
-def _place_in(message: str, names: Iterable[str]) -> tuple[list[str], str]:
-    """The system in whose place a message begins, if it does, and the rest of it."""
-    # A name may begin with another and a dot.
-    for name in sorted(names, key=len, reverse=True):
-        for mark in (": ", "."):
-            if message.startswith(place := f"systems.{name}{mark}"):
-                return [name], message.removeprefix(place)
-    return [], message
 
 
 def _overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -6,7 +6,7 @@ together, `by_query` makes one of them, and what is resampled are queries.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -71,30 +71,24 @@ def compare(
             of_topic = [[outcomes[topic, system].values[dimension][measure] for topic in counted] for system in systems]
         except KeyError as error:
             raise DataError(f"the journal is damaged: an outcome lacks {error}; start over with --new") from None
-        rows.extend(_rows(dimension, measure, systems, np.array(of_topic), seed, measure in lower_is_better))
+        values = np.array(of_topic)
+        low, high = bootstrap_intervals(values, seeded(seed, "bootstrap", dimension, measure))
+        differences = values[1:] - values[0]
+        differences[np.abs(differences) <= SAME] = 0
+        t = [paired_t(of_system) for of_system in differences]
+        randomization = paired_randomization(differences, seeded(seed, "randomization", dimension, measure))
+        # Of the baseline there is nothing to test.
+        p_values = [(None,) * 4, *zip(t, randomization, holm(t), holm(randomization), strict=True)]
+        for place, (system, mean) in enumerate(zip(systems, values.mean(axis=1).tolist(), strict=True)):
+            of_system = differences[place - 1] if place else np.zeros(0)
+            won = wins_ties_losses(-of_system if measure in lower_is_better else of_system)
+            difference = float(of_system.mean()) if place else None
+            ends = float(low[place]), float(high[place])
+            rows.append(
+                Comparison(system, dimension, measure, mean, *ends, difference, *p_values[place], *won, len(counted))
+            )
     return tuple(rows)
 
-
-def _rows(
-    dimension: str, measure: str, systems: Sequence[str], values: FloatArray, seed: int, lower: bool
-) -> Iterator[Comparison]:
-    """The comparisons of one column; `values` is (systems, topics), the baseline first."""
-    low, high = bootstrap_intervals(values, seeded(seed, "bootstrap", dimension, measure))
-    means = zip(systems, values.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
-    about = [(system, dimension, measure, mean, least, most) for system, mean, least, most in means]
-    topics = values.shape[1]
-    yield Comparison(*about[0], None, None, None, None, None, 0, 0, 0, topics)
-    differences = values[1:] - values[0]
-    differences[np.abs(differences) <= SAME] = 0
-    t = [paired_t(of_system) for of_system in differences]
-    randomization = paired_randomization(differences, seeded(seed, "randomization", dimension, measure))
-    p_values = zip(t, randomization, holm(t), holm(randomization), strict=True)
-    for place, of_system, tests in zip(about[1:], differences, p_values, strict=True):
-        won = wins_ties_losses(-of_system if lower else of_system)
-        yield Comparison(*place, float(of_system.mean()), *tests, *won, topics)
-
-
-# --- systems that rank as another does ------------------------------------------------------------------------------
 
 SIGN = "="
 """Marks systems whose rankings equal those of another."""
@@ -117,8 +111,6 @@ def equal_systems(rankings: Mapping[str, Sequence[Sequence[str]]]) -> tuple[Equa
     others = {system: first.setdefault(tuple(map(tuple, of)), system) for system, of in rankings.items() if len(of)}
     return tuple(Equal(system, other) for system, other in others.items() if other != system)
 
-
-# --- statistics over topics -----------------------------------------------------------------------------------------
 
 RESAMPLES = 10_000
 BATCH = 500

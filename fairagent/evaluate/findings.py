@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any, Literal
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from fairagent.collection import Collection
 from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, smallest_p, tested
-from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
 from fairagent.measures.base import seeded
 from fairagent.measures.expected_exposure import fitted_line
-from fairagent.measures.parse import is_measure, labels_of, leading_measure, short_labels
+from fairagent.measures.parse import is_measure, leading_measure, short_labels
 from fairagent.measures.unawareness import mean_under_error
 from fairagent.types import exposure_rows
 from fairagent.types.change import SHOWN_CHANGE, ExposureChange, Verdict, as_verdict, exposure_change, seen_change
@@ -133,20 +133,17 @@ class Finding:
 
 def findings(run: Results) -> tuple[Finding, ...]:
     """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
-    every: tuple[Finding, ...] = run.memo.get("findings", lambda: tuple(_findings(run)))
+
+    def found() -> Iterator[Finding]:
+        for dimension in run.compared_in:
+            compared, measure = comparisons_of(run, dimension), main_measure(run, dimension) or ""
+            honest = [name for name in run.systems if name not in (run.baseline, *run.oracle_systems)]
+            others = [compared[name, measure] for name in honest if (name, measure) in compared]
+            if others and (run.baseline, measure) in compared:
+                yield finding_of(run, dimension, max(others, key=lambda row: run.gain(row.measure, row.mean)))
+
+    every: tuple[Finding, ...] = run.memo.get("findings", lambda: tuple(found()))
     return every
-
-
-def _findings(run: Results) -> Iterator[Finding]:
-    for dimension in run.compared_in:
-        compared, measure = comparisons_of(run, dimension), main_measure(run, dimension)
-        others = [
-            compared[system, measure]
-            for system in run.systems
-            if measure and system != run.baseline and system not in run.oracle_systems and (system, measure) in compared
-        ]
-        if measure is not None and others and (run.baseline, measure) in compared:
-            yield finding_of(run, dimension, max(others, key=lambda row: run.gain(row.measure, row.mean)))
 
 
 def finding_of(run: Results, dimension: str, best: Comparison) -> Finding:
@@ -214,10 +211,9 @@ def better_systems(run: Results, system: str, collection: Collection) -> Iterato
     relevant, or of a type that can have one, says what that is worth.
     """
     short = short_labels(run.measures)
-    means = {(one.dimension, one.measure, one.system): one.mean for one in run.comparisons}
     best: dict[str, list[str]] = {}
-    for dimension, measure in dict.fromkeys((one.dimension, one.measure) for one in run.comparisons):
-        of_system = {name: means[dimension, measure, name] for name in run.systems}
+    for dimension, measure in run.columns:
+        of_system = {name: run.compared[name, dimension, measure].mean for name in run.systems}
         first = max(of_system, key=lambda name: run.gain(measure, of_system[name]))
         if measure not in run.neutral and run.gain(measure, of_system[first] - of_system[system]) > SHOWN_CHANGE:
             best.setdefault(first, []).append(f"{short[measure]}{f' of {dimension}' if dimension else ''}")
@@ -225,11 +221,9 @@ def better_systems(run: Results, system: str, collection: Collection) -> Iterato
     unlabeled = {name: [mean.unknown for mean in run.mean_exposures(name)] for name in run.dimensions}
     for other in (name for name in run.systems if name in best):
         why, place = [], run.systems.index(other)
-        if (
-            relevance
-            and (lost := means[RELEVANCE, relevance, system] - means[RELEVANCE, relevance, other]) > SHOWN_CHANGE
-        ):
-            why.append(f"at {lost:.3f} less {short[relevance]} than the {system}")
+        ours, theirs = (run.compared[name, RELEVANCE, relevance].mean if relevance else 0.0 for name in (system, other))
+        if relevance and ours - theirs > SHOWN_CHANGE:
+            why.append(f"at {ours - theirs:.3f} less {short[relevance]} than the {system}")
         shares = {name: given[run.systems.index(system)] for name, given in unlabeled.items() if given}
         name = max(shares, key=lambda one: shares[one] - unlabeled[one][place], default="")
         if name and shares[name] - unlabeled[name][place] > UNLABELED_LESS:
@@ -254,19 +248,24 @@ def _without_label(collection: Collection, dimension: str) -> tuple[float, float
     return unable, sum(id in bare for id in relevant) / max(len(relevant), 1)
 
 
-def under_label_error(run: Results, dimension: str) -> dict[str, tuple[float, float, float]]:
-    """System -> mean AWRF of made labels and the ends of its interval (`mean_under_error`); empty without any."""
-    of_system: dict[str, dict[str, tuple[float, float, float, float] | None]] = {system: {} for system in run.systems}
+def shown_by_all(run: Results, dimension: str) -> dict[str, list[GroupShares]]:
+    """System -> what it gives the groups of a dimension on each of the topics on which all systems give something."""
+    shown: dict[str, dict[str, GroupShares]] = {system: {} for system in run.systems}
     for outcome in run.answered:
         for one in outcome.exposures if outcome.failed is None else ():
             if one.dimension == dimension:
-                of_system[outcome.system][outcome.topic] = one.likely
-    topics = [topic for topic in of_system[run.baseline] if all(topic in of for of in of_system.values())]
+                shown[outcome.system][outcome.topic] = one
+    topics = [topic for topic in shown[run.baseline] if all(topic in of_topic for of_topic in shown.values())]
+    return {system: [of_topic[topic] for topic in topics] for system, of_topic in shown.items()}
+
+
+def under_label_error(run: Results, dimension: str) -> dict[str, tuple[float, float, float]]:
+    """System -> mean AWRF of made labels and the ends of its interval (`mean_under_error`); empty without any."""
     intervals = {}
-    for system, of_topic in of_system.items():
-        likely = [ends for topic in topics if (ends := of_topic[topic]) is not None]
+    for system, shown in shown_by_all(run, dimension).items():
+        likely = [one.likely for one in shown if one.likely is not None]
         # A mean over other topics than those of its neighbors would mislead.
-        if likely and len(likely) == len(topics):
+        if likely and len(likely) == len(shown):
             intervals[system] = astuple(mean_under_error(np.array(likely)))
     return intervals
 
@@ -318,53 +317,31 @@ Place = tuple[str, str, str]
 """What a number is of: `measure`, `exposure` or `attribution`; dimension; measure or label."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfGroup:
-    """One system's means over the topics of one group; `topics` is how many each mean is over."""
+def by_query_group(run: Results) -> dict[tuple[str, str], dict[Place, tuple[float, int]]]:
+    """(system, group) -> what -> its mean over the group's topics, and how many; then what is largest between two.
 
-    system: str
-    group: str
-    means: Mapping[Place, float]
-    topics: Mapping[Place, int]
-
-
-def by_query_group(run: Results) -> list[OfGroup]:
-    """Every system and group of topics, over the topics that all systems have answered; none where no topic has one."""
-    groups: dict[str, list[str]] = {}
-    for topic in run.counted_topics:
-        if group := run.by_topic[topic][run.baseline].group:
-            groups.setdefault(group, []).append(topic)
-    rows = []
-    for system in run.systems:
-        for group in sorted(groups):
+    Over the topics that all systems have answered; empty where no topic has a group.
+    """
+    group_of = {topic: run.by_topic[topic][run.baseline].group for topic in run.counted_topics}
+    table: dict[tuple[str, str], dict[Place, tuple[float, int]]] = {}
+    for system in run.systems if any(group_of.values()) else ():
+        means: dict[Place, list[float]] = {}
+        for group in sorted({*group_of.values()} - {""}):
             values: dict[Place, list[float]] = {}
-            for topic in groups[group]:
-                for place, value in _values(run, run.by_topic[topic][system]):
-                    values.setdefault(place, []).append(value)
-            means = {place: float(np.mean(of_topic)) for place, of_topic in values.items()}
-            rows.append(OfGroup(system, group, means, {place: len(of_topic) for place, of_topic in values.items()}))
-    return rows
-
-
-def _values(run: Results, outcome: Outcome) -> Iterator[tuple[Place, float]]:
-    for dimension, of_measure in outcome.values.items():
-        yield from ((("measure", dimension, name), of_measure[name]) for name in run.measures if name in of_measure)
-    for what, exposures in (("exposure", outcome.exposures), ("attribution", outcome.cited)):
-        for one in exposures:
-            # Each group's share of the labeled exposure, and the share without a label of all of it.
-            shares = zip((*one.labels, "no label"), (*one.shares, one.unknown), strict=True)
-            yield from (((what, one.dimension, label), share) for label, share in shares)
-
-
-def differences(rows: Sequence[OfGroup]) -> dict[str, dict[Place, float]]:
-    """System -> what -> the largest difference between two groups; for what at least two groups have."""
-    apart: dict[str, dict[Place, float]] = {}
-    for row in rows:
-        of_system = [one.means for one in rows if one.system == row.system]
-        values = {place: [means[place] for means in of_system if place in means] for place in row.means}
-        spread = {place: max(of) - min(of) for place, of in values.items() if len(of) > 1}
-        apart.setdefault(row.system, {}).update(spread)
-    return apart
+            for outcome in (run.by_topic[topic][system] for topic, of in group_of.items() if of == group):
+                for dimension, of_measure in outcome.values.items():
+                    for name in (name for name in run.measures if name in of_measure):
+                        values.setdefault(("measure", dimension, name), []).append(of_measure[name])
+                for what, exposures in (("exposure", outcome.exposures), ("attribution", outcome.cited)):
+                    for one in exposures:
+                        # Each group's share of the labeled exposure, and the share without a label of all of it.
+                        for label, share in zip((*one.labels, "no label"), (*one.shares, one.unknown), strict=True):
+                            values.setdefault((what, one.dimension, label), []).append(share)
+            table[system, group] = {place: (float(np.mean(of)), len(of)) for place, of in values.items()}
+            for place, (mean, _) in table[system, group].items():
+                means.setdefault(place, []).append(mean)
+        table[system, DIFFERENCE] = {place: (max(of) - min(of), 0) for place, of in means.items() if len(of) > 1}
+    return table
 
 
 def query_group_tables(run: Results) -> list[Table]:
@@ -372,30 +349,28 @@ def query_group_tables(run: Results) -> list[Table]:
     rows = by_query_group(run)
     if not rows:
         return []
-    apart = differences(rows)
 
     def table(places: Sequence[Place], heads: Sequence[Column], title: str, notes: Sequence[str] = ()) -> Table:
         lines: list[tuple[object, ...]] = []
-        for system, of_system in apart.items():
-            for row in (one for one in rows if one.system == system):
-                topics = max((row.topics[place] for place in places if place in row.topics), default=0)
-                lines.append((system, row.group, topics, *map(row.means.get, places)))
-            if any(place in of_system for place in places):
-                lines.append((system, DIFFERENCE, None, *map(of_system.get, places)))
+        for (system, group), of in rows.items():
+            there = [of[place] for place in places if place in of]
+            if there or group != DIFFERENCE:
+                topics = max((count for _, count in there), default=0)
+                means = (of[place][0] if place in of else None for place in places)
+                lines.append((system, group, None if group == DIFFERENCE else topics, *means))
         return Table.of(["system", "query group", Column("topics", none=""), *heads], lines, title, notes)
 
-    labels = labels_of(list(dict.fromkeys(measure for _, measure in run.columns)))
-    heads = [Column(labels[measure], above=dimension or run.kind.overall) for dimension, measure in run.columns]
+    heads = [Column(run.labels[measure], above=dimension or run.kind.overall) for dimension, measure in run.columns]
     notes = [f"{DIFFERENCE}: the highest mean of a group minus the lowest; groups differ in their topics as well"]
-    sizes = {row.group: max(row.topics.values(), default=0) for row in rows}
-    if few := [f"{group} ({size})" for group, size in sizes.items() if size < FEW]:
+    sizes = {group: max((count for _, count in of.values()), default=0) for (_, group), of in rows.items()}
+    if few := [f"{group} ({size})" for group, size in sizes.items() if size < FEW and group != DIFFERENCE]:
         notes.append(f"fewer than {FEW} topics, so that chance decides: {', '.join(few)}")
     if without := {one.topic for one in run.answered if not one.group and one.failed is None}:
         notes.append(f"{counted(len(without), 'topic')} without a group")
     tables = [table([("measure", *pair) for pair in run.columns], heads, "by group of the query", notes)]
     for what, title in (("exposure", "exposure"), ("attribution", "what answers rest on")):
         for dimension in run.dimensions:
-            there = list(dict.fromkeys(place for row in rows for place in row.means if place[:2] == (what, dimension)))
+            there = list(dict.fromkeys(place for of in rows.values() for place in of if place[:2] == (what, dimension)))
             if there:
                 heads = [Column(label) for *_, label in there]
                 tables.append(table(there, heads, f"{dimension}, {title} by group of the query"))
@@ -405,11 +380,13 @@ def query_group_tables(run: Results) -> list[Table]:
 def query_group_files(run: Results) -> dict[str, Table]:
     """A file with one line a number, where topics have groups; `query_group` is empty for the largest difference."""
     rows = by_query_group(run)
-    lines: list[tuple[object, ...]] = [
-        (row.system, row.group, *place, row.topics[place], value) for row in rows for place, value in row.means.items()
+    lines = [
+        (system, None if group == DIFFERENCE else group, *place, count or None, value)
+        for last in (False, True)
+        for (system, group), of in rows.items()
+        if (group == DIFFERENCE) == last
+        for place, (value, count) in of.items()
     ]
-    for system, of_system in differences(rows).items():
-        lines += [(system, None, *place, None, value) for place, value in of_system.items()]
     names = ("system", "query_group", "quantity", "dimension", "name", "topics", "value")
     return {"query_groups.csv": Table.of(names, lines)} if lines else {}
 

@@ -36,17 +36,30 @@ def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] | None = 
     """Everything that the outcome of one topic under one system depends on, as plain values."""
     environ = os.environ if environ is None else environ
     plan, kind = checked.plan, checked.plan.experiment
-    described = _collection_file(kind.collection)
+    # What is judged by: the collection's settings, and each of its files, but for the documents.
+    judgments: JsonObject = {}
+    if described := _collection_file(kind.collection):
+        root = Path(kind.collection).parent / (described.root or "")
+        names = [block.path for block in (described.topics, described.qrels, *described.groups) if block]
+        if isinstance(described.population, str):
+            names.append(described.population)
+        files = {name: root / name for name in names}
+        if described.track:
+            track = find_track_files(
+                root / described.track.folder, described.track.year, described.track.split, corpus=False
+            )
+            keywords = root / described.track.keywords if described.track.keywords else track.keywords
+            files = {path.name: path for path in (track.topics, track.metadata, keywords) if path}
+        settings = json.dumps(described.model_dump(mode="json", exclude={"root", "documents", "share"}), sort_keys=True)
+        judgments = {"settings": hashlib.sha256(settings.encode()).hexdigest()}
+        judgments |= {name: file_hash(path) for name, path in files.items()}
     return {
         "kind": kind.kind,
         "seed": kind.seed,
         **kind.fingerprint(plan, checked.subject, environ),
         "measures": list(plan.measures),
         "dimensions": list(plan.dimensions),
-        "collection": {
-            "documents": checked.collection.fingerprint(),
-            **(_judgments(described, Path(kind.collection).parent) if described else {}),
-        },
+        "collection": {"documents": checked.collection.fingerprint(), **judgments},
         "packages": {name: _version(name) for name in DECIDING},
         "systems": {name: _system(system, plan, environ) for name, system in plan.all_systems.items()},
     }
@@ -157,25 +170,6 @@ def price_of(model: ModelSettings, plan: Plan) -> JsonObject | None:
 
 def _server(model: ModelSettings, environ: Mapping[str, str] | None) -> str:
     return Endpoint.find(model.base_url, environ).host
-
-
-def _judgments(file: CollectionFile, folder: Path) -> JsonObject:
-    """Hashes of what is judged by: the collection's settings, and each of its files, but for the documents."""
-    root = folder / file.root if file.root else folder
-    names = [block.path for block in (file.topics, file.qrels, *file.groups) if block]
-    if isinstance(file.population, str):
-        names.append(file.population)
-    files = {name: root / name for name in names}
-    if file.track:
-        track = find_track_files(root / file.track.folder, file.track.year, file.track.split, corpus=False)
-        keywords = root / file.track.keywords if file.track.keywords else track.keywords
-        files = {path.name: path for path in (track.topics, track.metadata, keywords) if path}
-    settings = file.model_dump(mode="json", exclude={"root", "documents", "share"})
-    described = json.dumps(settings, sort_keys=True)
-    return {
-        "settings": hashlib.sha256(described.encode()).hexdigest(),
-        **{name: file_hash(path) for name, path in files.items()},
-    }
 
 
 def file_hash(path: Path) -> str:

@@ -156,8 +156,6 @@ def evaluate_topic(
     return tuple(values)
 
 
-# --- the simplest explanations of what an agent reaches -------------------------------------------------------------
-
 PLAIN: dict[str, Any] = {"profile": "engine", "engine": "auto"}
 FUSED = "BM25 + vectors"
 BASELINES: dict[str, dict[str, Any]] = {
@@ -317,13 +315,11 @@ class JudgedKind(ExperimentKind, ABC):
         return self.model_copy(update={"target": {**chosen, **judged}, "settings": settings})
 
     def targets(self, dimensions: Sequence[str]) -> dict[str, str]:
-        """See `ExperimentKind.targets`."""
         of = self.target if isinstance(self.target, Mapping) else dict.fromkeys(dimensions, self.target)
         named = {name: of.get(name) for name in dimensions if self.needs_groups}
         return {name: one.name for name, one in named.items() if isinstance(one, TargetKind)}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """Which topics count, and what exposure is judged against."""
         names = {"per_group", "target"}
         return {**super().fingerprint(plan, subject, environ), **self.model_dump(mode="json", include=names)}
 

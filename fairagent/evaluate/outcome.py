@@ -81,22 +81,15 @@ class StepRecord:
     @classmethod
     def of(cls, step: Step) -> StepRecord:
         """A step of the loop as plain values."""
+        same = ("source", "dropped", "refused", "gap", "accepted", "why", "reason", "worse", "entered")
         return cls(
-            source=step.source,
             query=str(step.query),
             terms=tuple((term.text, term.weight) for term in step.added),
-            dropped=step.dropped,
-            refused=step.refused,
             aim=str(step.aim) if step.aim else None,
-            gap=step.gap,
-            accepted=step.accepted,
             exposures=tuple(map(GroupShares.of, step.exposures)),
-            why=step.why,
-            reason=step.reason,
-            worse=step.worse,
-            entered=step.entered,
             proposed=step.proposals.made,
             usable=step.proposals.usable,
+            **{name: getattr(step, name) for name in same},
         )
 
 

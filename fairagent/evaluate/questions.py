@@ -113,7 +113,6 @@ class QuestionsKind(ExperimentKind, ABC):
         """The questions of a file by their ids; DataError with every fault."""
 
     def open(self, collection: Collection) -> Questions:
-        """The questions."""
         return Questions(self.read(Path(self.questions.path)))
 
     def adapt(self, settings: Settings) -> Mapping[str, Any]:
@@ -121,7 +120,6 @@ class QuestionsKind(ExperimentKind, ABC):
         return {"n": settings.context.documents if not settings.engine.idle(settings) else 1}
 
     def judged_in(self, checking: Checking) -> tuple[str, ...]:
-        """The kinds of questions."""
         return checking.subject.kinds if isinstance(checking.subject, Questions) else ()
 
     def check(self, checking: Checking) -> None:
@@ -152,11 +150,9 @@ class QuestionsKind(ExperimentKind, ABC):
         """The templates of the questions, and of what grades the answers."""
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The content of the file."""
         return {"questions": {"file": file_hash(Path(self.questions.path))}}
 
     def provenance(self) -> JsonObject:
-        """The place of the file."""
         return {"questions": {"file": self.questions.path}}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
@@ -251,8 +247,6 @@ def without_thoughts(reply: str) -> str:
     return "" if not ended and text.startswith(begin) else text
 
 
-# --- answers to the queries of a collection, and what they cite ------------------------------------------------------
-
 CITED, CONTEXT = "cited gap", "context gap"
 OF_ALL = (
     MeasureInfo("support", "the share of the answer's words that the documents hold which it cites for them"),
@@ -274,7 +268,6 @@ class AnswersTrial:
     systems: Mapping[str, System]
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         used, topic = self.systems[system], self.collection.topics[id]
         result = used.agent.answer(topic)
         grades = self.collection.qrels.get(id, {})
@@ -322,7 +315,6 @@ class AnswersKind(ExperimentKind):
         """Each system is measured by the target of its own search."""
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """Those of the parts that answer."""
         return tuple(id for part in answering_parts(system.settings) for id in part.templates)
 
     def choose(self, checking: Checking) -> Chosen:
@@ -333,11 +325,9 @@ class AnswersKind(ExperimentKind):
         return Chosen(tuple(choose_topics(self, [id for id in topics if qrels.get(id) or not qrels], checking)))
 
     def measured(self, dimensions: Any) -> tuple[MeasureInfo, ...]:
-        """Support and relevance of what is cited, and its gap in each dimension."""
         return (*OF_ALL, *OF_GROUPS)
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
-        """The calls of the parts that answer."""
         settings = plan.systems[row].settings
         queries = [subject.topics[id].query for id in plan.topics]
         case = Case(settings, Prompts(settings.prompts), queries)
@@ -345,5 +335,4 @@ class AnswersKind(ExperimentKind):
             yield from part.worst_case(case) if part.asks_with(settings) else ()
 
     def trial(self, opened: Opened) -> AnswersTrial:
-        """The trial."""
         return AnswersTrial(opened.collection, build_systems(opened))

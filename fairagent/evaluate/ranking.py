@@ -54,9 +54,6 @@ WHOLE = 1_000_000_000
 """The depth of lists that are judged to their ends."""
 
 
-# --- measures that need no judgments --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class AgainstBaseline:
     """`changed` or `kept` at cut-off `n`, of a system's ranking beside the baseline's."""
@@ -101,9 +98,6 @@ class AgainstBaseline:
         return value / most if most else 0.0
 
 
-# --- running --------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class RankingTrial:
     """Lets systems rank documents, and judges the rankings; run files are `depth` documents deep.
@@ -119,7 +113,6 @@ class RankingTrial:
     seed: int
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
         used, judge, topic = self.systems[system], self.judge, self.judge.collection.topics[id]
         agent, sampling = used.agent, used.site.settings.sampling
         drawn: list[Ranking] = []
@@ -144,7 +137,7 @@ class RankingTrial:
         return Outcome.of(
             topic,
             system,
-            over_draws(of_draws, np.mean) if drawn else judge.values(id, ranking),
+            over_draws(of_draws) if drawn else judge.values(id, ranking),
             trace.usage,
             search=result,
             hits=judge.hits(id, result.hits, result.ranking.scores),
@@ -159,7 +152,7 @@ class RankingTrial:
             oracle=trace.oracle and used.sees_groups,
             # What a search takes, and not its judgment.
             seconds=trace.seconds,
-            record={"draws": len(drawn), "spread": over_draws(of_draws, _deviation)} if drawn else None,
+            record={"draws": len(drawn), "spread": over_draws(of_draws, deviation=True)} if drawn else None,
         )
 
 
@@ -191,21 +184,20 @@ def mean_exposures(of_draws: Sequence[Sequence[Exposure]]) -> Sequence[Exposure]
     return means
 
 
-def over_draws(of_draws: Sequence[Mapping[str, Mapping[str, float]]], summary: Any) -> dict[str, dict[str, float]]:
-    """A `summary` of each value (dimension -> measure -> value) over the draws of a topic, all with the same measures.
+def over_draws(
+    of_draws: Sequence[Mapping[str, Mapping[str, float]]], deviation: bool = False
+) -> dict[str, dict[str, float]]:
+    """The mean of each value (dimension -> measure -> value) over the draws of a topic, or its standard deviation."""
 
-    >>> over_draws([{"": {"nDCG": 0.5}}, {"": {"nDCG": 1.0}}], np.mean)
-    {'': {'nDCG': 0.75}}
-    """
+    def summary(values: Sequence[float]) -> float:
+        if deviation:
+            return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return float(np.mean(values))
+
     return {
-        dimension: {name: float(summary([one[dimension][name] for one in of_draws])) for name in values}
+        dimension: {name: summary([one[dimension][name] for one in of_draws]) for name in values}
         for dimension, values in of_draws[0].items()
     }
-
-
-def _deviation(values: Sequence[float]) -> float:
-    """The standard deviation (n - 1); 0 of a single value."""
-    return 0.0 if len(values) < 2 else float(np.std(values, ddof=1))
 
 
 def group_recall(
@@ -217,9 +209,6 @@ def group_recall(
     known = frozenset(retrieved)
     there = np.array([id in known for id in relevant], dtype=np.bool_)
     return GroupRecall(dimension, labels, tuple(rows[there].sum(axis=0).tolist()), tuple(rows.sum(axis=0).tolist()))
-
-
-# --- the kind -------------------------------------------------------------------------------------------------------
 
 
 class RankingKind(JudgedKind):
@@ -318,7 +307,6 @@ class RankingKind(JudgedKind):
         return replace(chosen, unjudged=tuple(chosen.excluded))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        """The measures of the file, which define themselves."""
         return tuple(
             MeasureInfo(str(one), one.about, one.lower_is_better, one.neutral, one.of_groups)
             if isinstance(one, Measure)
@@ -327,18 +315,15 @@ class RankingKind(JudgedKind):
         )
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """Also how deep runs are."""
         return {**super().fingerprint(plan, subject, environ), "run_depth": self.run_depth, "draws": self.draws}
 
     def trial(self, opened: Opened) -> RankingTrial:
-        """Every system as an agent."""
         judge = Judge.of(opened.plan, opened.collection, list(map(str, self.of_rankings)))
         return RankingTrial(judge, build_systems(opened), self.run_depth, self.draws, opened.plan.experiment.seed)
 
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
     ) -> Mapping[tuple[str, str], Outcome]:
-        """With what each system changes of the baseline's ranking."""
         against = [one for one in self.parsed if isinstance(one, AgainstBaseline)]
         completed = dict(outcomes)
         for topic, system in ((topic, system) for topic in topics for system in plan.systems if against):
@@ -366,20 +351,34 @@ class RankingKind(JudgedKind):
             remarks.append(
                 f"below rank {run.n} stands the engine's own list, whatever the system: {listed(below)} look there"
             )
-        spreads, recalls = list(_spreads(run)), mean_recalls(run)
-        base = unawareness.base_of(self.of_rankings)
-        confusion = {name: np.array(rows) for name, rows in self.confusion.items()}
-        unaware = unawareness.unawareness(run, base, confusion)
-        tables = [
-            *([_spread_table(run, spreads)] if spreads else []),
-            *unawareness.tables(run, unaware, base),
-            *recall_tables(recalls),
-            *query_group_tables(run),
+        # What was drawn and counts: topic, system, dimension, measure, draws, mean and standard deviation.
+        counts = set(run.counted_topics)
+        drawn = [(one, one.record) for one in run.outcomes if one.topic in counts and "spread" in (one.record or {})]
+        spreads = [
+            (one.topic, one.system, dimension, name, record["draws"], one.values[dimension][name], deviation)
+            for one, record in drawn
+            if record
+            for dimension, values in record["spread"].items()
+            for name, deviation in values.items()
         ]
-        files = query_group_files(run)
+        base, recalls = unawareness.base_of(self.of_rankings), mean_recalls(run)
+        unaware = unawareness.unawareness(run, base, {name: np.array(rows) for name, rows in self.confusion.items()})
+        tables, files = list(unawareness.tables(run, unaware, base)), query_group_files(run)
+        tables += [*recall_tables(recalls), *query_group_tables(run)]
         if spreads:
-            heads = ("topic", "system", "dimension", "measure", "draws", "mean", "spread")
-            files["draws.csv"] = Table.of(heads, spreads)
+            by_row: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+            for _, system, dimension, name, _, mean, deviation in spreads:
+                by_row.setdefault((system, dimension, name), []).append((mean, deviation))
+            lines = [
+                (system, dimension or self.overall, label_of(name), len(values), *np.mean(values, axis=0).tolist())
+                for (system, dimension, name), values in by_row.items()
+            ]
+            heads: list[str | Column] = ["system", "in", "measure", Column("topics", "d"), "mean", "spread"]
+            note = "spread: the standard deviation of a topic's value over its draws, as a mean over the topics"
+            title = f"drawn rankings ({counted(spreads[0][4], 'draw')} a topic)"
+            tables.insert(0, Table.of(heads, lines, title, [note]))
+            names = ("topic", "system", "dimension", "measure", "draws", "mean", "spread")
+            files["draws.csv"] = Table.of(names, spreads)
         for name, cls, rows in (("unawareness", unawareness.Unaware, unaware), ("recall", MeanRecall, recalls)):
             if rows:
                 files[f"{name}.csv"] = Table.of([field.name for field in fields(cls)], map(astuple, rows))
@@ -397,37 +396,6 @@ def _read(text: str) -> Measure | AgainstBaseline | UsageError | BackendUnavaila
     if isinstance(measure, Product) and measure.left.n != measure.right.n:
         return UsageError(f"{text!r}: the factors of a product have the same cut-off here")
     return measure
-
-
-# --- what came out --------------------------------------------------------------------------------------------------
-
-Spread = tuple[str, str, str, str, int, float, float]
-"""Topic, system, dimension, measure, draws, mean and standard deviation."""
-
-
-def _spreads(run: Results) -> Iterator[Spread]:
-    """Of everything that was drawn and counts."""
-    topics = set(run.counted_topics)
-    for outcome in run.outcomes:
-        if outcome.topic in topics and outcome.record and "spread" in outcome.record:
-            for dimension, values in outcome.record["spread"].items():
-                for name, deviation in values.items():
-                    mean, draws = outcome.values[dimension][name], outcome.record["draws"]
-                    yield outcome.topic, outcome.system, dimension, name, draws, mean, deviation
-
-
-def _spread_table(run: Results, spreads: Sequence[Spread]) -> Table:
-    """A line for each drawn system and measure."""
-    by_row: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
-    for _, system, dimension, name, _, mean, deviation in spreads:
-        by_row.setdefault((system, dimension, name), []).append((mean, deviation))
-    lines = [
-        (system, dimension or run.kind.overall, label_of(name), len(values), *np.mean(values, axis=0).tolist())
-        for (system, dimension, name), values in by_row.items()
-    ]
-    heads: list[str | Column] = ["system", "in", "measure", Column("topics", "d"), "mean", "spread"]
-    note = "spread: the standard deviation of a topic's value over its draws, as a mean over the topics"
-    return Table.of(heads, lines, f"drawn rankings ({counted(spreads[0][4], 'draw')} a topic)", [note])
 
 
 @dataclass(frozen=True, slots=True)

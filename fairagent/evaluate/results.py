@@ -19,7 +19,7 @@ from fairagent.evaluate.findings import best_mean, label_error_text, mark, under
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Results
 from fairagent.evaluate.tables import LATEX_WIDTH, ORACLE, WIDTH, Cell, Column, Table, p_value, short_names, tex
 from fairagent.evaluate.thresholds import summary, thresholds_table
-from fairagent.measures.parse import labels_of, short_labels
+from fairagent.measures.parse import short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
 from fairagent.types import Group, Proposals, Removal, exposure_rows
@@ -30,9 +30,6 @@ RUNS = "runs"
 """The folder, in a run's, of the rankings of every system."""
 TOPICS_NAMED = 50
 UNDER_ERROR = "under label error"
-
-
-# --- the files ------------------------------------------------------------------------------------------------------
 
 
 def write_results(run: Results, folder: Path) -> None:
@@ -52,15 +49,37 @@ def write_results(run: Results, folder: Path) -> None:
             # As Task 1 of the track takes them: topic, tab, page.
             lines = [f"{one.topic}\t{id}\n" for one in outcomes for id, _ in one.scored[: LONGEST[run.track]]]
             write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
-    # Seconds of topics that run side by side include waiting for each other.
+    # The values that the means are taken over; seconds of topics that run side by side include waiting for each other.
+    targets = run.targets
+    topics = [
+        (outcome.topic, outcome.system, dimension, measure, value, targets.get(dimension))
+        for outcome in run.answered
+        for dimension, of_measure in outcome.values.items()
+        for measure, value in of_measure.items()
+    ]
     timings = [(one.topic, one.system, one.seconds) for one in run.outcomes]
     tables = {
-        "topics.csv": topics_table(run),
+        "topics.csv": Table.of(("topic", "system", "dimension", "measure", "value", "target"), topics),
         "timings.csv": Table.of(("topic", "system", "seconds"), timings),
-        **({"answers.csv": answers_table(run)} if run.kind.classes else {}),
         "results.csv": results_table(run),
         **run.of_kind.files,
     }
+    if run.kind.classes:
+        # Questions: answer, grade, who gave it, and what debiasing did (`DebiasRecord`).
+        given = [(one, one.answer) for one in run.answered if one.answer]
+        more = ("made", "survived", "placed", "theta_moved") if any(answer.debiased for _, answer in given) else ()
+        rows = [
+            (
+                *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
+                *(outcome.values[""][measure] for measure in run.measures),
+                *(answer.graded_by, " ".join(answer.removed)),
+                *(astuple(answer.debiased) if answer.debiased else [None] * len(more)),
+                *(outcome.query, answer.text),
+            )
+            for outcome, answer in given
+        ]
+        heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
+        tables["answers.csv"] = Table.of(heads, rows)
     for name, table in tables.items():
         write_whole(folder / name, table.csv())
     write_whole(folder / "results.tex", results_latex(run))
@@ -119,7 +138,7 @@ def results_latex(run: Results) -> str:
     The best mean of a system that did not look at the judgments is bold; +/- as `mark`, a dagger for oracles; the
     measures' definitions are in comments.
     """
-    short, names = short_labels(list(_labels(run))), short_names(run.systems, LATEX_WIDTH // 3)
+    short, names = short_labels(list(run.labels)), short_names(run.systems, LATEX_WIDTH // 3)
     comments = [f"% {label} is {measure}" for measure, label in short.items() if label != measure]
     test = f"paired randomization test, $p < {SIGNIFICANT}$ after Holm"
     legend = [
@@ -131,9 +150,6 @@ def results_latex(run: Results) -> str:
     ]
     below = [r"\par\smallskip\noindent{\footnotesize", *legend, r"\par}"]
     return "\n".join([*comments, means_table(run, latex=True).filled().latex(names) + "\n".join(below), ""])
-
-
-# --- what is said around the tables ---------------------------------------------------------------------------------
 
 
 def _head(run: Results) -> Iterator[str]:
@@ -181,7 +197,7 @@ def alarms_of(run: Results) -> list[str]:
 def notes(run: Results, details: bool) -> Iterator[str]:
     """What the numbers mean and rest on, a line each; with `details` also of intervals and tests."""
     meant: dict[str, list[str]] = {}
-    for measure, label in short_labels(list(_labels(run))).items():
+    for measure, label in short_labels(list(run.labels)).items():
         meant.setdefault(run.measured[measure].definition or measure, []).append(label)
     for definition, named in meant.items():
         if named != [definition]:
@@ -210,28 +226,17 @@ def marked(run: Results, system: str) -> str:
     return f"{system}{f' {ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"
 
 
-def _labels(run: Results) -> dict[str, str]:
-    """The measures that there are comparisons by, with their labels."""
-    there = {measure for _, measure in run.columns}
-    return labels_of([measure for measure in run.measures if measure in there])
-
-
-# --- tables for people ----------------------------------------------------------------------------------------------
-
-
 def means_table(run: Results, latex: bool = False) -> Table:
     """Every system's means, the best of each column marked; for `latex` with the calls of a model.
 
     Where labels are made, AWRF under their errors stands behind a dimension's measures.
     """
-    labels = _labels(run)
-    short = short_labels(list(labels))
-    rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
+    labels, short = run.labels, short_labels(list(run.labels))
     heads: list[str | Column] = ["System" if latex else "system"]
     lines: list[list[object]] = [[marked(run, system)] for system in run.systems]
     for place, (dimension, measure) in enumerate(run.columns):
         heads.append(Column(labels[measure], above=dimension or run.kind.overall, short=short[measure]))
-        column = [rows[system, dimension, measure] for system in run.systems]
+        column = [run.compared[system, dimension, measure] for system in run.systems]
         top = best_mean(run, column)
         for line, row in zip(lines, column, strict=True):
             line.append(Cell(row.mean, mark(run, row), row.mean == top))
@@ -259,7 +264,7 @@ def exposure_table(run: Results, dimension: str) -> Table:
 
 def measure_tables(run: Results) -> list[Table]:
     """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
-    labels, tables = _labels(run), []
+    labels, tables = run.labels, []
     tests: list[str | Column] = [
         Column("difference", short="diff"),
         Column("won/tied/lost", short="W/T/L"),
@@ -268,7 +273,7 @@ def measure_tables(run: Results) -> list[Table]:
     for dimension, measure in run.columns:
         if measure in run.neutral:
             continue
-        rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
+        rows = [run.compared[system, dimension, measure] for system in run.systems]
         compared = any(run.expected_of(row) is not None for row in rows)
         least = smallest_p(rows[0].topics)
         lines: list[list[object]] = []
@@ -318,9 +323,6 @@ def cost_table(run: Results) -> Table | None:
     return Table.of(heads, lines, "language model, all topics together", systems=True)
 
 
-# --- tables for programs --------------------------------------------------------------------------------------------
-
-
 def results_table(run: Results) -> Table:
     """One line for each system, dimension and measure, with the cost of the system."""
     more = ("calls", "input_tokens", "output_tokens", "cost", "oracle", "expected", "target")
@@ -332,34 +334,3 @@ def results_table(run: Results) -> Table:
         for row in run.comparisons
     ]
     return Table.of([*(field.name for field in fields(Comparison)), *more], lines)
-
-
-def topics_table(run: Results) -> Table:
-    """One line for each topic, system, dimension and measure: the values that the means are taken over."""
-    targets = run.targets
-    lines = [
-        (outcome.topic, outcome.system, dimension, measure, value, targets.get(dimension))
-        for outcome in run.answered
-        for dimension, of_measure in outcome.values.items()
-        for measure, value in of_measure.items()
-    ]
-    return Table.of(("topic", "system", "dimension", "measure", "value", "target"), lines)
-
-
-def answers_table(run: Results) -> Table:
-    """One line for each question and system: answer, grade, who gave it, and what debiasing did (`DebiasRecord`)."""
-    debiased = any(outcome.answer and outcome.answer.debiased for outcome in run.answered)
-    more = ("made", "survived", "placed", "theta_moved") if debiased else ()
-    lines = [
-        (
-            *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
-            *(outcome.values[""][measure] for measure in run.measures),
-            *(outcome.answer.graded_by, " ".join(outcome.answer.removed)),
-            *(astuple(outcome.answer.debiased) if outcome.answer.debiased else [None] * len(more)),
-            *(outcome.query, outcome.answer.text),
-        )
-        for outcome in run.answered
-        if outcome.answer
-    ]
-    heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
-    return Table.of(heads, lines)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from fairagent.collection.records import listed
 from fairagent.collection.targets import EstimatedTarget, TrecEstimatedTarget
@@ -28,7 +28,7 @@ from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.thresholds import Threshold
 from fairagent.measures.base import seeded
-from fairagent.measures.parse import leading_measure, short_labels
+from fairagent.measures.parse import labels_of, leading_measure, short_labels
 from fairagent.measures.trec_fair import Year
 from fairagent.settings.faults import no_such, worded
 from fairagent.storage.files import LineFile, checksum, unsealed, whole_lines, write_whole
@@ -69,24 +69,6 @@ class Journal(LineFile):
         self.write(line, self._keys[outcome.system])
 
 
-class _Name(BaseModel):
-    name: str
-
-
-class _Provenance(BaseModel):
-    collection: _Name
-    models: dict[str, dict[str, Any]]
-
-
-class _Head(BaseModel):
-    """What run.json has to hold; what the plan has to, `plan_in` sees."""
-
-    plan: dict[str, Any]
-    excluded: dict[str, str]
-    provenance: _Provenance
-    fingerprint: dict[str, Any]
-
-
 def read_head(folder: Path) -> dict[str, Any]:
     """run.json: the plan, what it was made from, where from, and what is left out. Errors as `load_run`."""
     path = folder / HEAD
@@ -104,32 +86,24 @@ def read_head(folder: Path) -> dict[str, Any]:
             f"{path}: this is no run of this version of fairagent, but of {made}; nothing was changed: name another "
             "folder with --run, or start over with --new"
         )
-    try:
-        _Head.model_validate(head)
-    except ValidationError as error:
-        raise _damaged(path, error) from None
     if head.pop(SEAL, None) != _seal(head):
         raise DataError(
-            f"{path}: damaged, its checksum is not that of what it says; put it back from a copy, or start over with "
-            "--new: cached replies are not paid for again"
+            f"{path}: is damaged, its checksum is not that of what it says; put it back from a copy, or start over "
+            "with --new: cached replies are not paid for again"
         )
     return head
 
 
 def plan_in(head: Mapping[str, Any], folder: Path) -> Plan:
-    """The plan that the run.json of `folder` holds; raises DataError where it is none."""
+    """The plan that the run.json of `folder` holds; DataError where it is none, as of a kind that has changed."""
     try:
         return Plan.model_validate(head["plan"])
-    except ValidationError as error:
-        raise _damaged(folder / HEAD, error, "plan") from None
-    except (KeyError, TypeError) as error:  # of a check of a kind of experiment
-        raise DataError(f"{folder / HEAD}: is damaged (plan: {error}); start over with --new") from None
-
-
-def _damaged(path: Path, error: ValidationError, *above: str) -> DataError:
-    fault = error.errors(include_url=False)[0]
-    place = ".".join(map(str, (*above, *fault["loc"])))
-    return DataError(f"{path}: is damaged ({place}: {worded(fault)}); start over with --new")
+    except (ValidationError, KeyError, TypeError) as error:
+        why = f"plan: {error}"
+        if isinstance(error, ValidationError):
+            fault = error.errors(include_url=False)[0]
+            why = f"{'.'.join(map(str, ('plan', *fault['loc'])))}: {worded(fault)}"
+        raise DataError(f"{folder / HEAD}: is damaged ({why}); start over with --new") from None
 
 
 def write_head(folder: Path, head: Mapping[str, Any]) -> None:
@@ -173,9 +147,6 @@ def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
         if outcome.failed is None or key not in latest or latest[key].failed is not None:
             latest[key] = outcome
     return latest
-
-
-# --- a run as one value ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -306,9 +277,20 @@ class Results(Summarized):
         return ("",) if self.kind.classes else self.dimensions or ("",)
 
     @cached_property
+    def compared(self) -> dict[tuple[str, str, str], Comparison]:
+        """System, dimension and measure -> comparison."""
+        return {(row.system, row.dimension, row.measure): row for row in self.comparisons}
+
+    @cached_property
     def columns(self) -> list[tuple[str, str]]:
         """The (dimension, measure) pairs that there are comparisons for, in order."""
         return list(dict.fromkeys((row.dimension, row.measure) for row in self.comparisons))
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """The measures that there are comparisons by, with their labels."""
+        there = {measure for _, measure in self.columns}
+        return labels_of([measure for measure in self.measures if measure in there])
 
     @property
     def targets(self) -> Mapping[str, str]:

@@ -108,14 +108,7 @@ class Table:
         return "\n".join([*title, *lines, *more, *map(in_line, self.notes)])
 
     def markdown(self) -> str:
-        r"""A table of Markdown: title and notes as paragraphs.
-
-        >>> print(Table.of(["system", "nDCG"], [("A|B", 0.5)]).markdown())
-        | system | nDCG |
-        |---|--:|
-        | A\|B | 0.5000 |
-        <BLANKLINE>
-        """
+        """A table of Markdown: title and notes as paragraphs."""
         rows = [[f"{column.above} {column.name}".strip() for column in self.columns], *self._plain()]
         barred = [[in_line(cell).replace("|", "\\|") for cell in row] for row in rows]
         lines = [f"| {' | '.join(row)} |" for row in barred]
@@ -134,11 +127,8 @@ class Table:
     def filled(self) -> Table:
         """Without the columns, after the first, that are empty or 0 in all rows."""
         empty = (None, "", "-", 0, "0")
-        places = [
-            place
-            for place in range(len(self.columns))
-            if not place or any(_value(row[place]) not in empty for row in self.rows)
-        ]
+        shown = [any(_value(row[place]) not in empty for row in self.rows) for place in range(len(self.columns))]
+        places = [place for place, some in enumerate(shown) if some or not place]
         rows = tuple(tuple(row[place] for place in places) for row in self.rows)
         return replace(self, columns=tuple(self.columns[place] for place in places), rows=rows)
 
@@ -261,11 +251,7 @@ def p_value(p: float | None, least: float = 0.0) -> str:
 
 
 def p_phrase(p: float, least: float = 0.0) -> str:
-    """A p-value in a sentence.
-
-    >>> p_phrase(0.00001), p_phrase(0.25), p_phrase(0.002, 0.002)
-    ('p < .0001', 'p = 0.2500', 'p <= .0020')
-    """
+    """A p-value in a sentence, such as p = 0.2500, p < .0001 or p <= .0020."""
     text = p_value(p, least)
     number = text.lstrip("<=")
     return f"p {text.removesuffix(number) or '='} {number}"
@@ -294,9 +280,6 @@ _BEYOND_LATIN = re.compile(r"[\u0250-\u1dff\u2e80-\U0010ffff]")
 def tex(text: str) -> str:
     """A text as LaTeX sets it."""
     return re.sub(r"^-(?=\d)", "$-$", in_line(text).translate(_TEX))
-
-
-# --- names that are shortened, columns in blocks, cells broken into lines -------------------------------------------
 
 
 def short_names(names: Iterable[str], longest: int) -> dict[str, str]:
@@ -360,11 +343,7 @@ def blocks(widths: Sequence[int], above: Sequence[str], leads: int, most: int) -
 
 
 def aligned(table: Sequence[Sequence[str]], widths: Sequence[int] = (), left: Container[int] = (0,)) -> Iterator[str]:
-    """The rows with columns of one width, the first to the left, the others to the right.
-
-    >>> list(aligned([["a", "1"], ["bcd", "23"]]))
-    ['a     1', 'bcd  23']
-    """
+    """The rows with columns of one width, the first to the left, the others to the right."""
     widths = widths or [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         pairs = enumerate(zip(row, widths, strict=True))
@@ -377,16 +356,6 @@ def fitted(head: Sequence[str], above: Sequence[str], rows: Sequence[Sequence[st
 
     Every block begins with the first column, and with those columns of words behind it that leave half of the width.
     `above` are names, each written once above its columns.
-
-    >>> for line in fitted(["", "a", "b", "a"], ["", "one", "one", "two"], [["x", "1.5000", "2.5000", "3.5000"]], 20):
-    ...     print(line)
-       ---- one -----
-            a       b
-    x  1.5000  2.5000
-    <BLANKLINE>
-          two
-            a
-    x  3.5000
     """
 
     def is_number(cell: str) -> bool:
@@ -421,9 +390,6 @@ def fitted(head: Sequence[str], above: Sequence[str], rows: Sequence[Sequence[st
         titles = [(" " * GAP).join(written)] if any(above[place] for place in places) else []
         lines += [*([""] if lines else []), *titles, *aligned(shown, spans, left)]
     return lines
-
-
-# --- what a kind of experiment shows on the page --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 from fairagent.collection import Groups
 from fairagent.errors import UsageError
 from fairagent.evaluate.comparison import bootstrap_intervals
-from fairagent.evaluate.findings import label_error_text, under_label_error
+from fairagent.evaluate.findings import label_error_text, shown_by_all, under_label_error
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Table
@@ -82,13 +82,7 @@ def unawareness(run: Results, base: float, confusion: Mapping[str, FloatArray]) 
 
 
 def _of_dimension(run: Results, dimension: str, base: float, confusion: FloatArray | None) -> Iterator[Unaware]:
-    shown: dict[str, dict[str, GroupShares]] = {system: {} for system in run.systems}
-    for outcome in run.answered:
-        for exposure in outcome.exposures if outcome.failed is None else ():
-            if exposure.dimension == dimension:
-                shown[outcome.system][outcome.topic] = exposure
-    topics = [topic for topic in shown[run.baseline] if all(topic in of_topic for of_topic in shown.values())]
-    exposures = [[shown[system][topic] for topic in topics] for system in run.systems]
+    exposures = list(shown_by_all(run, dimension).values())
     predicted = any(one.predicted for of_system in exposures for one in of_system)
     if not predicted and all(
         _missing(one) <= NEGLIGIBLE and one.target_known is None for of_system in exposures for one in of_system
@@ -106,7 +100,7 @@ def _of_dimension(run: Results, dimension: str, base: float, confusion: FloatArr
         if interval is not None:
             more = [mean, *(float(end[row]) for end in interval), adjusted, *likely.get(system, ())]
         labeled = None if predicted else mean
-        yield Unaware(system, dimension, len(topics), float(np.mean(missing)), labeled, lowest, highest, *more)
+        yield Unaware(system, dimension, len(exposures[row]), float(np.mean(missing)), labeled, lowest, highest, *more)
 
 
 def fairness_bounds(one: GroupShares, base: float = math.e) -> tuple[float, float]:
@@ -156,7 +150,7 @@ def tables(run: Results, rows: Sequence[Unaware], base: float) -> Iterator[Table
         ]
         heads = [*shown, *(["95 % interval"] * predicted), *(["under label error"] * erring)]
         title = f"{dimension}, AWRF(unknown=ignore)@{run.n} under missing labels ({counted(of[0].topics, 'topic')})"
-        yield Table.of(heads, lines, title, _notes(run, of, base))
+        yield Table.of(heads, lines, title, list(_notes(run, of, base)))
 
 
 def _notes(run: Results, rows: Sequence[Unaware], base: float) -> Iterator[str]:

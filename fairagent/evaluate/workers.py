@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
@@ -109,21 +109,20 @@ def interrupts_deferred() -> Iterator[None]:
         handlers[signal.Signals(came[0])](came[0], None)
 
 
-@contextmanager
-def threads(count: int) -> Iterator[Workers]:
+def threads(count: int) -> AbstractContextManager[Workers]:
     """So many threads of this process; UsageError for none."""
-    yield from _of_this_machine("threads", count, lambda: ThreadPoolExecutor(count, thread_name_prefix="topic"))
+    return _of_this_machine("threads", count, lambda: ThreadPoolExecutor(count, thread_name_prefix="topic"))
 
 
-@contextmanager
-def crew(count: int) -> Iterator[Workers]:
+def crew(count: int) -> AbstractContextManager[Workers]:
     """So many processes, of which this one is the first; the others start where they gain time.
 
     A script needs the guard `if __name__ == "__main__":`. UsageError for none.
     """
-    yield from _of_this_machine("processes", count, lambda: Crew(count))
+    return _of_this_machine("processes", count, lambda: Crew(count))
 
 
+@contextmanager
 def _of_this_machine(what: str, count: int, start: Callable[[], Executor]) -> Iterator[Workers]:
     if count < 1:
         raise UsageError(f"--workers is the number of {what} and must be at least 1, not {count}")

@@ -295,26 +295,26 @@ def _reply_of(completion: _ChatCompletion, request: ModelRequest, endpoint: Endp
 
 @dataclass(slots=True)
 class _ChatCall(Call):
-    """One `complete`, or one `stream` where there is an `on_text`; `streamed` are the pieces that it has got so far."""
+    """One `complete`, or one `stream` where there is an `on_text`; `pieces` of a stream have come so far."""
 
     request: ModelRequest = field(kw_only=True)
     on_text: Callable[[str], None] | None = None
-    streamed: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
     tries: int = 0
     longer: int = 1
     cut_off: ReplyTruncated | None = None
     before: Usage = field(default_factory=Usage)
 
     def pass_on(self, piece: str) -> None:
-        """Give `on_text` the next piece of the answer."""
+        """Keep the next piece of the answer, and give it to `on_text`."""
+        self.pieces.append(piece)
         if self.on_text:
-            self.streamed.append(piece)
             self.on_text(piece)
 
     @property
-    def text(self) -> str:
-        """What was streamed so far."""
-        return "".join(self.streamed)
+    def shown(self) -> str:
+        """What was passed on so far."""
+        return "".join(self.pieces) if self.on_text else ""
 
 
 LONGEST_LINE = 1 << 20
@@ -421,13 +421,13 @@ class OpenAIModel(ServerModel):
             error: ModelError
             note: str | None = None
             try:
-                reply = attempt(partial(self._post, payload, call), lambda: call.text)
+                reply = attempt(partial(self._post, payload, call), lambda: call.shown)
                 return reply, reply.usage
             except Refused as refused:
                 error, note = refused.error, self.capabilities.learn(payload, refused.body)
             except ReplyTruncated as truncated:
                 error = truncated
-                if not call.streamed and call.longer == 1:
+                if not call.shown and call.longer == 1:
                     call.longer, note = LONGER, CUT_OFF
                     call.cut_off, call.before, call.spent = truncated, call.spent, call.spent + truncated.usage
             except BudgetExceeded:
@@ -443,43 +443,34 @@ class OpenAIModel(ServerModel):
     def _post(self, payload: dict[str, Any], call: _ChatCall) -> ModelReply:
         """One request, if the budget has room for it."""
         # An estimate may be too low by half where the text is no English prose; usage then settles it.
-        tokens = (
-            estimate_tokens(*(message["content"] for message in payload["messages"])),
-            payload.get("max_tokens") or payload["max_completion_tokens"],
-        )
+        most = payload.get("max_tokens") or payload["max_completion_tokens"]
+        tokens = estimate_tokens(*(text for _, text in call.request.messages)), most
+        read, given_up = partial(self._read, call), lambda: estimate_tokens(call.shown)
+        return self._request("/chat/completions", payload, call, tokens, read, given_up, refusable=True)[0]
 
-        def read(response: Any) -> tuple[ModelReply, Usage]:
-            reply = self._read_stream(response, call) if "stream" in payload else self._read(response, call)
-            return reply, reply.usage
-
-        path = "/chat/completions"
-        return self._request(path, payload, call, tokens, read, lambda: estimate_tokens(call.text), refusable=True)[0]
-
-    def _read(self, response: Any, call: _ChatCall) -> ModelReply:
-        """The reply that came as a whole."""
-        completion = read_body(_ChatCompletion, response, self.endpoint, "a chat completion", self.name)
-        reply = _reply_of(completion, call.request, self.endpoint, self.name)
-        call.pass_on(reply.text)
-        return reply
-
-    def _read_stream(self, response: Any, call: _ChatCall) -> ModelReply:
-        """The reply that comes as a stream, or as a whole all the same, passed on as it comes."""
+    def _read(self, call: _ChatCall, response: Any) -> tuple[ModelReply, Usage]:
+        """The reply, whole or a stream, whatever was asked for, passed on as it comes."""
+        call.pieces = []
         error: ModelError
         try:
             with closing(response):
-                # A server that cannot stream sends a whole completion instead.
-                if "text/event-stream" in response.headers.get("content-type", ""):
-                    whole = self._joined(lines(response.iter_bytes(), self.endpoint.host), call)
-                    return _reply_of(whole, call.request, self.endpoint, self.name)
-                response.read()
-                return self._read(response, call)
+                streams = "text/event-stream" in response.headers.get("content-type", "")
+                if streams:
+                    completion = self._joined(lines(response.iter_bytes(), self.endpoint.host), call)
+                else:
+                    response.read()
+                    completion = read_body(_ChatCompletion, response, self.endpoint, "a chat completion", self.name)
+                reply = _reply_of(completion, call.request, self.endpoint, self.name)
+                if not streams:
+                    call.pass_on(reply.text)
+                return reply, reply.usage
         except ModelError as raised:
             error = raised
-        if call.streamed and not error.usage.calls:
+        if call.shown and not error.usage.calls:
             if isinstance(error, TransientModelError):
                 error = ModelError(f"{error}; it is not asked for again, since part of it was shown")
             read = estimate_tokens(*(text for _, text in call.request.messages))
-            error.usage = Usage(1, read, estimate_tokens(call.text), estimated=True)
+            error.usage = Usage(1, read, estimate_tokens(call.shown), estimated=True)
         raise error
 
     def _joined(self, stream: Iterator[str], call: _ChatCall) -> _ChatCompletion:
@@ -509,6 +500,6 @@ class OpenAIModel(ServerModel):
                     call.pass_on(piece)
         if not complete and not finish:
             raise broken_off(self.endpoint.host)
-        message = _ChatMessage(content=call.text, refusal=refusal)
+        message = _ChatMessage(content="".join(call.pieces), refusal=refusal)
         whole.choices = [_ChatChoice(message=message, finish_reason=finish or "stop")]
         return whole

@@ -96,20 +96,32 @@ class JoinedRuns:
 
     def notes(self) -> Iterator[str]:
         """What is to be known of the table, a line each; what is to be minded begins with "! "."""
-        for one in self.runs:
-            run = one.run
-            topics = counted(max((row.topics for row in run.comparisons), default=0), "topic")
+        for each in self.runs:
+            run = each.run
+            count = counted(max((row.topics for row in run.comparisons), default=0), "topic")
             target = run.target_text and f", target {run.target_text}"
             partial = "; PARTIAL: not finished" if run.partial else ""
-            yield f"{run.name} ({one.folder}): {run.collection}, {topics}, baseline {run.baseline}{target}{partial}"
+            yield f"{run.name} ({each.folder}): {run.collection}, {count}, baseline {run.baseline}{target}{partial}"
         yield f"+ and -: better and worse than a run's own baseline (randomization test, p < {SIGNIFICANT} after Holm)"
         if any(map(self._oracle, self.systems)):
             yield f"{ORACLE} looked at the judgments"
-        for one in self.runs:
-            if lacking := [system for system in self.systems if system not in one.systems]:
-                yield f"! not in {one.folder}: {', '.join(lacking)}"
+        for each in self.runs:
+            if lacking := [system for system in self.systems if system not in each.systems]:
+                yield f"! not in {each.folder}: {', '.join(lacking)}"
         for left, right in combinations(self.runs, 2):
-            yield from _differing(left, right)
+            one, two = left.run, right.run
+            names = f"{one.name} and {two.name}"
+            if left.documents != right.documents:
+                yield f"! {names} search different documents"
+            topics = [{outcome.topic: outcome.query for outcome in run.answered} for run in (one, two)]
+            if topics[0] != topics[1]:
+                common = len(topics[0].items() & topics[1].items())
+                of = counted(max(len(topics[0]), len(topics[1])), "topic")
+                yield f"! {names} are over different topics: {common:,} of at most {of} in common"
+            if one.target_text and two.target_text and one.target_text != two.target_text:
+                yield f"! {names} are judged by different targets"
+            if one.kind.seed != two.kind.seed:
+                yield f"! {names} have different seeds, {one.kind.seed} and {two.kind.seed}"
 
     def text(self, form: str = "text", width: int = WIDTH) -> str:
         """The tables in a form of `Table`: `text` (of that `width`), `markdown` or `latex`."""
@@ -167,47 +179,23 @@ def join_runs(folders: Sequence[Path]) -> JoinedRuns:
     faults = []
     for left, right in combinations(runs, 2):
         for name in (one for one in left.systems if one in right.systems):
-            before, now = _comparable(left.systems[name], right.systems[name], left.documents == right.documents)
-            for change in changes({"systems": {name: before}}, {"systems": {name: now}}):
+            # What has to be equal: not the price, nor the prompts that one experiment alone has. What a kind of
+            # experiment says of a row is of no other kind; a file is, wherever it is missing.
+            one, other = left.systems[name], right.systems[name]
+            both = [key for key in one if key in other and key != "price"]
+            both += [key for key in ("files",) if (key in one) != (key in other)]
+            sides = [{key: of.get(key, {}) for key in both} for of in (one, other)]
+            for side in sides:
+                if "prompts" in side:
+                    common = one["prompts"].keys() & other["prompts"].keys()
+                    side["prompts"] = {id: digest for id, digest in side["prompts"].items() if id in common}
+                if left.documents != right.documents:
+                    # These follow the collection where a file does not set them.
+                    own = side["settings"].items()
+                    side["settings"] = {key: value for key, value in own if key not in ("dimensions", "target")}
+            for change in changes(*({"systems": {name: side}} for side in sides)):
                 faults.append(f"  {change} ({left.folder} was, {right.folder} is)")
     if faults:
         advice = "give them other names, or run the older one again with --new"
         raise UsageError("\n".join(["rows of the same name are not of the same system; " + advice, *faults]))
     return JoinedRuns(tuple(runs))
-
-
-def _comparable(
-    left: Mapping[str, Any], right: Mapping[str, Any], same_documents: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of both systems what has to be equal: not the price, nor the prompts that one experiment alone has."""
-    both = [key for key in left if key in right and key != "price"]
-    # What a kind of experiment says of a row is of no other kind; a file is, wherever it is missing.
-    both += [key for key in ("files",) if (key in left) != (key in right)]
-    sides = []
-    for one, other in ((left, right), (right, left)):
-        side = {key: one.get(key, {}) for key in both}
-        if "prompts" in side:
-            side["prompts"] = {id: digest for id, digest in side["prompts"].items() if id in other["prompts"]}
-        if not same_documents:
-            # These follow the collection where a file does not set them.
-            settings = side["settings"].items()
-            side["settings"] = {key: value for key, value in settings if key not in ("dimensions", "target")}
-        sides.append(side)
-    return sides[0], sides[1]
-
-
-def _differing(left: JoinedRun, right: JoinedRun) -> Iterator[str]:
-    """What two runs are not the same in, and the reader should mind."""
-    one, two = left.run, right.run
-    names = f"{one.name} and {two.name}"
-    if left.documents != right.documents:
-        yield f"! {names} search different documents"
-    topics = [{outcome.topic: outcome.query for outcome in run.answered} for run in (one, two)]
-    if topics[0] != topics[1]:
-        common = len(topics[0].items() & topics[1].items())
-        of = counted(max(len(topics[0]), len(topics[1])), "topic")
-        yield f"! {names} are over different topics: {common:,} of at most {of} in common"
-    if one.target_text and two.target_text and one.target_text != two.target_text:
-        yield f"! {names} are judged by different targets"
-    if one.kind.seed != two.kind.seed:
-        yield f"! {names} have different seeds, {one.kind.seed} and {two.kind.seed}"

@@ -37,7 +37,7 @@ from fairagent.evaluate.results import (
     published_tables,
     results_table,
 )
-from fairagent.evaluate.run import MeanExposure, Results
+from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import LinePlot, Note, p_phrase
 from fairagent.evaluate.thresholds import thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
@@ -77,6 +77,7 @@ def page(run: Results) -> str:
     style, script = "".join(map(template, STYLES)), template("topics.js") + template("page.js")
     # Paragraphs are set apart by blank lines; other line breaks are those of the file.
     about = re.split(r"\n\s*\n", str(run.provenance.get("about") or "").strip())
+    made: Any = run.provenance.get("systems")
     short, drawn = labels_of(run.measures), dict[str, dict[str, Markup]](trade_off={}, exposure={})
     for dimension in run.compared_in:
         if between := plots.trade_off(run, dimension):
@@ -85,6 +86,12 @@ def page(run: Results) -> str:
             drawn["trade_off"][dimension] = plots.trade_off_plot(points, run.systems, axes)
         if exposed := run.mean_exposures(dimension):
             drawn["exposure"][dimension] = plots.exposure_plot(exposed, run.systems)
+    bars: dict[str, list[GroupBar]] = {one.dimension: [] for one in best}
+    for one in best:
+        for mean in one.exposures or ():
+            known = tuple(mean.shares.tolist()), tuple(mean.target.tolist())
+            shares = GroupShares(one.dimension, mean.labels, *known, mean.unknown, unknown_target=mean.unknown_target)
+            bars[one.dimension].append(exposure_bar(shares, colors))
     parts = groupby(section.parts, lambda one: isinstance(one, LinePlot)) if section else ()
     return (
         templates()
@@ -102,9 +109,7 @@ def page(run: Results) -> str:
             alarms=alarms_of(run),
             findings=best,
             changes={one.dimension: change_of(run, one) for one in best},
-            finding_bars={
-                one.dimension: [_mean_bar(one.dimension, mean, colors) for mean in one.exposures or ()] for one in best
-            },
+            finding_bars=bars,
             means=means_table(run) if run.columns else None,
             measure_tables=measure_tables(run),
             costs=cost_table(run),
@@ -128,7 +133,8 @@ def page(run: Results) -> str:
             columns=columns,
             data=topics_json(run, views, columns, colors),
             colors=colors,
-            provenance=Provenance.of(run.provenance),
+            provenance={key: value for key, value in run.provenance.items() if key != "systems"},
+            own_settings={name: dict(_own_settings(record)) for name, record in (made or {}).items()},
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
     )
@@ -177,33 +183,8 @@ def digest(content: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
-# --- provenance -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """`own` is what each system has otherwise than by default, by dotted keys; `rest` what is not of a system."""
-
-    rest: Mapping[str, object]
-    own: Mapping[str, Mapping[str, object]]
-
-    @classmethod
-    def of(cls, recorded: Mapping[str, object]) -> Provenance:
-        """What was recorded of a run.
-
-        >>> record = Provenance.of({"seed": 1, "systems": {"A": {"settings": {"n": 5, "loop": {"kind": "none"}}}}})
-        >>> record.rest, record.own
-        ({'seed': 1}, {'A': {'n': 5, 'loop.kind': 'none'}})
-        """
-        systems = recorded.get("systems")
-        if not isinstance(systems, Mapping):
-            return cls(recorded, {})
-        rest = {key: value for key, value in recorded.items() if key != "systems"}
-        return cls(rest, {name: dict(_differences(record)) for name, record in systems.items()})
-
-
-def _differences(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """The settings that differ from the defaults, each under its place (`loop.kind`), then what else there is."""
+def _own_settings(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """What a system has otherwise than by default, each under its place (`loop.kind`), then what else there is."""
     settings = record.get("settings", {})
     usual: dict[str, Any] = Settings().model_dump(mode="json")
     for slot in SLOTS:
@@ -219,9 +200,7 @@ def _differences(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
                 if name != "kind" and not field.is_required():
                     usual[slot][name] = to_jsonable_python(field.get_default(call_default_factory=True))
     defaults = dict(leaves(usual))
-    for key, value in leaves(settings):
-        if key not in defaults or defaults[key] != value:
-            yield key, value
+    yield from ((key, value) for key, value in leaves(settings) if key not in defaults or defaults[key] != value)
     for key in (one for one in record if one != "settings"):
         yield from leaves(record[key], key)
 
@@ -292,12 +271,6 @@ def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
         if share or target
     )
     return GroupBar(exposure.dimension, tuple(parts), f"{exposure.dimension}: {words}")
-
-
-def _mean_bar(dimension: str, mean: MeanExposure, colors: Palette) -> GroupBar:
-    known = tuple(mean.shares.tolist()), tuple(mean.target.tolist())
-    shares = GroupShares(dimension, mean.labels, *known, mean.unknown, unknown_target=mean.unknown_target)
-    return exposure_bar(shares, colors)
 
 
 def html_of(result: SearchResult | AnswerResult) -> str:
@@ -443,11 +416,11 @@ class TopicTables:
         self._colors = colors
         self._most = most
 
-    def text(self, text: str | None) -> int | None:
+    def _text(self, text: str | None) -> int | None:
         """The number of a text that occurs often; None where there is none."""
         return self.texts.setdefault(text, len(self.texts)) if text else None
 
-    def exposure(self, exposure: GroupShares) -> list[Any]:
+    def _exposure(self, exposure: GroupShares) -> list[Any]:
         """The dimension with its labels, colors and target as a number; the shares; what has no label (its target)."""
         numbers = tuple(self._colors.get((exposure.dimension, label)) for label in exposure.labels)
         scale = (exposure.dimension, tuple(exposure.labels), numbers, tuple(map(_short, exposure.target)))
@@ -472,16 +445,16 @@ class TopicTables:
                 "failed": outcome.failed,
                 "query": outcome.query if outcome.query != view.query else None,
                 "answer": answer and [answer.text, answer.graded_by, list(answer.removed)],
-                "steps": list(self.steps(outcome.steps)),
-                "stopped": self.text(outcome.stopped),
+                "steps": list(self._steps(outcome.steps)),
+                "stopped": self._text(outcome.stopped),
                 "took": [outcome.calls, *tokens],
-                "exposures": [self.exposure(exposure) for exposure in outcome.exposures],
-                "hits": [self.hit(hit, rank, ranks.get(hit.id)) for rank, hit in hits],
+                "exposures": [self._exposure(exposure) for exposure in outcome.exposures],
+                "hits": [self._hit(hit, rank, ranks.get(hit.id)) for rank, hit in hits],
                 "hidden": max(0, len(outcome.hits) - self._most) or None,
             }
         )
 
-    def hit(self, hit: HitRecord, rank: int, before: int | None) -> list[Any]:
+    def _hit(self, hit: HitRecord, rank: int, before: int | None) -> list[Any]:
         """The document, whether it is relevant, and how far it rose."""
         title, groups = hit.title or hit.id, chips(hit.groups, self._colors)
         place = self._places.setdefault((title, hit.snippet, groups), len(self.documents))
@@ -490,31 +463,41 @@ class TopicTables:
             self.snippets.append(hit.snippet)
         return [place, int(hit.relevant), None if before is None else before - rank]
 
-    def steps(self, steps: Sequence[StepRecord]) -> Iterable[Record]:
+    def _steps(self, steps: Sequence[StepRecord]) -> Iterable[Record]:
         """The steps of a story; "was" is what became of the group that a step was for: its share, then, and target."""
         reached: StepRecord | None = None
         for step in steps:
             refined = reached is not None and step.aim is not None
             terms = step.terms if refined else step.terms[:TOPIC_WORDS_SHOWN]
-            was = _aim(step, reached) if reached else None
+            # Share before, share after and target of the step's group, named as `fairagent.types.Group` prints itself.
+            pairs = zip(reached.exposures, step.exposures, strict=False) if reached else ()
+            was = next(
+                (
+                    (one.shares[place], now.shares[place], one.target[place])
+                    for one, now in pairs
+                    for place, label in enumerate(one.labels)
+                    if step.aim == f"{label} ({one.dimension})"
+                ),
+                None,
+            )
             few = sum(len(each.labels) for each in step.exposures) <= STEP_GROUPS
             exposures = [
-                self.exposure(one)
+                self._exposure(one)
                 for one in ([] if refined and not terms else step.exposures)
                 if few or (step.aim or "").endswith(f" ({one.dimension})")
             ]
             yield _filled(
                 {
-                    "source": self.text(step.source),
-                    "aim": self.text(step.aim),
+                    "source": self._text(step.source),
+                    "aim": self._text(step.aim),
                     "was": was and list(map(_short, was)),
-                    "terms": [[self.text(term), f"{weight:.2g}"] for term, weight in terms],
+                    "terms": [[self._text(term), f"{weight:.2g}"] for term, weight in terms],
                     "more": len(step.terms) - len(terms) or None,
                     "dropped": list(step.dropped),
                     "refused": list(step.refused),
                     "proposed": f"{step.usable} of {step.proposed}" if step.proposed else None,
-                    "why": self.text(step.why),
-                    "reason": self.text(step.reason),
+                    "why": self._text(step.why),
+                    "reason": self._text(step.reason),
                     "gap": gap_text(step.gap),
                     "discarded": not step.accepted,
                     "worse": list(step.worse),
@@ -523,15 +506,6 @@ class TopicTables:
                 }
             )
             reached = step if step.accepted else reached
-
-
-def _aim(step: StepRecord, before: StepRecord) -> tuple[float, float, float] | None:
-    """Share before, share after and target of the step's group, named as `fairagent.types.Group` prints itself."""
-    for was, now in zip(before.exposures, step.exposures, strict=False):
-        for place, label in enumerate(was.labels):
-            if step.aim == f"{label} ({was.dimension})":
-                return was.shares[place], now.shares[place], was.target[place]
-    return None
 
 
 def cut(snippets: list[str]) -> list[str]:

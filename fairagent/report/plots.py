@@ -78,14 +78,13 @@ class Chart:
             for value in values:
                 across, up = self.at(value, value)
                 shown = format(value, form or f",.{digits}f").replace("-", "−")
-                line = (
-                    f"M{across:.1f} {self.top}V{self.bottom}" if horizontal else f"M{self.left} {up:.1f}H{self.right}"
-                )
-                self._parts.append(f'<path class="k-grid" d="{line}"/>')
                 if horizontal:
+                    line = f"M{across:.1f} {self.top}V{self.bottom}"
                     self.write(across, self.bottom + 14, shown, "middle", "muted")
                 else:
+                    line = f"M{self.left} {up:.1f}H{self.right}"
                     self.write(self.left - 5, up + 4, shown, "end", "muted")
+                self._parts.append(f'<path class="k-grid" d="{line}"/>')
 
     def line(
         self, points: Sequence[tuple[float, float]], color: str, width: float, opacity: float = 1, dash: str = ""
@@ -136,8 +135,6 @@ def ticks(limits: Limits, most: int = 6) -> list[float]:
 
 # --- the plots ------------------------------------------------------------------------------------------------------
 
-DOTTED, DASHED = "1 3", "5 4"
-
 
 def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str]) -> Markup:
     """Every group's mean share by system, tied to its target: the longer the line, the further from it."""
@@ -183,7 +180,7 @@ def line_plot(plot: LinePlot) -> Markup:
     chart = _chart(280, x, y, plot.axes, whole=all(point.x == int(point.x) for point in points))
     if plot.diagonal:
         ends = max(x[0], y[0]), min(x[1], y[1])
-        chart.line([(end, end) for end in ends], "muted", 1, dash=DOTTED)
+        chart.line([(end, end) for end in ends], "muted", 1, dash="1 3")
     if y[0] < 0 < y[1]:
         chart.line([(x[0], 0), (x[1], 0)], "ink", 0.8, 0.4)
     for line in plot.lines:
@@ -260,13 +257,16 @@ def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[
         # The best abscissa comes last, so that the edge falls away beyond it.
         xs = [x[0], *(across for across, _ in front for _ in range(2))]
         ys = [*(up for _, up in front for _ in range(2)), y[0]]
-        chart.line(list(zip(xs, ys, strict=True)), "ink", 1.2, dash=DASHED)
+        chart.line(list(zip(xs, ys, strict=True)), "ink", 1.2, dash="5 4")
     for one in points:
         color = f"s{color_number(one.system)}"
         chart.line([(one.x.low, one.y.mean), (one.x.high, one.y.mean)], color, 1.4, 0.5)
         chart.line([(one.x.mean, one.y.low), (one.x.mean, one.y.high)], color, 1.4, 0.5)
     for one in points:
-        hint = f"{systems[one.system]}\n{axes[0]} {_interval(one.x)}\n{axes[1]} {_interval(one.y)}"
+        hint = systems[one.system]
+        for axis, of in zip(axes, (one.x, one.y), strict=True):
+            ends = f" [{number(of.low)}, {number(of.high)}]" if of.low < of.high else ""
+            hint += f"\n{axis} {number(of.mean)}{ends}"
         chart.mark(one.x.mean, one.y.mean, one.system, hint, hollow=one.oracle)
     label = "; ".join(
         f"{systems[p.system]}: {axes[0]} {number(p.x.mean)}, {axes[1]} {number(p.y.mean)}"
@@ -293,7 +293,3 @@ def _limits(intervals: Iterable[tuple[float, float]]) -> tuple[float, float]:
     room = max(0.12 * (high - low), 0.005)
     bottom = max(0.0, low - room) if low >= 0 else low - room
     return bottom, min(1.01, high + room) if high <= 1 else high + room
-
-
-def _interval(of: Comparison) -> str:
-    return number(of.mean) + (f" [{number(of.low)}, {number(of.high)}]" if of.low < of.high else "")

@@ -117,14 +117,7 @@ def answer_record(result: AnswerResult) -> PlainRecord:
 def hit_record(hit: Hit) -> PlainRecord:
     """One line of a ranking, with the first `LONGEST_TEXT` characters of its text."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
-    line = {
-        "rank": hit.rank,
-        "id": hit.id,
-        "name": hit.name,
-        "title": hit.title,
-        "snippet": hit.snippet,
-        "score": hit.score,
-    }
+    line = {name: getattr(hit, name) for name in ("rank", "id", "name", "title", "snippet", "score")}
     return {**line, "groups": groups, "text": hit.text[:LONGEST_TEXT], "columns": {**hit.columns}}
 
 
@@ -138,15 +131,10 @@ def frame_of(result: SearchResult | AnswerResult) -> Any:
     if not is_installed("pandas"):
         raise BackendUnavailable("to_frame makes a DataFrame of pandas, which is not installed: pip install pandas")
     frame: Any = import_module("pandas").DataFrame
-    about = ["rank", "id", "score", "title", "text"]
-    rows = [
-        {
-            **{dimension: ", ".join(shares) or None for dimension, shares in hit.groups.items()},
-            **hit.columns,
-            **{name: getattr(hit, name) for name in about},
-        }
-        for hit in (result.context if isinstance(result, AnswerResult) else result.hits)
-    ]
+    about, rows = ["rank", "id", "score", "title", "text"], []
+    for hit in result.context if isinstance(result, AnswerResult) else result.hits:
+        groups = {dimension: ", ".join(shares) or None for dimension, shares in hit.groups.items()}
+        rows.append({**groups, **hit.columns, **{name: getattr(hit, name) for name in about}})
     return frame(rows, columns=list(dict.fromkeys([*about, *(name for row in rows for name in row)])))
 
 
@@ -188,12 +176,7 @@ def exposure_record(exposure: Exposure) -> PlainRecord:
 
 def usage_record(usage: Usage) -> PlainRecord:
     """Calls, tokens and cost in dollars, None where it is not known."""
-    return {
-        "calls": usage.calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cost": usage.cost,
-    }
+    return {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "cost")}
 
 
 def _finite(value: Any) -> Any:

@@ -22,10 +22,6 @@ from fairagent.types.clean import in_line, printable
 MINUS = "\N{MINUS SIGN}"
 BLOCKS = " ▏▎▍▌▋▊▉█"
 """A cell that is filled by 0 to 8 eighths."""
-NARROWEST, WIDEST = 8, 40
-NUMBERS = 30
-"""What numbers and gaps take of a line of bars, about."""
-TICK_STYLE = "bold yellow"
 
 
 def draw_bar(share: float, target: float | None, width: int, ascii_only: bool = False) -> tuple[str, int]:
@@ -52,11 +48,10 @@ class ExposureBar:
     style: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = options.max_width
         target = None if self.target is None else self.target / self.full
-        drawn, tick = draw_bar(self.share / self.full, target, width, options.ascii_only)
+        drawn, tick = draw_bar(self.share / self.full, target, options.max_width, options.ascii_only)
         text = Text(drawn, self.style, no_wrap=True, end="")
-        text.stylize(TICK_STYLE, tick, tick + 1)
+        text.stylize("bold yellow", tick, tick + 1)
         yield text
 
 
@@ -168,8 +163,8 @@ class ExposureBars:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
-        # Both bars are as wide as each other; a narrow terminal cuts labels, not numbers.
-        width = min(WIDEST, max(NARROWEST, (options.max_width - NUMBERS) * 5 // 18))
+        # Both bars are as wide as each other; a narrow terminal cuts labels, not numbers, which take about 30.
+        width = min(40, max(8, (options.max_width - 30) * 5 // 18))
         table.add_column("exposure", ratio=1)
         for name in self.names:
             table.add_column(name, width=width, no_wrap=True)
@@ -182,9 +177,7 @@ class ExposureBars:
                 rows.pop()
             full = max(max(was.share, now.share, now.target or 0) for was, now in rows)
             for was, now in rows:
-                bars = [
-                    ExposureBar(one.share, now.target, full, color) for one, color in ((was, "blue"), (now, "green"))
-                ]
+                bars = [ExposureBar(one.share, now.target, full, of) for one, of in ((was, "blue"), (now, "green"))]
                 due = "-" if now.target is None else percent(now.target)
                 label = one_line(f"  {now.label}")
                 table.add_row(label, bars[0], percent(was.share), bars[1], percent(now.share), due)

@@ -30,10 +30,9 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
 
     The forms are those of `fairagent.collection.run_lines`. Documents stand by falling score, as trec_eval orders them
     (a warning where ranks contradict that), those of equal scores by rank and then as in the file; without scores by
-    rank, or else as in the file, and 1 / rank stands in the place of scores. Topics whose ids differ from those of the
-    file by zeros before them, or `.0` at their end, are joined (a note in the log). Lines of other topics are left out.
-    Raises DataError with every fault: a line of another form, a document that a topic has twice, no line for any of
-    `topics`.
+    rank, or else as in the file, and 1 / rank stands in the place of scores. Topics whose ids differ by zeros before
+    them, or `.0` at their end, are joined (with a note); others are left out. Raises DataError with every fault: a line
+    of another form, a document that a topic has twice, no line for any of `topics`.
     """
     faults, tags = Faults(), dict[str, None]()
     lines: dict[str, list[RunLine]] = {}
@@ -166,11 +165,10 @@ class QrelsRetriever:
     def search(self, query: Query, n: int) -> Ranking:
         """The first `n` documents; scores fall by 1 from rank to rank."""
         grades = self.grades.get(query.id, {})
+        chosen = [id for id, grade in grades.items() if (grade <= 0) == self.worst]
+        ids = drawn(chosen, topic_rng(self.seed, query.id))
         if self.reading == "sorted":
             ids = by_grade(grades, worst_first=self.worst)
-        else:
-            chosen = [id for id, grade in grades.items() if (grade <= 0) == self.worst]
-            ids = drawn(chosen, topic_rng(self.seed, query.id))
         return Ranking(tuple(ids[:n]), np.arange(len(ids), 0, -1, dtype=np.float64)[:n])
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:

@@ -300,10 +300,6 @@ def test_what_each_system_lacks(call: Call, lacking: Path) -> None:
     assert "what language models would be called:" in result.stdout
     assert "Corrections of invalid replies" in result.stdout
     assert sorted(Path().rglob("*")) == before
-
-
-def test_json_and_the_cost(call: Call, lacking: Path) -> None:
-    pytest.importorskip("sentence_transformers")
     result = call("evaluate", str(lacking), "--check-only", "--json")
     record = json.loads(result.stdout)
     assert result.exit_code == 3
@@ -325,8 +321,7 @@ def only(file: Path, without: str) -> Path:
 
 
 def test_a_wrong_setting_is_its_systems_own(call: Call, lacking: Path) -> None:
-    text = lacking.read_text(encoding="utf-8")
-    lacking.write_text(text.replace("iterations: 2", "iteration: 2"), encoding="utf-8")
+    lacking.write_text(lacking.read_text(encoding="utf-8").replace("iterations: 2", "iteration: 2"), encoding="utf-8")
     result = call("evaluate", str(lacking), "--check-only")
     assert result.exit_code == 2
     found = lacks_of(result.stdout)

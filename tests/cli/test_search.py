@@ -27,6 +27,11 @@ def record(call: Call, *arguments: str) -> Any:
     return json.loads(result.stdout, parse_constant=refuse)
 
 
+def shares(exposures: Any) -> dict[str, float]:
+    """Group -> share, of the first dimension."""
+    return {group["label"]: group["share"] for group in exposures[0]["groups"]}
+
+
 def test_the_ranking_the_bars_and_the_story(call: Call, small: Small) -> None:
     result = call("search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
     assert result.exit_code == 0
@@ -43,10 +48,7 @@ def test_the_ranking_the_bars_and_the_story(call: Call, small: Small) -> None:
 
 def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Small) -> None:
     found = record(call, "search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
-    before, after = (
-        {group["label"]: group["share"] for group in found["exposure"][when][0]["groups"]}
-        for when in ("before", "after")
-    )
+    before, after = (shares(found["exposure"][when]) for when in ("before", "after"))
     assert before["female"] == 0 < after["female"]
     assert found["gap"]["after"] < found["gap"]["before"]
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3, 4, 5, 6]
@@ -109,10 +111,7 @@ def test_json_holds_it_all(call: Call, small: Small) -> None:
 def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> None:
     arguments = ["answer", "lawyer", "--beside", "--dimension", "gender", "--n", "6", *FAIR_QR, *small.options]
     found = record(call, *arguments)
-    plain, fair = (
-        {group["label"]: group["share"] for group in found[side]["exposure"]["retrieved"][0]["groups"]}
-        for side in ("plain", "fair")
-    )
+    plain, fair = (shares(found[side]["exposure"]["retrieved"]) for side in ("plain", "fair"))
     assert plain["female"] == 0 < fair["female"]
     result = call(*arguments)
     assert (result.exit_code, "the engine alone" in result.stdout) == (0, True)

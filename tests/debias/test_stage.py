@@ -162,8 +162,6 @@ def test_threads_lose_no_step() -> None:
 def test_weights_off_the_simplex(start: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="add up to 1"):
         Theta(start)
-    with pytest.raises(UsageError, match="rate"):
-        Theta(rate=-1)
 
 
 PASSAGES = (*LIBRARY[:2], AvoidPassage("a9", "Nobody was late."))

@@ -74,25 +74,19 @@ def test_all_faults_in_one_report(tmp_path: Path) -> None:
         assert fault in text
 
 
-@pytest.mark.parametrize(
-    ("text", "error", "message"),
-    [
+def test_one_fault(tmp_path: Path) -> None:
+    few, of_kind = words.EXPERIMENT, "{kind: words, order: random}"
+    for text, error, message in (
         ("a: [", SettingsError, "not valid YAML"),
-        (words.EXPERIMENT + "topics: none", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
-        (words.EXPERIMENT + "topics: [T19]", DataError, "none of 1 topics has relevant documents"),
-        (words.EXPERIMENT + "per_group: 9", DataError, "none of 20 topics"),
-        (
-            words.EXPERIMENT.replace("{kind: words, order: random}", "[random]"),
-            SettingsError,
-            "expected a kind of engine",
-        ),
-        (words.EXPERIMENT + "settings: {target: population}", DataError, "no population for 'era'"),
-    ],
-)
-def test_one_fault(tmp_path: Path, text: str, error: type[FairAgentError], message: str) -> None:
-    found_error = found(words.write(tmp_path, text))
-    assert isinstance(found_error, error)
-    assert message in str(found_error)
+        (few + "topics: none", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
+        (few + "topics: [T19]", DataError, "none of 1 topics has relevant documents"),
+        (few + "per_group: 9", DataError, "none of 20 topics"),
+        (few.replace(of_kind, "[random]"), SettingsError, "expected a kind of engine"),
+        (few + "settings: {target: population}", DataError, "no population for 'era'"),
+    ):
+        raised = found(words.write(tmp_path, text))
+        assert isinstance(raised, error)
+        assert message in str(raised)
 
 
 def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
@@ -120,9 +114,6 @@ def test_a_limit_draws_topics_that_count(tmp_path: Path) -> None:
     assert check_experiment(file, limit=1, environ={}).plan.topics == ("T05",)
     assert check_experiment(file, limit=2, environ={}).plan.topics == ("T05", "T06")
     assert check_experiment(file, limit=9, environ={}).plan.topics == ("T04", "T05", "T06")
-
-
-TOPICS = [f"T{n:02}" for n in range(19)]
 
 
 def test_a_topic_stays_in_its_half() -> None:

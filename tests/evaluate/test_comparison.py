@@ -74,9 +74,7 @@ def test_comparisons() -> None:
     }
     rows = compare(answers, topics, ("A", "B", "C"), [("", "n"), ("gender", "m")], seed=0)
     assert [(row.system, row.dimension, row.measure, row.topics) for row in rows] == [
-        ("A", "gender", "m", 2),
-        ("B", "gender", "m", 2),
-        ("C", "gender", "m", 2),
+        (name, "gender", "m", 2) for name in "ABC"
     ]
     a, b, c = rows
     assert (a.mean, a.difference, a.t_p, a.t_holm, a.wins) == (0.625, None, None, None, 0)
@@ -89,11 +87,8 @@ def test_comparisons() -> None:
 
 
 def test_rounding_is_no_win() -> None:
-    answers = {
-        (topic, system): outcome(topic, system, gender={"m": 0.1 + 0.2 if system == "A" else 0.3})
-        for topic in "12"
-        for system in "AB"
-    }
+    value = {"A": 0.1 + 0.2, "B": 0.3}
+    answers = {(topic, name): outcome(topic, name, gender={"m": value[name]}) for topic in "12" for name in "AB"}
     _, b = compare(answers, ["1", "2"], ("A", "B"), [("gender", "m")], seed=0)
     assert (b.difference, b.wins, b.ties, b.losses, b.t_p, b.randomization_p) == (0.0, 0, 2, 0, 1.0, 1.0)
 

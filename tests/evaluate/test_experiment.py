@@ -200,21 +200,20 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["note.txt"]
 
 
-def test_what_a_part_of_another_package_raises_fails_its_topic_alone(tmp_path: Path) -> None:
+def test_what_a_strangers_part_raises_fails_its_topic_alone_and_an_error_of_ours_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = words.write(tmp_path)
     words.trouble["T03"] = lambda: ZeroDivisionError("a bug")
-    run = words.run(file, tmp_path / "run")
-    failed = {(one.topic, one.failed) for one in run.outcomes if one.failed}
+    failed = {(one.topic, one.failed) for one in words.run(file, tmp_path / "run").outcomes if one.failed}
     assert {topic for topic, _ in failed} == {"T03"}
     assert all("failed for" in said and "ZeroDivisionError: a bug" in said for _, said in failed)
 
-
-def test_an_error_of_ours_is_not_taken_for_a_failed_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def faulty(*values: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    file = words.write(tmp_path)
+    words.trouble.clear()
     monkeypatch.setattr("fairagent.evaluate.judging.judged_value", faulty)
     with pytest.raises(ZeroDivisionError):
-        words.run(file, tmp_path / "run")
-    assert not any(outcome.failed for outcome in read_outcomes(tmp_path / "run"))
+        words.run(file, tmp_path / "other")
+    assert not any(outcome.failed for outcome in read_outcomes(tmp_path / "other"))

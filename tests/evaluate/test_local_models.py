@@ -74,12 +74,12 @@ def found(run: Results, system: str) -> dict[str, list[str]]:
 
 
 def test_all_of_them_rank(run: Results) -> None:
-    for system in run.systems:
-        assert len(found(run, system)) == 8
-        outcomes = [outcome for outcome in run.outcomes if outcome.system == system]
-        assert all(outcome.failed is None and 0 < len(outcome.hits) <= 8 for outcome in outcomes)
-        assert all(hit.title for outcome in outcomes for hit in outcome.hits)
+    for outcome in run.outcomes:
+        assert outcome.failed is None
+        assert 0 < len(outcome.hits) <= 8
+        assert all(hit.title for hit in outcome.hits)
     rankings = [found(run, system) for system in ("BM25", "Contriever", "SPLADE", "cross-encoder", "MonoT5 on SPLADE")]
+    assert all(len(one) == 8 for one in rankings)
     assert all(one != other for i, one in enumerate(rankings) for other in rankings[:i])
     assert found(run, "cross-encoder, nothing read") == found(run, "BM25")
 

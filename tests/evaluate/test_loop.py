@@ -58,15 +58,13 @@ def test_a_loop_that_changes_nothing_says_so(checked: CheckedExperiment, tmp_pat
 
 def gain(checked: CheckedExperiment, differences: list[dict[str, float]]) -> LoopGain | None:
     """What the agent's loop adds where its products differ by so much, a topic each, dimension by dimension."""
-    answers = {
-        (str(topic), name): outcome(
-            str(topic), name, **{key: {PRODUCT: 0.5 + more * (name == "agent")} for key, more in own.items()}
-        )
-        for topic, own in enumerate(differences)
-        for name in checked.plan.all_systems
-    }
-    found = {one.system: one for one in loop_gains(checked.plan, answers, list(map(str, range(len(differences)))))}
-    return found.get("agent")
+    topics = list(map(str, range(len(differences))))
+    answers = {}
+    for topic, own in zip(topics, differences, strict=True):
+        for name in checked.plan.all_systems:
+            values = {key: {PRODUCT: 0.5 + more * (name == "agent")} for key, more in own.items()}
+            answers[topic, name] = outcome(topic, name, **values)
+    return next((one for one in loop_gains(checked.plan, answers, topics) if one.system == "agent"), None)
 
 
 def test_a_loop_that_adds_or_costs(checked: CheckedExperiment) -> None:

@@ -18,7 +18,6 @@ import yaml
 
 from evaluate import words
 from fairagent.evaluate.results import results_text
-from fairagent.evaluate.run import Results
 from fairagent.report.page import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,26 +96,13 @@ def test_numbers_stand_where_the_papers_have_them(file: str, keys: tuple[str, ..
     assert numbers_in(PAPERS / f"{file}.yaml")[keys] == value
 
 
-# --- generate.py ----------------------------------------------------------------------------------------------------
-
-
-def generated(root: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, root / "evaluations" / "papers" / "generate.py", "--check"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def numbers(shared: Path) -> Path:
-    """The list of the printed numbers."""
-    path = shared / "spec" / "seed_numbers.tsv"
-    if not path.is_file():
-        pytest.skip(f"the printed numbers are not at {path}")
-    return path
-
-
 @pytest.mark.shared
-def test_the_files_hold_the_printed_numbers(numbers: Path) -> None:
-    done = generated(ROOT)
+def test_the_files_hold_the_printed_numbers(shared: Path) -> None:
+    numbers = shared / "spec" / "seed_numbers.tsv"
+    if not numbers.is_file():
+        pytest.skip(f"the printed numbers are not at {numbers}")
+    command = [sys.executable, PAPERS / "generate.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
         "1,327 of 1,327 numbers in 38 files; 14 files of what prints none\n",
@@ -134,8 +120,6 @@ def test_the_files_hold_the_printed_numbers(numbers: Path) -> None:
     assert {table: +left + -left for table, left in printed.items() if any(left.values())} == {}
 
 
-# --- what such files say beside results -----------------------------------------------------------------------------
-
 DRAWN = """\
 kind: fair-rag
 name: drawn
@@ -152,13 +136,8 @@ published:
 """
 
 
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    folder = tmp_path_factory.mktemp("drawn")
-    return words.run(words.write(folder, DRAWN), folder / "run")
-
-
-def test_what_is_not_measured_stands_beside_the_results(drawn: Results) -> None:
+def test_what_is_not_measured_stands_beside_the_results(tmp_path: Path) -> None:
+    drawn = words.run(words.write(tmp_path, DRAWN), tmp_path / "run")
     text, html = results_text(drawn), page(drawn)
     block = text.partition("not measured here: nothing here counts them")[2].splitlines()[1:4]
     assert [line.split("  ")[0] for line in block] == ["published", "one row", "another"]
@@ -196,9 +175,6 @@ def test_every_table_has_a_twin(scripts: SimpleNamespace) -> None:
     assert sorted(scripts.tables.twins()) == [file.stem for file in TWINS]
 
 
-# --- the page -------------------------------------------------------------------------------------------------------
-
-
 def test_the_page_is_what_its_script_makes(scripts: SimpleNamespace) -> None:
     found = {
         file.name: scripts.generate.numbers_in((PAPERS / f"{file.name}.yaml").read_text(encoding="utf-8"))
@@ -206,6 +182,3 @@ def test_the_page_is_what_its_script_makes(scripts: SimpleNamespace) -> None:
     }
     texts = {file.stem: file.read_text(encoding="utf-8") for file in TWINS}
     assert scripts.small_page.page(found, texts) == (PAPERS / "SMALL.md").read_text(encoding="utf-8")
-
-
-# --- run_small.py ---------------------------------------------------------------------------------------------------

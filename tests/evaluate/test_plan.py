@@ -36,18 +36,15 @@ def test_a_kind_of_another_package_and_its_keys_in_other_files(tmp_path: Path, m
     assert "twice: no key of kind 'ranking'; it is one of kind doubled (write `kind: doubled`)" in text
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_an_unknown_kind(tmp_path: Path) -> None:
+    for line, message in (
         ("kind: rankings", "kind: no kind of experiment 'rankings'; did you mean 'ranking'?"),
         ("kind: [ranking]", "kind: expected the name of a kind of experiment; there are: "),
         ("kind: ", "kind: expected the name of a kind of experiment; there are: "),
-    ],
-)
-def test_an_unknown_kind(tmp_path: Path, line: str, message: str) -> None:
-    text = words.refused(words.write(tmp_path, f"{line}\n{words.EXPERIMENT}"))
-    assert message in text
-    assert "1 problem, nothing was run" in text
+    ):
+        text = words.refused(words.write(tmp_path, f"{line}\n{words.EXPERIMENT}"))
+        assert message in text
+        assert "1 problem, nothing was run" in text
 
 
 def test_sections_of_two_kinds(tmp_path: Path) -> None:
@@ -90,9 +87,6 @@ def test_a_damaged_plan(tmp_path: Path) -> None:
     write_head(folder, head)
     with pytest.raises(DataError, match=r"run\.json: is damaged \(plan\.experiment\.name: is missing\);"):
         load_run(folder)
-
-
-@pytest.mark.parametrize("experiment", [None, []])
-def test_a_plan_whose_experiment_is_none(tmp_path: Path, experiment: object) -> None:
-    with pytest.raises(DataError, match=r"run\.json: is damaged \(plan: .+\);"):
-        plan_in({"plan": {"experiment": experiment}}, tmp_path)
+    for experiment in (None, []):
+        with pytest.raises(DataError, match=r"run\.json: is damaged \(plan: .+\);"):
+            plan_in({"plan": {"experiment": experiment}}, tmp_path)

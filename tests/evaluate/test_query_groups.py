@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.evaluate.findings import by_query_group, differences
+from fairagent.evaluate.findings import DIFFERENCE, by_query_group
 from fairagent.evaluate.outcome import Outcome
 
 from .made_runs import outcome, run_of, shares
@@ -30,22 +30,17 @@ def outcomes() -> list[Outcome]:
     ]
 
 
-def test_means_of_each_group_over_finished_topics(outcomes: list[Outcome]) -> None:
-    rows = {(row.system, row.group): row for row in by_query_group(run_of(outcomes))}
-    assert list(rows) == [("a", "art"), ("a", "law"), ("b", "art"), ("b", "law")]
-    law = rows["a", "law"]
-    assert law.means["measure", "", "nDCG@20"] == pytest.approx(0.4)
-    assert law.means["measure", "gender", "AWRF@20"] == pytest.approx(0.7)
-    assert (law.topics["measure", "", "nDCG@20"], law.topics["measure", "gender", "AWRF@20"]) == (3, 2)
-    assert law.means["exposure", "gender", "female"] == pytest.approx(0.5)
-    assert law.means["exposure", "gender", "no label"] == pytest.approx(0.3)
-    assert law.means["attribution", "gender", "female"] == pytest.approx(0.75)
-    assert rows["a", "art"].means["exposure", "gender", "male"] == pytest.approx(0.5)
-    assert not any(place[0] == "attribution" for place in rows["b", "law"].means)
-
-
-def test_the_largest_difference(outcomes: list[Outcome]) -> None:
-    found = differences(by_query_group(run_of(outcomes)))
-    assert found["a"]["measure", "", "nDCG@20"] == pytest.approx(0.4)
-    assert found["a"]["attribution", "gender", "female"] == pytest.approx(0.5)
-    assert set(found["b"].values()) == {0.0}
+def test_means_of_each_group_over_finished_topics_and_the_largest_difference(outcomes: list[Outcome]) -> None:
+    rows = by_query_group(run_of(outcomes))
+    assert list(rows) == [(system, group) for system in "ab" for group in ("art", "law", DIFFERENCE)]
+    law, apart = rows["a", "law"], rows["a", DIFFERENCE]
+    assert law["measure", "", "nDCG@20"] == (pytest.approx(0.4), 3)
+    assert law["measure", "gender", "AWRF@20"] == (pytest.approx(0.7), 2)
+    assert law["exposure", "gender", "female"][0] == pytest.approx(0.5)
+    assert law["exposure", "gender", "no label"][0] == pytest.approx(0.3)
+    assert law["attribution", "gender", "female"][0] == pytest.approx(0.75)
+    assert rows["a", "art"]["exposure", "gender", "male"][0] == pytest.approx(0.5)
+    assert not any(place[0] == "attribution" for place in rows["b", "law"])
+    assert apart["measure", "", "nDCG@20"][0] == pytest.approx(0.4)
+    assert apart["attribution", "gender", "female"][0] == pytest.approx(0.5)
+    assert {value for value, _ in rows["b", DIFFERENCE].values()} == {0.0}

@@ -15,13 +15,8 @@ from fairagent.report.page import page
 
 from . import words
 
-MEASURES = [
-    "nDCG(discount=geometric(0.8))@10",
-    "AWRF(discount=step(3), log=2, unknown=ignore)@10",
-    "AWRF@10",
-    "nDCG@10",
-]
-MEASURES += ["nDCG@10*AWRF@10", "AP", "RR", "R@15", "Bpref"]
+MEASURES = ["nDCG(discount=geometric(0.8))@10", "AWRF(discount=step(3), log=2, unknown=ignore)@10"]
+MEASURES += ["AWRF@10", "nDCG@10", "nDCG@10*AWRF@10", "AP", "RR", "R@15", "Bpref"]
 
 
 @pytest.fixture(scope="module")

@@ -72,18 +72,16 @@ def test_the_seed_decides_and_each_system_may_have_its_own(run: Results, tmp_pat
     assert of_drawn(words.run(words.write(tmp_path / "own", own), tmp_path / "own" / "run")) == of_drawn(run)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("pool: 12}", "pool: 12}, rerank: plackett-luce", "cannot draw from rerank: plackett-luce, which is one draw"),
-        ("pool: 12}", "pool: 12}, rerank: [plackett-luce, mmr]", "cannot draw from rerank: plackett-luce"),
+def test_what_cannot_be_drawn_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    random = "cannot draw from rerank: plackett-luce"
+    for old, new, said in (
+        ("pool: 12}", "pool: 12}, rerank: plackett-luce", f"{random}, which is one draw"),
+        ("pool: 12}", "pool: 12}, rerank: [plackett-luce, mmr]", random),
         ("nDCG@4", "changed@4", "changed@4 compares two rankings, and sampling.alpha draws many of drawn"),
         ("draws: 5", "draws: 0", "draws"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused_before_anything_runs(tmp_path: Path, old: str, new: str, said: str) -> None:
-    assert old in DRAWN
-    assert said in words.refused(words.write(tmp_path, DRAWN.replace(old, new)))
+    ):
+        assert old in DRAWN
+        assert said in words.refused(words.write(tmp_path, DRAWN.replace(old, new)))
     assert not (tmp_path / "run").exists()
 
 

@@ -40,8 +40,8 @@ rivals = loaded("controller/rivals")
 def constants() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patched:
         # It asks for one thread a worker when it is loaded: not for the tests after this one.
-        patched.setenv("OPENBLAS_NUM_THREADS", "1")
-        patched.setenv("OMP_NUM_THREADS", "1")
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            patched.setenv(name, "1")
         yield loaded("controller/constants")
 
 

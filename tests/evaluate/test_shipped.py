@@ -147,8 +147,8 @@ def test_forced_choice_and_likelihoods_are_of_the_same_items(no_variables: None,
     folder = FOLDER / "stereotypes"
     file = folder / "smollm2_stereoset_choice.yaml"
     choice = check_experiment(file, environ=NOWHERE)
-    counts = Counter(choice.subject.topics[id].group for id in choice.plan.topics)
     # 962, 810, 255 and 79 of 2,106: 91.4, 76.9, 24.2 and 7.5 of the 200.
+    counts = Counter(choice.subject.topics[id].group for id in choice.plan.topics)
     assert counts == {"race": 91, "profession": 77, "gender": 24, "religion": 8}
     # As `--limit-topics 200` draws from all: of that file nothing else matters.
     likelihoods = read_yaml(folder / "smollm2_stereoset.yaml")

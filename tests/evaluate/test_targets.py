@@ -161,14 +161,11 @@ def test_what_cannot_be_estimated_is_no_column_or_no_number() -> None:
     assert [line.split()[0] for line in shown.splitlines()[1:]] == ["uniform", "corpus", "`estimated`"]
 
 
-@pytest.mark.parametrize(
-    ("own", "more", "message"),
-    [
+def test_a_target_that_does_not_fit_is_one_problem(tmp_path: Path) -> None:
+    for own, more, message in (
         ("uniform", "target: {gender: {female: 0.5, robot: 0.5}}\n", "no group 'robot'"),
         ("uniform", "target: {gender: {female: 0.5}}\n", "the shares add up to 0.5"),
         ("uniform", "target: nothing\n", "no target of kind 'nothing'"),
         ("{gender: {female: 0.5, robot: 0.5}, era: uniform}", "", "no group 'robot'"),
-    ],
-)
-def test_a_target_that_does_not_fit_is_one_problem(tmp_path: Path, own: str, more: str, message: str) -> None:
-    assert words.refused(write(tmp_path, own, more)).count(message) == 1
+    ):
+        assert words.refused(write(tmp_path, own, more)).count(message) == 1

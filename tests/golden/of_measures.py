@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairagent.collection.exposure import most_underexposed
-from fairagent.measures import (
-    AWRF,
-    LOG2_MAX2,
-    NDCG,
-    UNIFORM,
-    JudgedRanking,
-    Product,
-    blend,
-    group_exposure,
-    known_part,
-)
+from fairagent.measures import AWRF, LOG2_MAX2, NDCG, UNIFORM, JudgedRanking, Product, blend, group_exposure, known_part
 from fairagent.measures.answers import (
     attributed_disparity,
     attributed_exposure,
@@ -45,7 +35,8 @@ from fairagent.papers.debias_rag.benchmarks.items import (
     typical_probability,
 )
 from fairagent.papers.debias_rag.benchmarks.seat import association_test
-from fairagent.papers.utility.measures import best_of_references, greedy_match, paired_test, pearson, utility
+from fairagent.papers.utility.kind import paired_test, pearson
+from fairagent.papers.utility.trial import best_of_references, greedy_match, utility
 from fairagent.types import Exposure
 
 from .rows import DIFFERS, Near, Row, reads
@@ -191,8 +182,8 @@ def utility_of_contexts(case: Row) -> Row:
     return {
         "utility": found,
         "mean_utility": sum(found) / len(found),
-        "pearson_r": correlation.r,
-        "pearson_p": correlation.p,
+        "pearson_r": correlation[0],
+        "pearson_p": correlation[1],
         "paired_t": {"t": test.t, "p": test.p},
     }
 

@@ -32,8 +32,8 @@ from fairagent.papers.debias_rag.stage import (
     step,
     target,
 )
-from fairagent.papers.fair_rag.draws import oracle_log_scores
 from fairagent.papers.fair_rag.okapi import EPSILON, K1, B, okapi_scores
+from fairagent.papers.fair_rag.trial import oracle_log_scores
 from fairagent.papers.fairft.graded import read_accuracy, read_agreement, says_yes
 from fairagent.papers.fairft.train import kl_loss, log_target
 from fairagent.papers.utility.trial import Order, arranged

@@ -143,7 +143,7 @@ def mmr_picks(case: Row) -> Row:
     return {"selected": mmr(np.array(case["relevance"]), similarity.__getitem__, case["lam"], case["k"])}
 
 
-# Their gradients are central differences: 1e-8 to 3e-7 off the derivative of their own loss (test_others.py).
+# Their gradients are central differences: 1e-8 to 3e-7 off the derivative of their own loss (rerank/test_dlf.py).
 @reads("fairqr_mmr_dlf.json", "dlf", {f"grad_of_kl_{pair}": Near(1e-5, 0) for pair in
                                       ("target_exposure", "exposure_target")})  # fmt: skip
 def dlf(case: Row) -> Row:

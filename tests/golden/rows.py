@@ -62,11 +62,7 @@ def reads(
         for number, row in enumerate(found):
             yield f"{section}[{number}] {row.get('id', '')}".rstrip(), row
 
-    def register(ours: Callable[[Row], Row]) -> Callable[[Row], Row]:
-        READERS.append(Reader(pattern, section, of, ours, near or {}))
-        return ours
-
-    return register
+    return reads_lines(pattern, of, near, section)
 
 
 def reads_lines(
@@ -134,12 +130,8 @@ def differences(ours: Any, theirs: Any, near: Mapping[str, Near], name: str = ""
 def _same(ours: Any, theirs: Any, near: Near) -> bool:
     if theirs in ("nan", "inf", "-inf"):
         theirs = float(theirs)
-    if not (_is_number(ours) and _is_number(theirs)):
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in (ours, theirs)):
         return type(ours) is type(theirs) and bool(ours == theirs)
     if ours != ours or theirs != theirs:
         return ours != ours and theirs != theirs
     return bool(ours == theirs or abs(ours - theirs) <= max(near.rel * abs(theirs), near.abs))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""What golden files are good for beside their rows: draws by chi-square, samples of partitions, derivatives."""
+"""What golden files are good for beside their rows: draws by chi-square, samples of partitions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from samplers import DRAWS, Sampler, all_ways
 from scipy.stats import chisquare
 
 from fairagent.papers.debias_rag.benchmarks.seat import association_test
-from fairagent.papers.rivals.dlf import exposure_loss
 from fairagent.retrieve.stochastic import sampler_log_scores
-from fairagent.types import FloatArray
 
 
 def cases(golden: Path, name: str, section: str = "cases") -> list[dict[str, Any]]:
@@ -47,21 +45,6 @@ def test_draws_follow_the_exact_distribution(sample: Sampler, golden: Path) -> N
             assert seen[0] == DRAWS, case["id"]
 
 
-@all_ways
-def test_inclusion_and_positions(sample: Sampler, golden: Path) -> None:
-    rng = np.random.default_rng(7)
-    for case in cases(golden, "plackett_luce"):
-        n, k = len(case["raw_scores"]), case["k"]
-        log_scores = sampler_log_scores(np.array(case["raw_scores"]), case["alpha"])
-        drawn = sample(log_scores, k, rng, DRAWS)
-        # Five standard errors of a share of 20,000 draws.
-        near = pytest.approx(case["inclusion_prob"], abs=5 * 0.5 / DRAWS**0.5)
-        assert np.bincount(drawn.ravel(), minlength=n) / DRAWS == near, case["id"]
-        for position, expected in enumerate(case["prob_item_at_position"]):
-            share = np.bincount(drawn[:, position], minlength=n) / DRAWS
-            assert share == pytest.approx(expected, abs=5 * 0.5 / DRAWS**0.5), case["id"]
-
-
 def test_a_sample_of_partitions_comes_close(golden: Path) -> None:
     for case in cases(golden, "weat_seat"):
         x, y, a, b = (np.array(case[name]) for name in "XYAB")
@@ -71,25 +54,3 @@ def test_a_sample_of_partitions_comes_close(golden: Path) -> None:
         assert not found.exact
         assert found.p == pytest.approx(case["authors_p_value"], abs=3.5 * 0.5 / math.sqrt(samples) + 1 / samples)
         assert found.effect == pytest.approx(case["authors_effect_size"], rel=1e-9, abs=1e-12)
-
-
-# The reference's gradients are central differences: they add up to 1e-10 instead of 0, and are 1e-8 to 3e-7 off the
-# derivative of the reference's own loss, which the complex step gives without cancellation.
-@pytest.mark.parametrize("direction", ["kl", "kl-reverse"])
-def test_the_gradient_of_dlf(golden: Path, direction: Any) -> None:
-    for case in cases(golden, "fairqr_mmr_dlf", "dlf"):
-        scores, membership, target = (np.array(case[key]) for key in ("scores", "membership", "target"))
-        _, gradient = exposure_loss(scores, membership, target, direction)
-        assert gradient == pytest.approx(complex_step(scores, membership, target, direction), rel=1e-9)
-
-
-def complex_step(scores: FloatArray, membership: FloatArray, target: FloatArray, direction: str) -> FloatArray:
-    """The derivative of the divergence in each score: Im f(s + ih) / h."""
-    derivative = np.zeros(len(scores))
-    for i in range(len(scores)):
-        shifted = scores.astype(np.complex128)
-        shifted[i] += 1e-30j
-        share = np.exp(shifted) / np.exp(shifted).sum() @ membership
-        terms = share * np.log(share / target) if direction == "kl" else target * np.log(target / share)
-        derivative[i] = terms.sum().imag / 1e-30
-    return derivative

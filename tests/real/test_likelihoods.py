@@ -15,7 +15,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
 from fairagent.papers.debias_rag.benchmarks.preference import Likelihoods
 from fairagent.papers.fairft.settings import TrainingExample
-from fairagent.papers.fairft.signals import Signals
+from fairagent.papers.fairft.train import Signals
 from fairagent.types import Document
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow]

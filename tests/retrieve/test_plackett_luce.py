@@ -12,7 +12,7 @@ from samplers import DRAWS, Sampler, all_ways, by_stream, placement_log_probabil
 from scipy.stats import chisquare
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.fair_rag.draws import oracle_log_scores
+from fairagent.papers.fair_rag.trial import oracle_log_scores
 from fairagent.retrieve import stochastic
 from fairagent.retrieve.stochastic import (
     RequestCounter,
@@ -60,9 +60,6 @@ def p_value(found: dict[tuple[int, ...], int], expected: dict[tuple[int, ...], f
     if should[-1] < 5:
         seen[-2:], should[-2:] = [sum(seen[-2:])], [sum(should[-2:])]
     return float(chisquare(seen, should).pvalue)
-
-
-# --- draws ------------------------------------------------------------------------------------------------------
 
 
 @all_ways
@@ -171,16 +168,10 @@ def test_arguments_that_make_no_sense() -> None:
         topic_rng(-1, "a")
 
 
-# --- scores -----------------------------------------------------------------------------------------------------
-
-
 def test_authors_shift_negative_scores_twice() -> None:
     raw = np.array([-4.0, -3.0, -0.5, -0.1])
     assert np.exp(sampler_log_scores(raw, 1.0))[[0, 3]] == pytest.approx([1, 2])
     assert np.exp(sampler_log_scores(raw, 1.0, compat="authors"))[[0, 3]] == pytest.approx([2.0256, 3.0256], abs=1e-4)
-
-
-# --- the oracle -------------------------------------------------------------------------------------------------
 
 
 @all_ways
@@ -193,9 +184,6 @@ def test_an_oracle_shows_what_is_useful_first_each_order_alike(sample: Sampler, 
     assert len(found) == 12
     assert chisquare(list(found.values())).pvalue > 1e-4
     assert np.exp(placement_log_probabilities(log_scores, [3, 1, 4, 2])) == pytest.approx([1 / 3, 1 / 2, 1, 1 / 2])
-
-
-# --- seeds ------------------------------------------------------------------------------------------------------
 
 
 def test_the_draw_is_pinned() -> None:

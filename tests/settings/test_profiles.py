@@ -10,7 +10,7 @@ import pytest
 from fairagent.papers.rivals.dlf import DLFConfig
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.search.loop.config import FairQRConfig
-from fairagent.search.refine.asking import LlmConfig
+from fairagent.search.refine import LlmConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import ChainConfig, FusedRerankConfig, OriginalConfig
 from fairagent.search.rerank.similarity import GraphConfig, MMRConfig
@@ -19,36 +19,22 @@ from fairagent.settings.tree import profiles, read_profile
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
-NAMES = (
-    "agent",
-    "debias-rag",
-    "engine",
-    "fair-answers",
-    "fair-filter",
-    "fair-qr",
-    "fair-qr-deep",
-    "fair-rag",
-    "fairft",
-    "labeled",
-    "offline",
-)
+NAMES = ("agent", "debias-rag", "engine", "fair-answers", "fair-filter", "fair-qr", "fair-qr-deep", "fair-rag")
+NAMES += ("fairft", "labeled", "offline")
 
 
 def loaded(name: str, **overrides: Any) -> Settings:
     return load_settings(overrides={"profile": name, **overrides}, environ={})
 
 
-def test_the_profiles() -> None:
+def test_every_profile_is_settings_and_remembers_its_name() -> None:
     assert profiles() == NAMES
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_profile_is_settings_and_remembers_its_name(name: str) -> None:
-    chosen = loaded(name)
-    assert chosen.profile == name
-    # All that it sets is something that there is, and stands there.
-    assert chosen.given.keys() == {*read_profile(name), "profile"}
-    assert chosen == Settings(profile=name)
+    for name in NAMES:
+        chosen = loaded(name)
+        assert chosen.profile == name
+        # All that it sets is something that there is, and stands there.
+        assert chosen.given.keys() == {*read_profile(name), "profile"}
+        assert chosen == Settings(profile=name)
 
 
 @pytest.mark.parametrize(("name", "depth"), [("fair-qr", 20), ("fair-qr-deep", 0)])
@@ -60,11 +46,8 @@ def test_fair_qr(name: str, depth: int) -> None:
     assert chosen.model.temperature == 0.3
 
 
-def test_offline_is_the_default_but_for_its_name() -> None:
-    assert loaded("offline").model_copy(update={"profile": ""}) == Settings()
-
-
 def test_with_a_model_the_default_is_the_agent_and_without_one_offline(tmp_path: Path) -> None:
+    assert loaded("offline").model_copy(update={"profile": ""}) == Settings()
     file = tmp_path / "settings.yaml"
     file.write_text("model: {name: some}\n", encoding="utf-8")
     assert load_settings(file, {}, {}) == loaded("agent", model={"name": "some"})
@@ -84,14 +67,10 @@ def test_a_profile_lies_right_below_the_layer_that_names_it(tmp_path: Path) -> N
     chosen = load_settings(file, {"sampling": {"seed": 3}}, {})
     assert (chosen.n, chosen.context.documents) == (7, 5)
     assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.sampling.seed) == (1.0, 50, 3)
-
-
-def test_a_profile_in_a_higher_layer_beats_values_in_a_lower_one(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
+    # In a higher layer it beats values in a lower one, sections key by key.
     file.write_text("n: 7\ndepth: 70\nloop: fair-qr\nsampling: {alpha: 8, seed: 3}\n", encoding="utf-8")
     chosen = load_settings(file, environ={"FAIRAGENT_PROFILE": "fair-rag", "FAIRAGENT_SAMPLING__POOL": "10"})
     assert (chosen.n, chosen.depth, chosen.loop.kind) == (5, 70, "none")
-    # A section is merged key by key, a profile's as well.
     assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.sampling.seed) == (1.0, 10, 3)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from pydantic import Field, TypeAdapter
 
 from fairagent.collection.targets import CorpusTarget, GivenTarget, UniformTarget
 from fairagent.errors import SettingsError
 from fairagent.search.pipeline import resolve
-from fairagent.search.refine.feedback import FeedbackConfig
+from fairagent.search.refine import FeedbackConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import FusedRerankConfig
 from fairagent.search.rerank.similarity import MMRConfig
@@ -41,12 +42,8 @@ def fault(*args: Any, **kwargs: Any) -> str:
 
 def test_call_over_environment_over_file_over_default(file: Any) -> None:
     path = file("n: 1\ndepth: 10\niterations: 1\nrefine: {documents: 1, terms: 1, weight: 1}\n")
-    environ = {
-        "FAIRAGENT_N": "2",
-        "FAIRAGENT_DEPTH": "20",
-        "FAIRAGENT_REFINE__DOCUMENTS": "2",
-        "FAIRAGENT_REFINE__TERMS": "2",
-    }
+    given = {"N": "2", "DEPTH": "20", "REFINE__DOCUMENTS": "2", "REFINE__TERMS": "2"}
+    environ = {f"FAIRAGENT_{name}": value for name, value in given.items()}
     chosen = load_settings(path, {"n": 3, "refine": {"documents": 3}}, environ)
     assert (chosen.n, chosen.depth, chosen.iterations) == (3, 20, 1)
     assert chosen.refine == FeedbackConfig(documents=3, terms=2, weight=1)
@@ -125,13 +122,14 @@ def test_variables_become_nested_keys_and_values_are_yaml() -> None:
 
 
 def test_a_section_and_its_parts_as_variables() -> None:
-    environ = {"FAIRAGENT_RERANK": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANK__REFINED": "0.3"}
-    assert load_settings(environ=environ).rerank == FusedRerankConfig(refined=0.3)
-    assert load_settings(environ={"FAIRAGENT_RERANK": "mmr"}).rerank == MMRConfig()
-    environ = {"FAIRAGENT_RERANK": "mmr", "FAIRAGENT_RERANK__RELEVANCE": "0.1"}
-    assert load_settings(environ=environ).rerank == MMRConfig(relevance=0.1)
-    environ = {"FAIRAGENT_RERANK__KIND": "mmr", "FAIRAGENT_RERANK__RELEVANCE": "0.1"}
-    assert load_settings(environ=environ).rerank == MMRConfig(relevance=0.1)
+    for given, expected in (
+        ({"": "{kind: fused, refined: 0.2}", "__REFINED": "0.3"}, FusedRerankConfig(refined=0.3)),
+        ({"": "mmr"}, MMRConfig()),
+        ({"": "mmr", "__RELEVANCE": "0.1"}, MMRConfig(relevance=0.1)),
+        ({"__KIND": "mmr", "__RELEVANCE": "0.1"}, MMRConfig(relevance=0.1)),
+    ):
+        environ = {f"FAIRAGENT_RERANK{name}": value for name, value in given.items()}
+        assert load_settings(environ=environ).rerank == expected
 
 
 # --- everything that is wrong, at once --------------------------------------------------------------------------
@@ -199,3 +197,31 @@ def test_every_setting_says_what_it_is() -> None:
         for name, field in section.model_fields.items():
             nested = isinstance(field.annotation, type) and issubclass(field.annotation, Section)
             assert nested or meanings(section).get(name) or name == "kind", f"{section.__name__}.{name}"
+
+
+class Tree(Section):
+    """A tree."""
+
+    shared: ClassVar[str] = "oak"
+    """No key."""
+    height: float = 1.0
+    """How high
+    it is."""
+    kind: str = "oak"
+    """Which one it is."""
+    leaves: int = 0
+
+
+class Palm(Tree):
+    kind: str = "palm"
+    leaves: int = Field(3, alias="fronds")
+    """Those at its top."""
+
+
+def test_what_a_key_means_is_the_text_below_it_in_the_source() -> None:
+    assert meanings(Tree) == {"height": "How high\nit is.", "kind": "Which one it is."}
+    # One that is defined again has its own text, or none.
+    assert meanings(Palm) == {"height": "How high\nit is.", "leaves": "Those at its top."}
+    properties = TypeAdapter(Palm).json_schema()["properties"]
+    said = {name: key.get("description") for name, key in properties.items()}
+    assert said == {"height": "How high\nit is.", "kind": None, "fronds": "Those at its top."}

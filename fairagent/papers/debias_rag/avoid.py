@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from fairagent.llm.budget import ledger
 from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import one_for_each, one_of
-from fairagent.papers.records import read_records
+from fairagent.papers import read_records
 from fairagent.retrieve.encoders import Embeddings, Encoder
 from fairagent.settings import read_yaml
 from fairagent.settings.faults import no_such
@@ -37,12 +37,9 @@ from fairagent.types import Document, Usage
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""
-DEFAULT = "general"
-
-_NO_WORD = re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
     """Words that name groups: `swaps` (word -> the word in its place) and `kinds` (word -> its bias class).
 
@@ -65,38 +62,29 @@ class Lexicon:
         >>> Lexicon("", {"man": "woman", "he": "she"}, {}, ()).swap("The man said HE was. He?")
         'The woman said SHE was. She?'
         """
-        return self._swapped.sub(self._counterpart, text) if self.swaps else text
+
+        def counterpart(match: re.Match[str]) -> str:
+            word, key = match[0], _key(match[0])
+            # A few letters, such as the long s, are those of a word without regard to case and still no form of it.
+            other = self.swaps.get(key, word)
+            if word == self.forms.get(key, key):
+                return other
+            if word.isupper() or word.islower():
+                return other.upper() if word.isupper() else other.lower()
+            return other[0].upper() + other[1:] if word[0].isupper() else other
+
+        return _any_of(tuple(self.swaps)).sub(counterpart, text) if self.swaps else text
 
     def tag(self, text: str) -> str:
         """The bias class that most words of the text are of, on a tie the file's first; "" where there are none."""
-        words = self._marking.finditer(text) if self.kinds else ()
+        words = _any_of(tuple(self.kinds)).finditer(text) if self.kinds else ()
         counts = Counter(self.kinds.get(_key(match[0]), "") for match in words)
         return max(self.order, key=lambda kind: counts[kind]) if counts else ""
-
-    @cached_property
-    def _swapped(self) -> re.Pattern[str]:
-        return _any_of(self.swaps)
-
-    @cached_property
-    def _marking(self) -> re.Pattern[str]:
-        return _any_of(self.kinds)
-
-    def _counterpart(self, match: re.Match[str]) -> str:
-        word, key = match[0], _key(match[0])
-        # A few letters, such as the long s, are those of a word without regard to case and still no form of it.
-        other = self.swaps.get(key, word)
-        if word == self.forms.get(key, key):
-            return other
-        if word.isupper():
-            return other.upper()
-        if word.islower():
-            return other.lower()
-        return other[0].upper() + other[1:] if word[0].isupper() else other
 
 
 def lexicon_file(path: Path | str = "") -> Path:
     """Where the lexicon is: at `path`, or, for "", in the package."""
-    return Path(path) if path else SHIPPED / f"{DEFAULT}.yaml"
+    return Path(path) if path else SHIPPED / "general.yaml"
 
 
 def load_lexicon(path: Path | str = "") -> Lexicon:
@@ -104,7 +92,7 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
 
     No word may have two counterparts or be of two classes, and none may be its own counterpart.
     """
-    file, faults = lexicon_file(path), Faults()
+    file, faults, no_word = lexicon_file(path), Faults(), re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
     try:
         tree = read_yaml(file)
     except SettingsError as error:
@@ -118,7 +106,7 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
         for entry in listed if isinstance(listed, list) else ():
             both = "<->" in str(entry)
             words = [" ".join(part.split()) for part in str(entry).split("<->" if both else "->")]
-            if not isinstance(entry, str) or len(words) > 2 or any(not one or _NO_WORD.search(one) for one in words):
+            if not isinstance(entry, str) or len(words) > 2 or any(not one or no_word.search(one) for one in words):
                 faults.add(file, None, f"{kind}: {shown(entry)}: expected `word <-> other`, `word -> other` or a word")
                 continue
             # What a word is replaced by alone, such as "hearing" for "deaf", may be a word of other matters as well.
@@ -140,10 +128,12 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
 
 
 def _key(word: str) -> str:
+    """How words are compared: in lower case, with one space between their parts."""
     return " ".join(word.lower().split())
 
 
-def _any_of(words: Mapping[str, str]) -> re.Pattern[str]:
+@lru_cache(64)
+def _any_of(words: tuple[str, ...]) -> re.Pattern[str]:
     """Any of the words as a whole word, the longest first; a hyphen joins, an apostrophe does not."""
     longest_first = sorted(words, key=lambda word: (-len(word.split()), -len(word), word))
     parts = "|".join(r"\s+".join(map(re.escape, word.split())) for word in longest_first)
@@ -161,18 +151,18 @@ class AvoidPassage:
 
 def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
     """The passages of a library in the order of the file; DataError with file and line of everything that is wrong."""
+
+    def passage(line: str, record: Record) -> tuple[str, AvoidPassage]:
+        keys = ("id", "text", "class")
+        if unknown := [key for key in record if key not in keys]:
+            raise ValueError(no_such("key", unknown[0], keys))
+        id, text = checked_id(read_text(record, "id"), "passage's"), read_text(record, "text")
+        if not text.strip():
+            raise ValueError(f"passage {id!r} has no text")
+        return id, AvoidPassage(id, text, read_text(record, "class").strip() if record.get("class") else "")
+
     empty = "holds no passage; an avoid library has at least one, else there is nothing to avoid"
-    return tuple(read_records(Path(path), "the avoid library", _passage, empty).values())
-
-
-def _passage(line: str, record: Record) -> tuple[str, AvoidPassage]:
-    keys = ("id", "text", "class")
-    if unknown := [key for key in record if key not in keys]:
-        raise ValueError(no_such("key", unknown[0], keys))
-    id, text = checked_id(read_text(record, "id"), "passage's"), read_text(record, "text")
-    if not text.strip():
-        raise ValueError(f"passage {id!r} has no text")
-    return id, AvoidPassage(id, text, read_text(record, "class").strip() if record.get("class") else "")
+    return tuple(read_records(Path(path), "the avoid library", passage, empty).values())
 
 
 def write_avoid(path: Path, passages: Iterable[AvoidPassage]) -> None:
@@ -222,7 +212,6 @@ def unit(vectors: Embeddings) -> Embeddings:
 
 
 PROMPT = "diagnose_bias"
-TEMPERATURE = 0.0
 
 
 class Diagnosis(Reply):
@@ -269,18 +258,26 @@ def diagnose(
     failed: list[tuple[str, str]] = []
     texts = {document.id: document.text for document in passages}
 
-    def ask(pages: Sequence[Page]) -> None:
+    def diagnosed(pages: Sequence[Page]) -> None:
         def otherwise(error: ModelError | BudgetExceeded) -> None:
             if len(pages) > 1 and isinstance(error, ReplyError):
                 for page in pages:
-                    ask([page])
+                    diagnosed([page])
             elif on_error == "fail":
                 raise error
             else:
                 failed.extend((page.id, str(error)) for page in pages)
 
         def answered() -> None:
-            for page, diagnosis in zip(pages, _diagnoses(model, prompts, pages, kinds), strict=True):
+            ids = call_ids(PROMPT, list(kinds), pages)
+
+            def accept(reply: Diagnoses) -> None:
+                check_ids(ids, [diagnosis.id for diagnosis in reply.diagnoses])
+
+            variables = {"documents": as_data(ids, pages), "kinds": list(kinds)}
+            narrowed = {"diagnoses": one_for_each(Diagnosis, "id", ids, kind=one_of(["", *kinds]))}
+            reply, _ = ask(model, prompts.request(PROMPT, variables, 0.0, accept, narrowed), Diagnoses)
+            for page, diagnosis in zip(pages, reply.diagnoses, strict=True):
                 if diagnosis.biased:
                     kind = diagnosis.kind if diagnosis.kind in kinds else ""
                     biased.append(AvoidPassage(page.id, texts[page.id], kind))
@@ -289,19 +286,5 @@ def diagnose(
 
     with ledger() as book:
         for pages in batches([page_of(document) for document in passages], batch):
-            ask(pages)
+            diagnosed(pages)
     return Diagnosed(tuple(biased), len(passages), book.usage, tuple(failed))
-
-
-def _diagnoses(model: Model, prompts: Prompts, pages: Sequence[Page], kinds: Sequence[str]) -> list[Diagnosis]:
-    """One call: a diagnosis of each page, in their order."""
-    ids = call_ids(PROMPT, list(kinds), pages)
-
-    def accept(reply: Diagnoses) -> None:
-        check_ids(ids, [diagnosis.id for diagnosis in reply.diagnoses])
-
-    variables = {"documents": as_data(ids, pages), "kinds": list(kinds)}
-    narrowed = {"diagnoses": one_for_each(Diagnosis, "id", ids, kind=one_of(["", *kinds]))}
-    request = prompts.request(PROMPT, variables, TEMPERATURE, accept, narrowed)
-    reply, _ = ask(model, request, Diagnoses)
-    return reply.diagnoses

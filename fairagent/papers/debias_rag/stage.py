@@ -41,17 +41,13 @@ from fairagent.storage.packages import expect_installed, read_config
 from fairagent.types import Debiased, Document, FloatArray, Usage
 from fairagent.types.clean import query_shown, visible
 
-Vectors = NDArray[np.float32]
 Places = NDArray[np.intp]
-Flags = NDArray[np.bool_]
-
-FLAT = 1e-12
-"""A signal that varies by less is constant: what is left is rounding."""
 
 
 def scaled(signal: FloatArray) -> FloatArray:
     """The signal of the candidates (n,) on [0, 1]; all 0 where it is constant, which says nothing about any of them."""
-    return min_max(signal, flat=0.0, within=FLAT)
+    # What varies by less is rounding.
+    return min_max(signal, flat=0.0, within=1e-12)
 
 
 def features(near: FloatArray, avoided: FloatArray) -> FloatArray:
@@ -63,7 +59,7 @@ def features(near: FloatArray, avoided: FloatArray) -> FloatArray:
     return np.column_stack((scaled(near), scaled(1 - avoided)))
 
 
-def passing(avoided: FloatArray, tau: float, least: int, exempt: Flags) -> tuple[Places, bool]:
+def passing(avoided: FloatArray, tau: float, least: int, exempt: NDArray[np.bool_]) -> tuple[Places, bool]:
     """The places, in order, of candidates whose nearness to what is avoided is at most `tau`, and those `exempt`.
 
     Where none is left, the `least` candidates that are least near to it (ties by order), and True.
@@ -79,7 +75,6 @@ def best(phi: FloatArray, theta: FloatArray, k: int) -> Places:
     return np.argsort(-(phi @ theta), kind="stable")[:k]
 
 
-START = (0.5, 0.5)
 RATE = 1.0
 """The step size that is tried first; the paper does not give its own."""
 MOST_HALVINGS = 50
@@ -145,37 +140,25 @@ def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> ThetaStep:
 class Theta:
     """The weights that queries begin with and, where they are `streaming`, leave for the next; threads share it."""
 
-    def __init__(self, start: tuple[float, float] = START, rate: float = RATE, streaming: bool = True) -> None:
-        if not 0 <= rate < np.inf:
-            raise UsageError(f"the step's rate is {rate}; expected a number of 0 or more, 0 leaving theta as it is")
+    def __init__(self, start: tuple[float, float] = (0.5, 0.5), rate: float = RATE, streaming: bool = True) -> None:
         if not (min(start) >= 0 and abs(sum(start) - 1) <= 1e-9):
             raise UsageError(f"theta are two weights of 0 or more that add up to 1, not {list(start)}")
-        self._theta = np.array(start, dtype=np.float64)
-        self._rate = rate
-        self._streaming = streaming
-        self._lock = threading.Lock()
-
-    @property
-    def now(self) -> FloatArray:
+        self.now = np.array(start, dtype=np.float64)
         """The weights that the next query begins with, (2,)."""
-        return self._theta
+        self._rate, self._streaming, self._lock = rate, streaming, threading.Lock()
 
     def move(self, phi: FloatArray) -> tuple[FloatArray, ThetaStep]:
         """The weights that a query with the signals `phi` (n, 2) begins with, and the step that it takes from there."""
         with self._lock:
-            before = self._theta
-            taken = step(phi, before, self._rate)
+            before, taken = self.now, step(phi, self.now, self._rate)
             if self._streaming:
-                self._theta = taken.theta
+                self.now = taken.theta
             return before, taken
 
 
 PROMPT = "rewrite_counterfactual"
-TEMPERATURE = 0.0
 PREFIX = "fair:"
 """What the ids of synthesized contexts begin with; the rest is the id of the passage that one was made from."""
-ROOM = 40
-"""Characters that a rewrite may have beyond twice those of the sentence, where a server holds bounds."""
 TITLE = "Synthesized counterfactual, not from the collection"
 
 
@@ -207,9 +190,10 @@ class Rewriter:
                 raise ReplyInvalid(f"expected {self.count} rewrites, none of them empty, not {len(reply.rewrites)}")
 
         variables = {"query": query_shown(query), "text": visible(text), "count": self.count}
-        one = {"type": "string", "minLength": 1, "maxLength": 2 * len(text) + ROOM}
+        # Where a server holds bounds.
+        one = {"type": "string", "minLength": 1, "maxLength": 2 * len(text) + 40}
         bounds = {"items": one, "minItems": self.count, "maxItems": self.count}
-        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"rewrites": bounds})
+        request = self.prompts.request(PROMPT, variables, 0.0, accept, {"rewrites": bounds})
         reply, usage = ask(self.model, request, Rewrites)
         candidates = [" ".join(visible(one).split()) for one in reply.rewrites]
         if self.scorer is None:
@@ -284,18 +268,16 @@ class DebiasRAG:
         made, notes, usage = synthesize(query, avoided, self.lexicon, self.rewriter)
         taken = {document.id for document in documents}
         for place, one in enumerate(made):
-            id = one.id
-            while id in taken:
-                id = PREFIX + id
-            made[place] = replace(one, id=id)
+            while made[place].id in taken:
+                made[place] = replace(one, id=PREFIX + made[place].id)
         pool, ids = (*documents, *made), tuple(one.id for one in made)
         debiased = Debiased(kind, tuple(one.id for one in avoided), ids, usage=usage)
         if not avoided:
             notes.append(f"the avoid library has no passage of the query's class {kind!r}: nothing is avoided")
         if not pool:
             notes.append("there is no document, and no counterfactual could be made: there is no context")
-            now = self.theta.now.tolist()
-            return replace(debiased, theta_before=(now[0], now[1]), theta_after=(now[0], now[1]), notes=tuple(notes))
+            first, second = self.theta.now.tolist()
+            return replace(debiased, theta_before=(first, second), theta_after=(first, second), notes=tuple(notes))
         exempt = np.arange(len(pool)) >= (len(documents) if self.exempt_synthesized else len(pool))
         vectors = unit(self.encoder.documents([full_text(one) for one in documents] + [one.text for one in made]))
         bad = np.zeros(len(pool)) if not len(bad_vectors) else (vectors @ bad_vectors.T).max(axis=1).astype(np.float64)
@@ -344,7 +326,7 @@ class DebiasRAGConfig(Part):
     """What becomes of a counterfactual without a usable rewrite. keep: its words stay swapped. drop: left out."""
     scorer: str = ""
     """The local causal model that chooses the most fluent rewrite; empty takes the first."""
-    rate: float = Field(RATE, ge=0)
+    rate: float = Field(RATE, ge=0, allow_inf_nan=False)
     """The gradient step's size that is tried first; 0 leaves theta as it is."""
     exempt_synthesized: bool = False
     """Whether counterfactual contexts, which are near the passages they are made from, are never dropped."""

@@ -1,41 +1,47 @@
-"""LaMP: its seven tasks as Fair RAG uses them, reading its files, scoring a question's own items, and asking it.
+"""LaMP: its seven tasks as Fair RAG uses them, its files, a question's own items, asking it, and the items' labels.
 
 What of a profile's entries is searched is stated for LaMP-1 alone; for the others it is all of their prose.
+
+u_j - u_base is the utility of the answer from item j alone, less that of the answer without any item; an item is useful
+where that is above 0. Labels are a generator's own. They are stored in a file, a line each, whose first line says what
+they are made from; each is forced to the disk, so that whatever ends the work takes away nothing.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.answer.context import shortened
 from fairagent.collection.records import Faults, Record, checked_id, listed, read_text, shown
-from fairagent.errors import DataError, ReplyError, UsageError
+from fairagent.errors import DataError, Fault, ReplyError, UsageError
+from fairagent.evaluate.fingerprint import changes
+from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.questions import answer_to
+from fairagent.evaluate.workers import Workers
 from fairagent.llm import Message, Model
-from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts import Calls, Prompts
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures.answers import StringUtility, parse_utility
 from fairagent.papers.fair_rag.okapi import okapi_scores
 from fairagent.retrieve.encoders import Encoder
+from fairagent.settings import ModelSettings
 from fairagent.settings.faults import no_such
+from fairagent.storage.files import LineFile, locked, unsealed, whole_lines
 from fairagent.storage.readers import Malformed, as_text, file_bytes, parse_json
 from fairagent.types import Answer, FloatArray
 from fairagent.types.clean import visible
 
-if TYPE_CHECKING:
-    from hashlib import _Hash as Hash
-
 T = TypeVar("T")
-
-_FIRST = re.compile(r'\[1\]:\s*+"')
-_SECOND = re.compile(r'"\s*+\[2\]:\s*+"')
 
 
 def candidates(input: str) -> str:
@@ -44,9 +50,10 @@ def candidates(input: str) -> str:
     >>> candidates('Which reference is it? [1]: "Fair search" [2]: "Fast search"')
     'Fair search Fast search'
     """
-    first, end = _FIRST.search(input), input.rfind('"')
+    first, end = re.search(r'\[1\]:\s*+"', input), input.rfind('"')
     # A title may hold quotes, and what looks like the second one: the last that has a title behind it is.
-    seconds = [one for one in _SECOND.finditer(input, first.end() + 1) if one.end() < end] if first else []
+    second = re.compile(r'"\s*+\[2\]:\s*+"')
+    seconds = [one for one in second.finditer(input, first.end() + 1) if one.end() < end] if first else []
     if not first or not seconds:
         raise ValueError('the input does not end with two titles, as in [1]: "..." [2]: "..."')
     return f"{input[first.end() : seconds[-1].start()]} {input[seconds[-1].end() : end]}"
@@ -68,7 +75,7 @@ def after(mark: str) -> Callable[[str], str]:
     return find
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LampTask:
     """One task of LaMP: how it is searched, prompted and measured.
 
@@ -92,12 +99,12 @@ class LampTask:
     def prompt(self) -> str:
         return self.name.lower().replace("-", "_")
 
-    @property
+    @cached_property
     def label_utility(self) -> StringUtility:
         """The string utility by which items are labeled."""
         return parse_utility(self.label_metric, self.labels)
 
-    @property
+    @cached_property
     def utility(self) -> StringUtility:
         """The string utility of the experiment."""
         return parse_utility(self.metric, self.labels)
@@ -136,8 +143,6 @@ def parse_task(name: str) -> LampTask:
     return task
 
 
-LARGEST = 1 << 31
-"""Bytes of a file."""
 LIMIT = 1000
 """So many questions of a file, the first ones, as the paper says; its code takes one more."""
 
@@ -187,7 +192,24 @@ def load_lamp(task: str, questions: Path | str, outputs: Path | str, limit: int 
     of = parse_task(task)
     source, wanted = Path(questions), Path(outputs)
     faults, digest = Faults(), sha256()
-    record = _read_json(wanted, digest, faults)
+
+    def read_json(path: Path) -> Any:
+        """What the file holds, which goes into `digest`; None where it cannot be read."""
+        try:
+            content = file_bytes(path, 1 << 31, unzipped=True)
+            digest.update(content)
+            if (value := parse_json(as_text(content))) is None:
+                faults.add(path, None, "holds null and nothing else")
+            return value
+        except FileNotFoundError:
+            faults.add(path, None, "no such file")
+        except OSError as error:
+            faults.add(path, None, f"cannot be read ({error.strerror or error})")
+        except Malformed as error:
+            faults.add(path, error.line, f"not JSON ({error})")
+        return None
+
+    record = read_json(wanted)
     named = record.get("task") if isinstance(record, dict) else None
     golds: dict[str, tuple[str, ...]] = {}
     if isinstance(named, str) and named.replace("_", "-") != of.name:
@@ -195,7 +217,7 @@ def load_lamp(task: str, questions: Path | str, outputs: Path | str, limit: int 
     elif record is not None:
         listed_golds = record.get("golds") if isinstance(record, dict) else None
         golds = _by_id(wanted, listed_golds, "gold of question", faults, lambda id, gold: _outputs(of, gold))
-    records = _read_json(source, digest, faults)
+    records = read_json(source)
     read: dict[str, LampQuestion] = {}
     if records is not None:
         first = records[:limit] if isinstance(records, list) else records
@@ -216,15 +238,13 @@ def _by_id(path: Path, entries: Any, what: str, faults: Faults, read: Callable[[
     for number, entry in enumerate(entries, start=1):
         where = f"{what} number {number}"
         try:
-            id = _id(entry)
-            where = f"{what} {id!r}"
+            where = f"{what} {(id := _id(entry))!r}"
             if id in values:
                 raise ValueError("it is there twice")
             values[id] = read(id, entry)
         except UnicodeEncodeError:
-            faults.add(
-                path, None, f"{where}: a text holds half of a surrogate pair (\\ud...), which is no Unicode text"
-            )
+            no_text = "a text holds half of a surrogate pair (\\ud...), which is no Unicode text"
+            faults.add(path, None, f"{where}: {no_text}")
         except ValueError as error:
             faults.add(path, None, f"{where}: {error}")
     return values
@@ -239,12 +259,11 @@ def _question(task: LampTask, id: str, record: Record, golds: tuple[str, ...]) -
     for number, entry in enumerate(profile, start=1):
         where = f"item number {number}"
         try:
-            item = _id(entry)
-            where = f"item {item!r}"
+            where = f"item {(item := _id(entry))!r}"
             fields = {name: _text(entry, name) for name in task.fields}
+        except UnicodeEncodeError:
+            raise
         except ValueError as error:
-            if isinstance(error, UnicodeEncodeError):
-                raise
             raise ValueError(f"{where}: {error}") from None
         if item in items:
             raise ValueError(f"{where} is there twice")
@@ -263,24 +282,6 @@ def _outputs(task: LampTask, gold: Record) -> tuple[str, ...]:
         if not output.replace(".", "").strip():
             raise ValueError(f"the output {shown(output)} has no words")
     return outputs
-
-
-def _read_json(path: Path, digest: Hash, faults: Faults) -> Any:
-    """What the file holds, which goes into `digest`; None where it cannot be read."""
-    try:
-        content = file_bytes(path, LARGEST, unzipped=True)
-        digest.update(content)
-        value = parse_json(as_text(content))
-        if value is None:
-            faults.add(path, None, "holds null and nothing else")
-        return value
-    except FileNotFoundError:
-        faults.add(path, None, "no such file")
-    except OSError as error:
-        faults.add(path, None, f"cannot be read ({error.strerror or error})")
-    except Malformed as error:
-        faults.add(path, error.line, f"not JSON ({error})")
-    return None
 
 
 def _id(record: object) -> str:
@@ -343,10 +344,18 @@ def messages_for(
     Every item gets the same room; of its fields the long one is cut first. A template that itself takes more than
     `tokens` is not cut.
     """
+
+    def within(item: Item, room: int) -> Mapping[str, str]:
+        """The item's fields in `room` tokens: half of them for those that are short, what is left for the long one."""
+        long = question.task.long
+        short = {name: shortened(visible(text), room // 2) for name, text in item.fields.items() if name != long}
+        left = max(0, room - estimate_tokens(*short.values()))
+        return {**short, long: shortened(visible(item.fields[long]), left)}
+
     query = shortened(visible(question.input), tokens // 2)
     room = (tokens - estimate_tokens(query)) // len(items) if items else 0
     while True:
-        shown = [_within(item, question.task, room) for item in items]
+        shown = [within(item, room) for item in items]
         messages = prompts.render(question.task.prompt, query=query, items=shown)
         beyond = estimate_tokens(*(text for _, text in messages)) - tokens
         if beyond <= 0 or not room:
@@ -355,8 +364,180 @@ def messages_for(
         room = max(0, room - -(-beyond // len(items)))
 
 
-def _within(item: Item, task: LampTask, room: int) -> Mapping[str, str]:
-    """The item's fields in `room` tokens: half of them for those that are short, what is left for the long one."""
-    short = {name: shortened(visible(text), room // 2) for name, text in item.fields.items() if name != task.long}
-    left = max(0, room - estimate_tokens(*short.values()))
-    return {**short, task.long: shortened(visible(item.fields[task.long]), left)}
+# --- labels
+
+Key = tuple[str, str | None]
+"""What a label is of: a question and one of its items, or none."""
+
+FEWEST = 2
+"""So many useful items a question needs to be part of the experiment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The `utility` of the answer to one question from one item; `item` None: from none."""
+
+    question: str
+    item: str | None
+    utility: float
+    answer: str
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What the items of each question are worth: question id -> u_j - u_base (n,), in the order of its items.
+
+    With a utility of which less is better, u_base - u_j. `base` is u_base; `unanswered` counts the answers that a model
+    did not give.
+    """
+
+    gains: Mapping[str, FloatArray]
+    base: Mapping[str, float]
+    unanswered: int = 0
+
+    def useful(self, question: str) -> NDArray[np.bool_]:
+        """Which items of the question are useful, (n,)."""
+        return self.gains[question] > 0
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The questions with at least 2 useful items, in their order."""
+        return tuple(id for id in self.gains if self.useful(id).sum() >= FEWEST)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many questions are left out, and how many answers a model did not give."""
+        left = len(self.gains) - len(self.counted)
+        notes = [f"{left:,} of {len(self.gains):,} questions have fewer than {FEWEST} useful items and are left out"]
+        if self.unanswered:
+            notes.append(f"{self.unanswered:,} answers were not given (declined or empty) and count as empty")
+        return tuple(notes[not left :])
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """What labels are made from: the questions, the templates, and the `generator` as its settings describe it.
+
+    `tokens` is the longest prompt. Which questions of the file are taken is no part of it: labels made for few of them
+    go on to be those of many.
+    """
+
+    lamp: Lamp
+    prompts: Prompts
+    generator: Mapping[str, Any]
+    tokens: int = TOKENS
+
+    @property
+    def made_from(self) -> JsonObject:
+        """Everything that a label depends on."""
+        task = self.lamp.task
+        return {
+            # Of the file and of how a prompt is made; labels of another one are not read.
+            "format": 2,
+            "task": task.name,
+            "data": self.lamp.sha256,
+            "utility": task.label_utility.name,
+            "tokens": self.tokens,
+            "prompt": self.prompts[task.prompt].sha256,
+            "generator": dict(self.generator),
+        }
+
+    def estimate(self, path: Path, settings: ModelSettings) -> Calls:
+        """What the labels that are not in the file yet will take at most; raises what `stored` raises."""
+        missing = list(self._missing(self.stored(path)))
+        read = sum(
+            estimate_tokens(*(text for _, text in messages_for(self.prompts, question, items, self.tokens)))
+            for question, items in missing
+        )
+        longest = self.prompts[self.lamp.task.prompt].longest_reply(settings.max_tokens)
+        return Calls(settings, len(missing), read, len(missing) * longest)
+
+    def make(self, path: Path, model: Model, workers: Workers) -> Labels:
+        """Label all items of all questions, one call each and one for each question without items; file them.
+
+        Those in the file already are not made again; one process at a time works in its folder. Raises what `stored`
+        and `answer_from` raise, BudgetExceeded where the budget ends: all that was paid for is stored.
+        """
+
+        def label(question: LampQuestion, items: tuple[Item, ...]) -> Label:
+            answer = answer_from(model, self.prompts, question, items, self.tokens)
+            worth = self.lamp.task.label_utility(answer.text, question.golds)
+            return Label(question.id, items[0].id if items else None, worth, answer.text, answer.notes)
+
+        with locked(path.parent):
+            labels = self.stored(path)
+            with LineFile(path) as file:
+                if not path.stat().st_size:
+                    file.write(json.dumps({"made_from": self.made_from}))
+
+                def store(label: Label) -> None:
+                    file.write(json.dumps(asdict(label)))
+                    labels[label.question, label.item] = label
+
+                workers.for_each(((label, missing) for missing in self._missing(labels)), store)
+        return self._labels(labels, path)
+
+    def read(self, path: Path) -> Labels:
+        """The labels of all items of all questions; DataError where some are missing, or no question is left."""
+        labels = self._labels(self.stored(path), path)
+        if not labels.counted:
+            raise DataError(f"{path}: no question has {FEWEST} useful items, so there is nothing to measure")
+        return labels
+
+    def stored(self, path: Path) -> dict[Key, Label]:
+        """The labels in the file by question and item; none where there is no file. A torn last line is ignored.
+
+        Raises DataError where a line is no label with a utility in its range, and where the first line names something
+        else than these labels are made from.
+        """
+        head, *lines = list(whole_lines(path)) or [b""]
+        if not head:
+            return {}
+        try:
+            before = parse_json(unsealed(head).decode())["made_from"]
+            different = changes({"systems": {}, **before}, {"systems": {}, **self.made_from})
+        except (ValueError, KeyError, TypeError) as error:
+            different = [f"says not what they are made from ({error}): {shown(head)}"]
+        if different:
+            raise DataError(
+                f"{path}: these utility labels were made from something else; name another file to have others made",
+                [Fault(path, 1, change) for change in different],
+            )
+        labels: dict[Key, Label] = {}
+        faults: list[Fault] = []
+        for number, line in enumerate(lines, start=2):
+            try:
+                label = Label(**parse_json(unsealed(line).decode()))
+                upper = self.lamp.task.label_utility.upper
+                if not isinstance(label.question, str) or not 0 <= label.utility <= upper:
+                    raise ValueError(f"the utility of {shown(label.question)} is not from 0 to {upper:g}")
+                labels[label.question, label.item] = label
+            except (ValueError, TypeError) as error:
+                faults.append(Fault(path, number, f"no label ({error})"))
+        if faults:
+            raise DataError("utility labels are damaged; remove these lines to have them made again", faults)
+        return labels
+
+    def _missing(self, labels: Mapping[Key, Label]) -> Iterator[tuple[LampQuestion, tuple[Item, ...]]]:
+        """What has no label yet: a question and one item of it, or none."""
+        for question in self.lamp.questions:
+            for items in ((), *((item,) for item in question.items)):
+                if (question.id, items[0].id if items else None) not in labels:
+                    yield question, items
+
+    def _labels(self, labels: Mapping[Key, Label], path: Path) -> Labels:
+        missing = [f"{question.id}/{items[0].id if items else '-'}" for question, items in self._missing(labels)]
+        if missing:
+            raise DataError(
+                f"{path}: {len(missing):,} utility labels are missing (question/item: {listed(missing, most=5)}); "
+                "have them made before they are used"
+            )
+        sign = -1.0 if self.lamp.task.label_utility.lower_is_better else 1.0
+        base, gains, unanswered = {}, {}, 0
+        for question in self.lamp.questions:
+            of = [labels[question.id, item] for item in (None, *(item.id for item in question.items))]
+            base[question.id] = of[0].utility
+            gains[question.id] = sign * np.array([one.utility - of[0].utility for one in of[1:]], dtype=float)
+            unanswered += sum(any(note.startswith(NO_ANSWER) for note in one.notes) for one in of)
+        return Labels(gains, base, unanswered)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ from fairagent.collection import load_collection
 from fairagent.collection.known import refuse_overlap
 from fairagent.collection.records import Faults, json_records, read_text
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.llm.likelihood import Likelihood, open_local
+from fairagent.llm.likelihood import open_local
 from fairagent.llm.prompts import Prompts, source_relative_to
-from fairagent.papers.fairft.settings import OPENING, FairFTFile, TestSection, TrainingExample, read_examples, split
-from fairagent.papers.fairft.signals import Signals
+from fairagent.papers.fairft.settings import OPENING, FairFTFile, TrainingExample, read_examples, split
 from fairagent.papers.fairft.train import (
     CHECKPOINT,
     History,
     Progress,
+    Signals,
     Tower,
     Training,
     TrainingEffect,
@@ -41,10 +41,6 @@ MODEL = "model"
 RECORD = "fairft.json"
 """What came out, in the run's folder."""
 SIGNALS = "signals.jsonl"
-RUNS = Path("runs")
-"""Where runs are, whose folders are named like them."""
-LARGEST_RECORD = 1 << 24
-"""Bytes of the record."""
 NOT_DECIDING = ("about", "test", "budget", "cache")
 """Keys of a settings file that the trained retriever does not depend on."""
 
@@ -59,6 +55,18 @@ class CheckedTraining:
     documents: tuple[Document, ...]
     training: tuple[TrainingExample, ...]
     held_out: tuple[TrainingExample, ...]
+
+    @property
+    def data(self) -> str:
+        """A hash of all documents and questions."""
+        examples = [asdict(example) for example in (*self.training, *self.held_out)]
+        return _hash([self.fingerprint, examples, len(self.training)])
+
+    def tower(self, model: str = "") -> Tower:
+        """The retriever before training, or the one in the folder `model`."""
+        retriever = self.file.retriever
+        name = model or place(self.folder, retriever.model)
+        return Tower(name, retriever.device, retriever.dtype, retriever.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ def read_file(path: Path) -> FairFTFile:
 
 def run_folder(file: FairFTFile) -> Path:
     """The folder of a training's run, where none is named."""
-    return RUNS / file.name
+    return Path("runs") / file.name
 
 
 def trained_model(path: Path) -> Path:
@@ -105,7 +113,7 @@ def trained_model(path: Path) -> Path:
 def is_finished(checked: CheckedTraining, folder: Path) -> bool:
     """Whether `folder` holds this training, of these questions and documents, finished."""
     record = _read_record(folder)
-    return record is not None and record.get("data") == _data(checked) and _same_settings(record, checked.file)
+    return record is not None and record.get("data") == checked.data and _same_settings(record, checked.file)
 
 
 def _same_settings(record: dict[str, Any], file: FairFTFile) -> bool:
@@ -116,7 +124,7 @@ def _same_settings(record: dict[str, Any], file: FairFTFile) -> bool:
 def _read_record(folder: Path) -> dict[str, Any] | None:
     """What came out of a training; None where it is not finished, or its record cannot be read."""
     try:
-        record = parse_json(file_text(folder / RECORD, LARGEST_RECORD))
+        record = parse_json(file_text(folder / RECORD, 1 << 24))
     except (OSError, ValueError):
         return None
     whole = isinstance(record, dict) and isinstance(record.get("settings"), dict) and (folder / MODEL).is_dir()
@@ -143,25 +151,19 @@ def check(path: Path, seed: int | None = None) -> CheckedTraining:
     trained_on = [text for example in training for text in example.texts]
     refuse_overlap(trained_on, [text for example in held_out for text in example.texts], test_name="the held-out ones")
     for test in file.test:
-        refuse_overlap(trained_on, texts_of_test(folder / test.path, test), test_name=test.path)
+        faults, texts = Faults(), list[str]()
+        for number, record in json_records(folder / test.path, faults):
+            try:
+                texts += [read_text(record, name).removeprefix(OPENING) for name in test.fields]
+            except ValueError as error:
+                faults.add(folder / test.path, number, str(error))
+        faults.check("texts of the test")
+        refuse_overlap(trained_on, texts, test_name=test.path)
     collection = load_collection(folder / file.collection)
     documents = tuple(collection.documents())
     if len(documents) < 2:
         raise UsageError(f"collection {collection.name!r} has one document: there is nothing to rank")
     return CheckedTraining(file, folder, collection.fingerprint(), documents, training, held_out)
-
-
-def texts_of_test(path: Path, section: TestSection) -> tuple[str, ...]:
-    """The texts of a test file, all its fields in order; DataError with every fault."""
-    faults = Faults()
-    texts: list[str] = []
-    for number, record in json_records(path, faults):
-        try:
-            texts += [read_text(record, name).removeprefix(OPENING) for name in section.fields]
-        except ValueError as error:
-            faults.add(path, number, str(error))
-    faults.check("texts of the test")
-    return tuple(texts)
 
 
 def run_training(
@@ -171,7 +173,11 @@ def run_training(
 
     With `new` what is there is deleted first. Raises UsageError where the folder holds something else.
     """
-    _expect_own(folder)
+    names = {path.name for path in folder.iterdir()} - {LOCK} if folder.is_dir() else set()
+    ours = (CHECKPOINT, RECORD, SIGNALS, "vectors-", ".")
+    if names and not any(name.startswith(ours) for name in names):
+        raise UsageError(f"{folder} is there and holds no training; name a new or an empty folder")
+    expect_replaceable(folder / MODEL)
     with locked(folder), open_signals(checked, folder) as signals:
         if new:
             # All but the signals, which are right for any training.
@@ -179,14 +185,41 @@ def run_training(
                 (folder / name).unlink(missing_ok=True)
             forget_vectors(folder)
             remove_folder(folder / MODEL)
-        settings = checked.file.training
-        tower = open_tower(checked)
-        key = _key(checked, signals, tower)
-        task = (key, checked.documents, checked.training, checked.held_out, signals, settings)
-        history = Training(*task, checked.file.retriever.towers, tower, folder, progress).run()
+        file, tower = checked.file, checked.tower()
+        probe = tower.encode("query", ["A fair ranking shows every group its share."])[0]
+        depends_on = [
+            checked.data,
+            file.training.model_dump(exclude={"checkpoint"}),
+            file.retriever.model_dump(exclude={"batch", "device", "model"}),
+            signals.manifest,
+            [round(float(number), 3) for number in probe],
+        ]
+        history = Training(
+            key=_hash(depends_on),
+            documents=checked.documents,
+            training=checked.training,
+            held_out=checked.held_out,
+            signals=signals,
+            settings=file.training,
+            towers=file.retriever.towers,
+            tower=tower,
+            folder=folder,
+            progress=progress,
+        ).run()
         tower.save(folder / MODEL)
-        change = compare(open_tower(checked), tower, checked.documents, checked.held_out, signals, settings)
-        record = _record(checked, history, change, signals)
+        change = compare(checked.tower(), tower, checked.documents, checked.held_out, signals, file.training)
+        record = {
+            "settings": file.model_dump(mode="json"),
+            "data": checked.data,
+            "training": len(checked.training),
+            "held_out": len(checked.held_out),
+            "documents": len(checked.documents),
+            "measured": list(history.measured),
+            "best": history.best,
+            "change": asdict(change),
+            "signal": signals.model.name,
+            "versions": {name: version(name) for name in ("torch", "sentence_transformers")},
+        }
         write_whole(folder / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     return Trained(folder / MODEL, history, change)
 
@@ -196,45 +229,32 @@ def run_evaluation(checked: CheckedTraining, model: Path, folder: Path) -> Train
     if not model.is_dir():
         raise BackendUnavailable(f"there is no trained retriever at {model}; `fairagent fairft train` makes one")
     with open_signals(checked, folder) as signals:
-        towers = open_tower(checked), open_tower(checked, str(model))
-        return compare(*towers, checked.documents, checked.held_out, signals, checked.file.training)
-
-
-def open_tower(checked: CheckedTraining, model: str = "") -> Tower:
-    """The retriever before training, or the one in the folder `model`."""
-    retriever = checked.file.retriever
-    name = model or place(checked.folder, retriever.model)
-    return Tower(name, retriever.device, retriever.dtype, retriever.batch)
+        before, after = checked.tower(), checked.tower(str(model))
+        return compare(before, after, checked.documents, checked.held_out, signals, checked.file.training)
 
 
 @contextmanager
 def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
     """The signals of the language model that the settings name, in their file or in the run's `folder`."""
-    chosen = checked.file.signal
+    chosen, file = checked.file.signal, checked.file
     path = checked.folder / chosen.path if chosen.path else folder / SIGNALS
-    with _model(checked) as model:
-        yield Signals(model, Prompts(source_relative_to(chosen.prompts, checked.folder)), path, chosen.tokens)
-
-
-@contextmanager
-def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
-    chosen = checked.file.signal
+    prompts = Prompts(source_relative_to(chosen.prompts, checked.folder))
     if chosen.endpoint is None:
         name = place(checked.folder, chosen.model)
-        yield open_local("causal", name, chosen.device, chosen.dtype, chosen.batch, chosen.chat)
+        local = open_local("causal", name, chosen.device, chosen.dtype, chosen.batch, chosen.chat)
+        yield Signals(local, prompts, path, chosen.tokens)
         return
     from fairagent.llm.budget import Budget
     from fairagent.llm.cache import ReplyCache
     from fairagent.llm.likelihood import EndpointModel
 
-    cache = ReplyCache(checked.file.cache) if checked.file.cache else None
-    model = EndpointModel(chosen.endpoint, cache, Budget(checked.file.budget), chosen.chat)
-    try:
-        yield model
-    finally:
-        model.close()
+    with ExitStack() as stack:
+        cache = ReplyCache(file.cache) if file.cache else None
         if cache:
-            cache.close()
+            stack.callback(cache.close)
+        model = EndpointModel(chosen.endpoint, cache, Budget(file.budget), chosen.chat)
+        stack.callback(model.close)
+        yield Signals(model, prompts, path, chosen.tokens)
 
 
 def place(folder: Path, name: str) -> str:
@@ -242,54 +262,8 @@ def place(folder: Path, name: str) -> str:
     return str(folder / name) if (folder / name).is_dir() else name
 
 
-def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
-    file = checked.file
-    probe = tower.encode("query", ["A fair ranking shows every group its share."])[0]
-    parts = [
-        _data(checked),
-        file.training.model_dump(exclude={"checkpoint"}),
-        file.retriever.model_dump(exclude={"batch", "device", "model"}),
-        signals.manifest,
-        [round(float(number), 3) for number in probe],
-    ]
-    return _hash(parts)
-
-
-def _data(checked: CheckedTraining) -> str:
-    examples = [asdict(example) for example in (*checked.training, *checked.held_out)]
-    return _hash([checked.fingerprint, examples, len(checked.training)])
-
-
 def _hash(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _expect_own(folder: Path) -> None:
-    """Raise UsageError where the folder holds something, and none of it is a training's."""
-    names = {path.name for path in folder.iterdir()} - {LOCK} if folder.is_dir() else set()
-    ours = (CHECKPOINT, RECORD, SIGNALS, "vectors-", ".")
-    if names and not any(name.startswith(ours) for name in names):
-        raise UsageError(f"{folder} is there and holds no training; name a new or an empty folder")
-    expect_replaceable(folder / MODEL)
-
-
-def _record(checked: CheckedTraining, history: History, change: TrainingEffect, signals: Signals) -> dict[str, Any]:
-    versions = {name: importlib.import_module(name).__version__ for name in ("torch", "sentence_transformers")}
-    return {
-        "settings": checked.file.model_dump(mode="json"),
-        "data": _data(checked),
-        "training": len(checked.training),
-        "held_out": len(checked.held_out),
-        "documents": len(checked.documents),
-        "measured": list(history.measured),
-        "best": history.best,
-        "change": asdict(change),
-        "signal": signals.model.name,
-        "versions": versions,
-    }
-
-
-KEY = "trainings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +287,10 @@ def read_chain(files: Sequence[Path]) -> Chain:
     experiments = {}
     for file in files:
         values = read_yaml(file)
-        named = values.pop(KEY, None)
+        named = values.pop("trainings", None)
         if not isinstance(named, list) or not named or not all(isinstance(one, str) for one in named):
             raise UsageError(
-                f"{file}: `{KEY}` lists no settings files of FairFT; `fairagent evaluate` runs such a file"
+                f"{file}: `trainings` lists no settings files of FairFT; `fairagent evaluate` runs such a file"
             )
         models = {}
         for path in ((file.parent / one).resolve() for one in named):

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from fairagent.collection.known import text_key
 from fairagent.collection.records import Record, checked_id, listed, read_text, shown
 from fairagent.errors import UsageError
-from fairagent.papers.records import read_records
+from fairagent.papers import read_records
 from fairagent.settings import BudgetSettings, ModelSettings, Section
 
 Format = Literal["questions", "recognition"]
@@ -57,7 +57,24 @@ def read_examples(path: Path, format: Format = "questions") -> tuple[TrainingExa
     `sentence` and `context`; the id is q and the line, the query the prompt without its first 29 characters, the answer
     the option that the label stands for. Other fields are ignored.
     """
-    read = _question if format == "questions" else _recognition
+
+    def filled(record: Record, name: str) -> str:
+        if not (text := read_text(record, name)).strip():
+            raise ValueError(f"field {name!r} is empty")
+        return text
+
+    def read(line: str, record: Record) -> tuple[str, TrainingExample]:
+        if format == "questions":
+            id = checked_id(read_text(record, "id"), "question")
+            return id, TrainingExample(id, filled(record, "query"), filled(record, "answer"))
+        prompt, label = filled(record, "prompt"), read_text(record, "label")
+        if label not in OPTIONS:
+            raise ValueError(f"the label {shown(label)} is none of {listed(list(OPTIONS))}")
+        sentence, context = read_text(record, "sentence"), read_text(record, "context")
+        if not (query := prompt[len(OPENING) :]).strip():
+            raise ValueError(f"the prompt has nothing after its first {len(OPENING)} characters")
+        return line, TrainingExample(line, query, OPTIONS[label], (sentence, f"{context} {sentence}".strip()))
+
     return tuple(read_records(path, f"questions for FairFT ({format})", read, "holds no question").values())
 
 
@@ -79,32 +96,6 @@ def split(
     if not training:
         raise UsageError(f"of {len(examples)} examples none is left for training; hold out fewer, or give more")
     return training, tuple(examples[place] for place in sorted(held))
-
-
-def _question(line: str, record: Record) -> tuple[str, TrainingExample]:
-    id = checked_id(read_text(record, "id"), "question")
-    return id, TrainingExample(id, _filled(record, "query"), _filled(record, "answer"))
-
-
-def _recognition(id: str, record: Record) -> tuple[str, TrainingExample]:
-    prompt, label = _filled(record, "prompt"), read_text(record, "label")
-    if label not in OPTIONS:
-        raise ValueError(f"the label {shown(label)} is none of {listed(list(OPTIONS))}")
-    sentence, context = read_text(record, "sentence"), read_text(record, "context")
-    if not (query := prompt[len(OPENING) :]).strip():
-        raise ValueError(f"the prompt has nothing after its first {len(OPENING)} characters")
-    texts = (sentence, f"{context} {sentence}".strip())
-    return id, TrainingExample(id, query, OPTIONS[label], texts)
-
-
-def _filled(record: Record, name: str) -> str:
-    text = read_text(record, name)
-    if not text.strip():
-        raise ValueError(f"field {name!r} is empty")
-    return text
-
-
-Dtype = Literal["", "float32", "bfloat16", "float16"]
 
 
 class ExamplesSection(Section):
@@ -163,7 +154,7 @@ class SignalSection(Section):
     """Whether the prompt is put into the model's chat template, as models tuned for chat expect."""
     device: str = ""
     """Where torch computes for a local model, e.g. cpu or cuda; empty: on a GPU where there is one."""
-    dtype: Dtype = ""
+    dtype: Literal["", "float32", "bfloat16", "float16"] = ""
     """The numbers that a local model computes in; empty: those that it was saved in."""
     batch: int = Field(8, ge=1)
     """How many prompts a local model reads at a time. More need more memory."""

@@ -3,12 +3,15 @@
 With cosines s, the log-likelihoods l of the answer, and temperatures gamma and beta (both > 0):
     P_R(d|q) = softmax_d(s_d / gamma)        Q_LM(d|q, a) = softmax_d(exp(l_d) / beta)
 The paper's loss is KL(P_R || Q_LM), its mean over the questions; the released code computes KL(Q_LM || P_R) / k.
-Checkpoints are written atomically, so that a training goes on after whatever ended it.
+Checkpoints are written atomically, so that a training goes on after whatever ended it. The signal, a language model's
+likelihood of the fair answer given each document, is cached on disk.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 import math
 import pickle
 from collections.abc import Callable, Mapping, Sequence
@@ -22,16 +25,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from fairagent.errors import DataError, UsageError
+from fairagent.answer.context import fit, numbered
+from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.llm.likelihood import Likelihood
+from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.settings import Direction, Reduction, TrainingExample, TrainingSection
-from fairagent.papers.fairft.signals import Signals
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoders import Embeddings, open_sentence_model
 from fairagent.storage.arrays import read_array
-from fairagent.storage.files import whole_file
+from fairagent.storage.files import LineFile, unsealed, whole_file, whole_lines
 from fairagent.storage.folders import workshop
 from fairagent.storage.packages import pick_device
+from fairagent.storage.readers import parse_json
 from fairagent.types import Document, FloatArray
+from fairagent.types.clean import logger, query_shown
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +65,110 @@ def kl_loss(
     questions, documents = scores.shape
     divisor = questions * documents if reduction == "documents" else questions
     return (one.exp() * (one - other)).sum() / divisor
+
+
+log = logger(__name__)
+
+PROBE = ("Question: Is the sky blue?\nAnswer:", " Yes, it is.")
+"""Scored with every file of signals: a model that finds it otherwise is another model."""
+
+
+class Signals:
+    """The log-likelihood ln P_LM(a | d, q) of an example's answer after the prompt with one document, by `model`.
+
+    What was computed once is cached in the file `path` (JSON lines); several processes may share it. Texts longer than
+    `tokens` (about) are cut. Raises IndexMismatch where the file holds the signals of another model, prompt or length.
+    """
+
+    def __init__(self, model: Likelihood, prompts: Prompts, path: Path, tokens: int = 512) -> None:
+        self.model = model
+        self.computed = 0
+        self._prompts, self._path, self._tokens = prompts, path, tokens
+        self._cached: dict[str, dict[str, float]] = {}
+        self.manifest = self._open()
+
+    def likelihoods(self, example: TrainingExample, documents: Sequence[Document]) -> FloatArray:
+        """The log-likelihoods (<= 0), (k,), of the answer with each of the documents alone."""
+        question = _hash(example.query, example.answer)
+        keys = [_hash(document.title, document.text) for document in documents]
+        cached = self._cached.setdefault(question, {})
+        # Two documents may be the same text.
+        missing = {key: place for place, key in enumerate(keys) if key not in cached}
+        if missing:
+            scores = self.model.score([(self.prompt(example, documents[p]), example.answer) for p in missing.values()])
+            scored = {key: float(score.sum()) for key, score in zip(missing, scores, strict=True)}
+            self._append({"question": question, "documents": scored})
+            cached |= scored
+            self.computed += len(scored)
+        return np.array([cached[key] for key in keys])
+
+    def table(
+        self, examples: Sequence[TrainingExample], documents: Sequence[Document], places: NDArray[np.intp]
+    ) -> FloatArray:
+        """The log-likelihoods (q, k) of each example's answer with the documents at its row of `places` (q, k)."""
+        rows = zip(examples, places, strict=True)
+        return np.array([self.likelihoods(example, [documents[place] for place in row]) for example, row in rows])
+
+    def prompt(self, example: TrainingExample, document: Document) -> str:
+        (shown,), _ = fit([document], self._tokens)
+        messages = self._prompts.render(
+            "ask", query=query_shown(example.query), documents=numbered([shown], "rank"), brief=False
+        )
+        return "\n\n".join([*(text.strip() for _, text in messages), ""])
+
+    def _open(self) -> dict[str, Any]:
+        """The first line of the file, after its signals are read; a new file begins with it."""
+        probe = float(self.model.score([PROBE])[0].sum())
+        longest = self.prompt(TrainingExample("", "q", "a"), Document("", "d" * 5 * self._tokens))
+        prompt = hashlib.sha256(longest.encode()).hexdigest()
+        manifest: dict[str, Any] = {"format": 1, "model": self.model.name, "prompt": prompt, "probe": probe}
+        have: dict[str, Any] = {}
+        for number, text in enumerate(whole_lines(self._path), start=1):
+            try:
+                line = parse_json(unsealed(text).decode())
+                if not isinstance(line, dict) or (have and not _is_signal(line)):
+                    raise ValueError("no line of signals")
+            except ValueError:
+                if number == 1:
+                    advice = "damaged, or from an earlier version; name another file, or remove it"
+                    raise IndexMismatch(f"{self._path}:1 cannot be read: {advice}") from None
+                log.warning("%s:%d cannot be read; what it held is computed again", self._path, number)
+                continue
+            if have:
+                self._cached.setdefault(line["question"], {}).update(line["documents"])
+                continue
+            have = line
+            differ = [name for name in ("format", "prompt") if have.get(name) != manifest[name]]
+            before = have.get("probe")
+            # Other hardware rounds otherwise, and a model may be named by another folder.
+            if not isinstance(before, float) or not np.isclose(before, probe, rtol=0.02, atol=0.02):
+                differ.append("model")
+            if differ:
+                raise IndexMismatch(
+                    f"{self._path} holds signals of another {' and '.join(differ)} (model {have.get('model')!r}, now "
+                    f"{self.model.name!r}); name another file, or remove it"
+                )
+        if not have:
+            self._append(manifest)
+        return have or manifest
+
+    def _append(self, line: dict[str, Any]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with LineFile(self._path) as file:
+            file.write(json.dumps(line))
+
+
+def _is_signal(line: dict[str, Any]) -> bool:
+    scores = line.get("documents")
+    return (
+        isinstance(line.get("question"), str)
+        and isinstance(scores, dict)
+        and all(isinstance(score, float) and score <= 1e-6 for score in scores.values())
+    )
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
 
 
 Kind = Literal["query", "document"]
@@ -192,8 +303,13 @@ def compare(
         shares = softmax(cosines_at(queries, embedded, own) / settings.gamma, axis=1)
         expected = float((shares * np.exp(likelihoods)).sum(axis=1).mean())
         standings.append(RetrieverQuality(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
-    overlaps = (_overlap(one, two, first) for first in (count, min(SHOWN, count)))
-    return TrainingEffect(len(examples), count, standings[0], standings[1], *overlaps)
+
+    def overlap(first: int) -> float:
+        same = [len(np.intersect1d(a[:first], b[:first])) for a, b in zip(one, two, strict=True)]
+        return float(np.mean(same)) / first
+
+    first_few = overlap(min(SHOWN, count))
+    return TrainingEffect(len(examples), count, standings[0], standings[1], overlap(count), first_few)
 
 
 def held_out_kl(
@@ -212,11 +328,6 @@ def held_out_kl(
 def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp]) -> FloatArray:
     """The cosines (q, k) of questions (q, d) and the documents at `places` (q, k) of `vectors` (n, d)."""
     return np.asarray(np.einsum("qd,qkd->qk", queries.astype(np.float64), vectors[places].astype(np.float64)))
-
-
-def _overlap(before: NDArray[np.intp], after: NDArray[np.intp], count: int) -> float:
-    same = [len(np.intersect1d(one[:count], two[:count])) for one, two in zip(before, after, strict=True)]
-    return float(np.mean(same)) / count
 
 
 CHECKPOINT = "checkpoint.pt"
@@ -276,7 +387,7 @@ class Training:
 
         Whatever ends the process, the same training comes to the same weights.
         """
-        state = read_state(self.folder, self.key)
+        state = self._stored()
         if state is None:
             forget_vectors(self.folder)
             weights = self._weights()
@@ -299,9 +410,32 @@ class Training:
     def _texts(self) -> list[str]:
         return list(map(full_text, self.documents))
 
+    def _stored(self) -> TrainingState | None:
+        """The checkpoint; UsageError where it is that of another training, DataError where it cannot be read."""
+        path = self.folder / CHECKPOINT
+        if not path.exists():
+            return None
+        try:
+            # Tensors, numbers and texts alone: a file that someone else put there cannot run code.
+            state = TrainingState(**importlib.import_module("torch").load(path, map_location="cpu", weights_only=True))
+        except (pickle.UnpicklingError, RuntimeError, OSError, TypeError, EOFError, ValueError, KeyError) as error:
+            raise DataError(f"{path} cannot be read ({str(error).splitlines()[0]}); start over with --new") from None
+        if state.task != self.key:
+            raise UsageError(
+                f"{self.folder} holds the training of other settings, questions, documents or models; name another "
+                "folder, or start over with --new"
+            )
+        return state
+
+    def _store(self, state: TrainingState) -> None:
+        """Write the checkpoint, force it to the disk, and put it in the old one's place."""
+        fields = {name: getattr(state, name) for name in TrainingState.__dataclass_fields__}
+        with whole_file(self.folder / CHECKPOINT) as file:
+            importlib.import_module("torch").save(fields, file)
+
     def _refreshed(self, state: TrainingState) -> tuple[TrainingState, Embeddings]:
         """At the beginning of a round: new embeddings of all documents, and the held-out KL of the weights so far."""
-        file = _vectors(self.folder, state.round)
+        file = self.folder / f"vectors-{state.round}.npy"
         if state.step:
             try:
                 return state, read_array(file)
@@ -321,7 +455,7 @@ class Training:
         weights = self._weights() if best == state.round else state.best
         state = replace(state, held=held, measured=measured, done=over, best=weights)
         if over:
-            save_state(state, self.folder)
+            self._store(state)
             forget_vectors(self.folder)
         else:
             # Those of the middle of a round cannot be had from the weights any more.
@@ -343,9 +477,9 @@ class Training:
             state = replace(state, step=step)
             self.progress(before + step, settings.epochs * sum(steps), min(state.measured))
             if step % settings.checkpoint == 0 and step < steps[part]:
-                save_state(self._with_weights(state), self.folder)
+                self._store(self._with_weights(state))
         state = self._with_weights(replace(state, round=state.round + 1, step=0))
-        save_state(state, self.folder)
+        self._store(state)
         forget_vectors(self.folder)
         return state
 
@@ -381,39 +515,7 @@ class Training:
         return min(self.settings.documents, len(self._texts))
 
 
-def save_state(state: TrainingState, folder: Path) -> None:
-    """Write the checkpoint, force it to the disk, and put it in the old one's place."""
-    fields = {name: getattr(state, name) for name in TrainingState.__dataclass_fields__}
-    with whole_file(folder / CHECKPOINT) as file:
-        importlib.import_module("torch").save(fields, file)
-
-
-def read_state(folder: Path, task: str) -> TrainingState | None:
-    """The checkpoint in `folder`; None where there is none.
-
-    Raises UsageError where it is that of another `task`, DataError where it cannot be read.
-    """
-    path = folder / CHECKPOINT
-    if not path.exists():
-        return None
-    try:
-        # Tensors, numbers and texts alone: a file that someone else put there cannot run code.
-        state = TrainingState(**importlib.import_module("torch").load(path, map_location="cpu", weights_only=True))
-    except (pickle.UnpicklingError, RuntimeError, OSError, TypeError, EOFError, ValueError, KeyError) as error:
-        raise DataError(f"{path} cannot be read ({str(error).splitlines()[0]}); start over with --new") from None
-    if state.task != task:
-        raise UsageError(
-            f"{folder} holds the training of other settings, questions, documents or models; name another folder, or "
-            "start over with --new"
-        )
-    return state
-
-
 def forget_vectors(folder: Path) -> None:
     """Remove the embeddings of all rounds."""
     for path in folder.glob("vectors-*.npy"):
         path.unlink(missing_ok=True)
-
-
-def _vectors(folder: Path, round: int) -> Path:
-    return folder / f"vectors-{round}.npy"

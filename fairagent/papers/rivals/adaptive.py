@@ -32,9 +32,6 @@ from fairagent.settings import Part, Settings
 from fairagent.settings.parts import Progress
 from fairagent.types import FloatArray, Query, Ranking
 
-DECIMALS = 12
-"""What lies below this decimal of a share or a value is rounding."""
-
 GroupPolicy = Literal["none", "budget", "exposure"]
 Where = Literal["both", "frontier"]
 
@@ -46,8 +43,6 @@ GroupsOf = Callable[[Query, Sequence[str]], tuple[FloatArray, ...]]
 
 SIMILARITY = "similarity:"
 """How a scorer is named that is an encoder."""
-CACHED = 4096
-"""Texts whose vectors a scorer keeps, or as many as one request has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +105,8 @@ class AdaptiveReranker:
         taken: list[int] = []
         for place in range(len(state.scores) + 1, len(state.scores) + 1 + size):
             lacking = np.maximum(place * target - spent, 0)
-            gains = np.round(shares @ lacking, DECIMALS)
+            # What lies below the twelfth decimal is rounding.
+            gains = np.round(shares @ lacking, 12)
             gains[taken] = -1
             taken.append(int(gains.argmax()))
             spent = spent + shares[taken[-1]]
@@ -184,7 +180,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityScorer:
-    """The inner product of an encoder's vectors of the query and of each text; some of the texts' are cached."""
+    """The inner product of an encoder's vectors of the query and of each text; up to 4,096 of the texts' are cached."""
 
     encoder: Encoder
     _cached: dict[str, Embeddings] = field(default_factory=dict, repr=False, compare=False)
@@ -197,7 +193,7 @@ class SimilarityScorer:
         if not texts:
             return np.zeros(0)
         if missing := [text for text in texts if text not in self._cached]:
-            if len(self._cached) + len(missing) > CACHED:
+            if len(self._cached) + len(missing) > 4096:
                 self._cached.clear()
                 missing = list(dict.fromkeys(texts))
             self._cached.update(zip(missing, self.encoder.documents(missing), strict=True))
@@ -213,7 +209,6 @@ class CollectionGroups:
     dimensions: tuple[str, ...]
 
     def __call__(self, query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
-        """Those of these documents."""
         groups = self.collection.groups
         return tuple(groups.memberships(dimension, ids, query.id) for dimension in self.dimensions)
 

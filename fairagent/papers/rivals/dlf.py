@@ -29,9 +29,6 @@ Direction = Literal["kl", "kl-reverse"]
 Features = Callable[[Pool], FloatArray]
 """One row of numbers a candidate, (n, f), the same f for every pool (the paper: Sentence-BERT's)."""
 
-SMOOTHING = 1e-6
-"""Added to every share in training: a group of the target may have no candidate."""
-
 
 def exposure_loss(
     scores: FloatArray,
@@ -99,8 +96,9 @@ def fit_dlf(
         rows, pool = training[i]
         scores = rows @ weights
         of_scores = np.zeros_like(scores)
+        # Smoothed: a group of the target may have no candidate.
         for memberships, target in zip(pool.memberships, pool.targets, strict=True):
-            of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, SMOOTHING)[1]
+            of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, 1e-6)[1]
         gradient = of_scores @ rows + 2 * l2 * weights
         mean += 0.1 * (gradient - mean)
         square += 0.001 * (gradient**2 - square)

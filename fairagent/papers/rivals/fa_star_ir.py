@@ -28,9 +28,6 @@ from fairagent.types import FloatArray, Ranking
 Compat = Literal["library"] | None
 """None: all prefixes count, at the best level; "library": fairsearchcore's probability and search."""
 
-NARROWEST = 1e-16
-"""fairsearchcore's bisection of the level ends where its interval is no wider."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdjustedTable:
@@ -128,7 +125,7 @@ def _as_the_library(k: int, p: float, alpha: float) -> AdjustedTable:
             strict = middle
         middle = tried((mild.alpha + strict.alpha) / 2)
         below, above = (int((b.table - a.table).sum()) for a, b in ((mild, middle), (middle, strict)))
-        if below + above == 1 or strict.alpha - mild.alpha <= NARROWEST:
+        if below + above == 1 or strict.alpha - mild.alpha <= 1e-16:
             return min(mild, strict, key=lambda one: abs(one.fail - alpha))
         if below == above == 1:
             return min(middle, mild, strict, key=lambda one: abs(one.fail - alpha))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from statistics import fmean
 from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection import Collection
@@ -31,7 +35,6 @@ from fairagent.evaluate.tables import Column, LinePlot, Note, PagePart, PageSect
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
 from fairagent.measures.expected_exposure import Line, fitted_line
 from fairagent.measures.parse import label_of
-from fairagent.papers.utility.measures import PairedTest, paired_test, pearson
 from fairagent.papers.utility.trial import (
     BY_PROMPT,
     IN_ORDER,
@@ -44,7 +47,6 @@ from fairagent.papers.utility.trial import (
     UtilityTrial,
     as_passage,
     check_similarity,
-    check_texts,
     grades_of,
     judged_ids,
     ranked_ids,
@@ -54,7 +56,6 @@ from fairagent.retrieve.run_file import RunFile, read_run
 from fairagent.types import Document
 from fairagent.types.common import counted
 
-FILE = "utility.csv"
 TO_BASELINE, TO_ORDER = "†", "‡"
 
 
@@ -142,7 +143,10 @@ class UtilityKind(ExperimentKind):
         if texts is None:
             return {}
         for what, ids in wanted.items():
-            checking.problems.attempt("", check_texts, collection, ids, texts, what)
+            if missing := sorted(id for id in ids if id not in texts):
+                absent = f"{len(missing):,} of {len(ids):,} passages are not among the documents of {collection.name!r}"
+                cure = "give it the documents that they belong to"
+                checking.problems.add(DataError, f"{what}: {absent}: {listed(missing)}; {cure}")
         return texts
 
     def rows(self, systems: Systems) -> Systems:
@@ -189,10 +193,20 @@ class UtilityKind(ExperimentKind):
     def results(self, run: Results) -> KindResults:
         """A line for each row and k, utility and its correlation with ranking quality over k, and groups of queries."""
         rows = summary(run, self.utility)
-        of_groups = query_group_tables(run) if rows else ()
-        tables = [self._table(run, rows), *of_groups] if rows else []
+        tables = [self._table(run, rows), *query_group_tables(run)] if rows else []
         page = self._page(run, rows, tables) if rows else None
-        return KindResults(tables, {FILE: self._file(rows), **query_group_files(run)}, page=page)
+        header = ("system", "k", "topics", "similarity", "P", "U", "nDCG", "r", "r_p", "fit_slope", "fit_intercept")
+        tests = [f"{against}_{part}" for against in ("baseline", "rank_order") for part in ("difference", "t", "p")]
+        lines = []
+        for one in rows:
+            line = [one.system, one.k, one.topics, self._similarity, one.performance, one.utility, one.quality]
+            line += [one.r, one.p, *((one.fit.slope, one.fit.intercept) if one.fit else (None, None))]
+            for test in (one.to_baseline, one.to_order):
+                line += (test.difference, test.t, test.p) if test else (None, None, None)
+            lines.append(line)
+        return KindResults(
+            tables, {"utility.csv": Table.of((*header, *tests), lines), **query_group_files(run)}, page=page
+        )
 
     @property
     def short(self) -> tuple[str, str]:
@@ -211,13 +225,14 @@ class UtilityKind(ExperimentKind):
             *("row", performance, Column(utility, "+.4f"), "nDCG@k", Column("r", "+.3f"), "p(r)"),
             *(Column(name, none="") for name in ("t-test to baseline", "t-test to rank order")),
         ]
-        lines = [
-            (
-                *(f"{one.system} k={one.k}", one.performance, one.utility, one.quality, one.r, one.p),
-                *(_test(one.to_baseline, TO_BASELINE), _test(one.to_order, TO_ORDER)),
-            )
-            for one in rows
-        ]
+        lines = []
+        for one in rows:
+            line: list[object] = [f"{one.system} k={one.k}", one.performance, one.utility, one.quality, one.r, one.p]
+            for test, mark in ((one.to_baseline, TO_BASELINE), (one.to_order, TO_ORDER)):
+                p = "-" if test is None or test.p is None else f"{test.p:.4f}"
+                significant = test is not None and test.p is not None and test.p < SIGNIFICANT
+                line.append(test and f"{test.difference:+.4f} ({p}){mark if significant else ' '}")
+            lines.append(line)
         by_prompt = ", both by the same prompt" if len(self.utility.compat) > 1 else ""
         relevant = self.utility.relevant
         notes = [
@@ -227,48 +242,32 @@ class UtilityKind(ExperimentKind):
             f"t-tests: mean difference of U (two-sided p, paired, not corrected); {TO_BASELINE}: p < {SIGNIFICANT} to "
             f"{run.baseline}, {TO_ORDER}: to the same documents in rank order{by_prompt}",
         ]
-        if left_out := without_utility(run, self.utility):
+        if left_out := by_topic(run, self.utility)[2]:
             notes.append(f"left out of U, since P_0 is 0: {counted(len(left_out), 'topic')}: {listed(left_out)}")
         title = f"utility and ranking quality ({counted(rows[0].topics, 'topic')})"
         return Table.of(columns, lines, title, notes)
 
-    def _file(self, rows: Sequence[RowSummary]) -> Table:
-        """One line a row and k."""
-        header = ("system", "k", "topics", "similarity", "P", "U", "nDCG", "r", "r_p", "fit_slope", "fit_intercept")
-        tests = [f"{against}_{part}" for against in ("baseline", "rank_order") for part in ("difference", "t", "p")]
-        lines = [
-            (
-                *(one.system, one.k, one.topics, self._similarity, one.performance, one.utility, one.quality),
-                *(one.r, one.p, *((one.fit.slope, one.fit.intercept) if one.fit else (None, None))),
-                *(
-                    part
-                    for test in (one.to_baseline, one.to_order)
-                    for part in ((test.difference, test.t, test.p) if test else (None, None, None))
-                ),
-            )
-            for one in rows
-        ]
-        return Table.of((*header, *tests), lines)
-
     def _page(self, run: Results, rows: Sequence[RowSummary], tables: Sequence[Table]) -> PageSection:
-        utility, _ = self.short
+        utility, section = self.short[0], self.utility
+        colors = {name: number for number, name in enumerate(run.systems)}
 
         def lines(values: Mapping[str, Mapping[int, float]]) -> tuple[PlotLine, ...]:
             return tuple(
-                PlotLine(name, number, tuple(PlotPoint(f"k={k}", float(k), value) for k, value in values[name].items()))
-                for number, name in enumerate(run.systems)
+                PlotLine(name, color, tuple(PlotPoint(f"k={k}", float(k), value) for k, value in values[name].items()))
+                for name, color in colors.items()
                 if values[name]
             )
 
-        of_u = {name: {0: 0.0, **{one.k: one.utility for one in rows if one.system == name}} for name in run.systems}
-        of_r = {
-            name: {one.k: one.r for one in rows if one.system == name and one.r is not None} for name in run.systems
-        }
+        of_u = {name: {0: 0.0, **{one.k: one.utility for one in rows if one.system == name}} for name in colors}
+        of_r = {name: {one.k: one.r for one in rows if one.system == name and one.r is not None} for name in colors}
         plots = [LinePlot(f"{utility} over k", ("k", utility), lines(of_u))]
-        for k in self.utility.scatter:
-            clouds = (
-                cloud(name, number, topic_points(run, self.utility, name, k)) for number, name in enumerate(run.systems)
-            )
+        values, topics, _ = by_topic(run, section)
+        for k in section.scatter:
+            clouds = []
+            for name, color in colors.items():
+                of_row = {topic: values[topic, name] for topic in topics}
+                points = [PlotPoint(id, of[section.quality(k)], of[section.utility(k)]) for id, of in of_row.items()]
+                clouds.append(cloud(name, color, points))
             caption = f"{utility} against nDCG@{k}, topic by topic"
             plots.append(LinePlot(caption, (f"nDCG@{k}", utility), tuple(clouds)))
         if any(of_r.values()):
@@ -276,17 +275,16 @@ class UtilityKind(ExperimentKind):
             plots.append(LinePlot(caption, ("k", "Pearson's r"), lines(of_r)))
         intro = Note(
             f"{utility} is what the first k documents add to an answer, as a share of what it is worth without any: P "
-            f"is {self.utility.similarity.name} to the closest relevant passage. r is the correlation of a topic's "
+            f"is {section.similarity.name} to the closest relevant passage. r is the correlation of a topic's "
             "utility with its nDCG@k, the better the list the more its documents add."
         )
         warning = (
-            f"Answers are compared by {self.utility.similarity.name} and not by BERTScore: the numbers are "
+            f"Answers are compared by {section.similarity.name} and not by BERTScore: the numbers are "
             f"{NOT_COMPARABLE} with those of papers."
         )
-        warnings = [] if self.utility.similarity.comparable else [Note(warning, warning=True)]
+        warnings = [] if section.similarity.comparable else [Note(warning, warning=True)]
         parts: tuple[PagePart, ...] = (intro, *warnings, *plots, *tables)
-        legend = tuple((name, number) for number, name in enumerate(run.systems))
-        return PageSection("Utility", "Does relevance reach the answer?", parts, legend)
+        return PageSection("Utility", "Does relevance reach the answer?", parts, tuple(colors.items()))
 
 
 def _generator(system: SystemPlan) -> str:
@@ -296,11 +294,62 @@ def _generator(system: SystemPlan) -> str:
     return f"{settings.generate.model_dump_json()} {settings.context.tokens} {model}"
 
 
-def _test(test: PairedTest | None, mark: str) -> str | None:
-    if test is None:
+def counterpart(row: Mapping[str, Any], compat: Compat) -> Display:
+    """What `row` shows, by the prompt of `compat`."""
+    return Display.model_validate({**row, "compat": compat})
+
+
+# --- tests
+
+
+def pearson(utilities: ArrayLike, relevance: ArrayLike) -> tuple[float, float] | None:
+    """Pearson's r of utility with ranking quality (nDCG@k), both (n,), one number a topic, and its two-sided p-value.
+
+    None for fewer than three topics, and where one side is the same everywhere.
+
+    >>> r, p = pearson([0.1, 0.2, 0.4], [0.3, 0.5, 0.9])
+    >>> r > 0.999, pearson([0.1, 0.2, 0.4], [1, 1, 1])
+    (True, None)
+    """
+    from scipy.stats import pearsonr
+
+    x, y = np.asarray(utilities, dtype=np.float64), np.asarray(relevance, dtype=np.float64)
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    p = "-" if test.p is None else f"{test.p:.4f}"
-    return f"{test.difference:+.4f} ({p}){mark if test.p is not None and test.p < SIGNIFICANT else ' '}"
+    test = pearsonr(x, y)
+    return float(test.statistic), float(test.pvalue)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """The mean difference over the topics, Student's t and its two-sided p-value; these None without spread."""
+
+    difference: float
+    t: float | None
+    p: float | None
+
+
+def paired_test(values: ArrayLike, others: ArrayLike) -> PairedTest | None:
+    """The paired t-test that `values` (n,) and `others` (n,) have the same mean; None for no topic.
+
+    Without spread t has no value; p is 1 where nothing differs and 0 where everything differs by the same.
+
+    >>> test = paired_test([1.0, 2.0, 4.0], [1.0, 1.0, 1.0])
+    >>> round(test.difference, 4), round(test.t, 4), round(test.p, 4)
+    (1.3333, 1.5119, 0.2697)
+    """
+    from scipy.stats import ttest_1samp
+
+    differences = np.asarray(values, dtype=np.float64) - np.asarray(others, dtype=np.float64)
+    if not len(differences):
+        return None
+    mean = float(differences.mean())
+    if len(differences) < 2:
+        return PairedTest(mean, None, None)
+    if np.ptp(differences) == 0:
+        return PairedTest(mean, None, float(mean == 0))
+    test = ttest_1samp(differences, 0.0)
+    return PairedTest(mean, float(test.statistic), float(test.pvalue))
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +376,7 @@ class RowSummary:
 
 def summary(run: Results, section: Utility) -> tuple[RowSummary, ...]:
     """A line for each row and k, row by row; none where no topic counts."""
-    values, topics, _ = _by_topic(run, section)
+    values, topics, _ = by_topic(run, section)
 
     def of(name: str, measure: str) -> list[float]:
         return [values[topic, name][measure] for topic in topics]
@@ -341,58 +390,38 @@ def summary(run: Results, section: Utility) -> tuple[RowSummary, ...]:
         display = Display.model_validate(run.rows[system])
         baseline = row_of(counterpart(run.rows[run.baseline], display.compat))
         in_order = row_of(display.model_copy(update={"order": "rank"}))
-        correlation = pearson(utilities, qualities)
-        row = RowSummary(
+        r, p = pearson(utilities, qualities) or (None, None)
+        line = RowSummary(
             system,
             k,
             len(topics),
-            sum(of(system, section.performance(k))) / len(topics),
-            sum(utilities) / len(topics),
-            sum(qualities) / len(topics),
-            correlation.r if correlation else None,
-            correlation.p if correlation else None,
-            fitted_line(qualities, utilities),
-            None if system == baseline else paired_test(utilities, of(baseline, section.utility(k))),
-            None if system == in_order else paired_test(utilities, of(in_order, section.utility(k))),
+            performance=fmean(of(system, section.performance(k))),
+            utility=fmean(utilities),
+            quality=fmean(qualities),
+            r=r,
+            p=p,
+            fit=fitted_line(qualities, utilities),
+            to_baseline=None if system == baseline else paired_test(utilities, of(baseline, section.utility(k))),
+            to_order=None if system == in_order else paired_test(utilities, of(in_order, section.utility(k))),
         )
-        rows.append(row)
+        rows.append(line)
     return tuple(rows)
 
 
-def counterpart(row: Mapping[str, Any], compat: Compat) -> Display:
-    """What `row` shows, by the prompt of `compat`."""
-    return Display.model_validate({**row, "compat": compat})
+def by_topic(
+    run: Results, section: Utility
+) -> tuple[Mapping[tuple[str, str], Mapping[str, float]], tuple[str, ...], tuple[str, ...]]:
+    """The values, (topic, system) -> measure -> value, and the topics that every row has: with a utility, and without.
 
-
-def topic_points(run: Results, section: Utility, system: str, k: int) -> list[PlotPoint]:
-    """Every topic's nDCG@k and utility, of one row."""
-    values, topics, _ = _by_topic(run, section)
-    of_row = ((topic, values[topic, system]) for topic in topics)
-    return [PlotPoint(topic, of[section.quality(k)], of[section.utility(k)]) for topic, of in of_row]
-
-
-def without_utility(run: Results, section: Utility) -> tuple[str, ...]:
-    """The topics that every row has and whose utility is not defined: an answer from no documents is worth nothing."""
-    return _by_topic(run, section)[2]
-
-
-Values = Mapping[tuple[str, str], Mapping[str, float]]
-"""(topic, system) -> measure -> value."""
-
-
-def _by_topic(run: Results, section: Utility) -> tuple[Values, tuple[str, ...], tuple[str, ...]]:
-    """The values, and the topics that every row has: those with a utility, and those without, in their order."""
+    A topic's utility is not defined where an answer from no documents is worth nothing.
+    """
     values = {
         (one.topic, one.system): one.values[""]
         for one in run.outcomes
         if one.failed is None and one.topic not in run.excluded
     }
-    first = section.utility(section.ks[0])
-    complete = [
-        topic
-        for topic in dict.fromkeys(one.topic for one in run.outcomes)
-        if all((topic, system) in values for system in run.systems)
-    ]
+    first, topics = section.utility(section.ks[0]), dict.fromkeys(one.topic for one in run.outcomes)
+    complete = [topic for topic in topics if all((topic, system) in values for system in run.systems)]
     # Each prompt has its own answer from no documents.
     defined = tuple(topic for topic in complete if all(first in values[topic, system] for system in run.systems))
     return values, defined, tuple(topic for topic in complete if topic not in defined)

@@ -12,17 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from statistics import fmean
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from fairagent.answer.citations import without_citations
 from fairagent.answer.context import fit
 from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.collection import Collection
-from fairagent.collection.records import listed
-from fairagent.errors import BackendUnavailable, DataError
+from fairagent.errors import BackendUnavailable
 from fairagent.evaluate.kind import Opened
 from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome
 from fairagent.evaluate.plan import System, SystemPlan, build_systems, site_of
@@ -32,7 +33,6 @@ from fairagent.llm.prompts import Prompts
 from fairagent.measures import LOG2_PLUS1, NDCG
 from fairagent.measures.base import seeded
 from fairagent.measures.ranking import Gain, graded_ndcg
-from fairagent.papers.utility.measures import best_of_references, greedy_match, mean_performance, utility
 from fairagent.retrieve.base import PassageSource, TextSource, as_query, texts_for
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.retrieve.relevance_model import TermSource
@@ -44,6 +44,65 @@ from fairagent.types import Answer, Document, FloatArray, Query, SearchResult, T
 from fairagent.types.clean import query_shown
 
 Item = TypeVar("Item")
+
+
+def utility(with_documents: float, without: float) -> float | None:
+    """U = (P_k - P_0) / P_0: what k documents add to the performance of an answer, as a share of that without any.
+
+    None where the answer without documents is worth 0. Source: Tian et al. 2025, "Is relevance propagated from
+    retriever to generator in RAG?".
+
+    >>> utility(0.75, 0.5), utility(0.75, 0.0)
+    (0.5, None)
+    """
+    return (with_documents - without) / without if without else None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Precision, recall and F1 of a candidate text against a reference text, each in [-1, 1]."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def greedy_match(
+    candidate: ArrayLike, reference: ArrayLike, candidate_weights: ArrayLike, reference_weights: ArrayLike
+) -> Match:
+    """How well the tokens of `candidate` (c, d) and `reference` (r, d), all finite, find each other by cosine.
+
+    Every token takes the most similar token of the other text; precision is the mean over the candidate's tokens by
+    their weights (c,), recall that over the reference's by theirs (r,), F1 their harmonic mean. Weights are >= 0; what
+    is not defined is 0. Source: Zhang et al. 2020, BERTScore, equations 1 to 3.
+
+    >>> match = greedy_match([[1, 0], [0, 1]], [[2, 0]], [1, 1], [1])
+    >>> match.precision, match.recall, round(match.f1, 4)
+    (0.5, 1.0, 0.6667)
+    """
+    weights = [np.asarray(of, dtype=np.float64) for of in (candidate_weights, reference_weights)]
+    if not all(of.sum() for of in weights):
+        return Match(0.0, 0.0, 0.0)
+    sides = []
+    for vectors in (candidate, reference):
+        rows = np.asarray(vectors, dtype=np.float64)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        # A vector of length 0 is like none.
+        sides.append(rows / np.where(lengths > 0, lengths, 1.0))
+    alike = sides[0] @ sides[1].T
+    precision, recall = (float(of @ alike.max(axis=1 - side) / of.sum()) for side, of in enumerate(weights))
+    both = precision + recall
+    return Match(precision, recall, 2 * precision * recall / both if both else 0.0)
+
+
+def best_of_references(of_label: Mapping[int, Sequence[float]], labels: Iterable[int]) -> float | None:
+    """The highest of the values that a text has against the references of these relevance `labels`; None without any.
+
+    >>> best_of_references({2: [0.6, 0.71], 3: [0.7]}, (2, 3)), best_of_references({2: [0.5]}, (3,))
+    (0.71, None)
+    """
+    return max((value for label in labels for value in of_label.get(label, ())), default=None)
+
 
 Order = Literal["rank", "reversed", "ends", "middle"]
 """The best first; the best last; the best two at the ends; the best in the middle."""
@@ -68,17 +127,12 @@ NOT_COMPARABLE = "not comparable"
 """Stands in the name of every measure that is not BERTScore."""
 OF_JUDGMENTS = ("oracle", "adversarial")
 """Engines whose documents are taken from the judgments."""
-IN_ORDER: Mapping[Order, str] = {
-    "rank": "",
-    "reversed": "reversed",
-    "ends": "best at the ends",
-    "middle": "best in the middle",
-}
+IN_ORDER = {"rank": "", "reversed": "reversed", "ends": "best at the ends", "middle": "best in the middle"}
 """What a row's name says of the order of its documents."""
 
 
 Compat = Literal["ours", "authors"]
-BY_PROMPT: Mapping[Compat, str] = {"ours": "our prompt", "authors": "the paper's prompt"}
+BY_PROMPT = {"ours": "our prompt", "authors": "the paper's prompt"}
 """What a row's name says of the prompt, where it is not the first."""
 
 
@@ -112,13 +166,7 @@ def _ks(values: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _orders(values: tuple[Order, ...]) -> tuple[Order, ...]:
-    """Each once, that of the ranks first, though nobody may have named it."""
     return tuple(dict.fromkeys(("rank", *values)))
-
-
-def _listed(value: object) -> object:
-    """One prompt as a list of one."""
-    return (value,) if isinstance(value, str) else value
 
 
 class Utility(Section):
@@ -129,7 +177,9 @@ class Utility(Section):
     orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
     """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
     compat: Annotated[
-        tuple[Compat, ...], BeforeValidator(_listed), AfterValidator(lambda given: tuple(dict.fromkeys(given)))
+        tuple[Compat, ...],
+        BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+        AfterValidator(lambda given: tuple(dict.fromkeys(given))),
     ] = Field(("ours",), min_length=1)
     """Whose prompt asks for the answers: ours (`utility_answer`), or one that asks what the paper's asks and no more
     (authors: `paper_utility_answer`), whose answers end at STOP; of several, each is a row of its own."""
@@ -179,18 +229,24 @@ class Display(Section):
     compat: Compat = "ours"
 
 
-CACHED = 256
-"""Texts whose token vectors are cached: the references of a topic are compared with many answers."""
-
-
 class MiniLMTokens:
     """Greedy matching of the bundled encoder's token vectors: works offline, with numbers that are no BERTScore."""
 
     name = SimilaritySection().name
 
     def __init__(self) -> None:
-        self._encoder: Any = open_encoder(BUNDLED)
-        self._tokens = lru_cache(CACHED)(self._encoded)
+        encoder: Any = open_encoder(BUNDLED)
+
+        # The references of a topic are compared with many answers.
+        @lru_cache(256)
+        def tokens(text: str) -> tuple[Embeddings, FloatArray]:
+            vectors = encoder.tokens(text)
+            weights = np.ones(len(vectors))
+            # The marks around a text weigh nothing.
+            weights[[0, -1]] = 0.0
+            return vectors, weights
+
+        self._tokens = tokens
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
         if not text.strip():
@@ -199,16 +255,8 @@ class MiniLMTokens:
         values = []
         for reference in references:
             theirs, their_weights = self._tokens(reference)
-            match = greedy_match(ours, theirs, our_weights, their_weights) if reference.strip() else None
-            values.append(match.f1 if match else 0.0)
+            values.append(greedy_match(ours, theirs, our_weights, their_weights).f1 if reference.strip() else 0.0)
         return values
-
-    def _encoded(self, text: str) -> tuple[Embeddings, FloatArray]:
-        """The token vectors of `text` and their weights: the marks around it weigh nothing."""
-        vectors = self._encoder.tokens(text)
-        weights = np.ones(len(vectors))
-        weights[[0, -1]] = 0.0
-        return vectors, weights
 
 
 class BertScore:
@@ -220,8 +268,15 @@ class BertScore:
 
     def __init__(self, model: str, layer: int) -> None:
         self.name = SimilaritySection(kind="bert-score", model=model, layer=layer).name
-        self._scorer = _scorer(model, layer)
+        folder, library = _folder(model), importlib.import_module("bert_score")
         self._lock = threading.Lock()
+        with without_progress():
+            try:
+                self._scorer: Any = library.BERTScorer(
+                    model_type=folder, num_layers=layer, idf=False, rescale_with_baseline=False
+                )
+            except (OSError, AssertionError) as error:
+                raise BackendUnavailable(f"the model {model!r} cannot be used for BERTScore: {error}") from error
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
         filled = [reference for reference in references if reference.strip()] if text.strip() else []
@@ -260,19 +315,7 @@ def _folder(model: str) -> str:
         ) from error
 
 
-def _scorer(model: str, layer: int) -> Any:
-    folder = _folder(model)
-    library = importlib.import_module("bert_score")
-    with without_progress():
-        try:
-            return library.BERTScorer(model_type=folder, num_layers=layer, idf=False, rescale_with_baseline=False)
-        except (OSError, AssertionError) as error:
-            raise BackendUnavailable(f"the model {model!r} cannot be used for BERTScore: {error}") from error
-
-
 TEMPLATES: Mapping[Compat, str] = {"ours": "utility_answer", "authors": "paper_utility_answer"}
-STOP = "STOP"
-"""The word that the paper's prompt has an answer end with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,13 +329,13 @@ class ModelWriter:
     compat: Compat = "ours"
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """An answer that is cut off at the template's limit is one."""
+        """An answer that is cut off at the template's limit is one; the paper's prompt has an answer end with STOP."""
         id, passages = TEMPLATES[self.compat], [as_passage(one, self.compat) for one in documents] or None
         messages = self.prompts.render(id, query=query_shown(query.text), passages=passages)
         answer = answer_to(self.model, self.prompts[id], messages, self.temperature, self.seed + run)
         if self.compat == "ours":
             return answer
-        return replace(answer, text=answer.text.partition(STOP)[0].rstrip())
+        return replace(answer, text=answer.text.partition("STOP")[0].rstrip())
 
 
 def as_passage(document: Document, compat: Compat) -> dict[str, str] | str:
@@ -307,19 +350,18 @@ class ExtractWriter:
     """Takes sentences from the documents; without any, or where none holds a word of the question, repeats that.
 
     Utility then says how much closer to the relevant passages the extracts are than the words that were searched for.
+
+    >>> writer = ExtractWriter(ExtractiveGenerator())
+    >>> writer.answer(Query("roses"), [Document("d1", "It has roses.")], 0).text
+    'It has roses.'
+    >>> writer.answer(Query("roses"), [], 0).text
+    'roses'
     """
 
     generator: ExtractiveGenerator
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """Every run is the same, and no citation is left in the text.
-
-        >>> writer = ExtractWriter(ExtractiveGenerator())
-        >>> writer.answer(Query("roses"), [Document("d1", "It has roses.")], 0).text
-        'It has roses.'
-        >>> writer.answer(Query("roses"), [], 0).text
-        'roses'
-        """
+        """Every run is the same, and no citation is left in the text."""
         extract = without_citations(self.generator.answer(query, documents).text)
         return Answer(extract or query.text, source="extractive")
 
@@ -330,10 +372,7 @@ def grades_of(collection: Collection, topic: str, meaning: Mapping[int, int]) ->
 
 
 def read_passages(collection: Collection, ids: Ids[str]) -> dict[str, Document]:
-    """Those of the documents that have one of the `ids`; they alone stay in memory.
-
-    Raises DataError for faults of the files.
-    """
+    """Those of the documents that have one of the `ids`; they alone stay in memory. DataError for faults of files."""
     return {document.id: document for document in collection.source if document.id in ids}
 
 
@@ -347,15 +386,6 @@ def ranked_ids(run: RunFile, topics: Iterable[Topic], n: int) -> set[str]:
     return {id for topic in topics if topic.id in run.rankings for id in run.rankings[topic.id].top(n).ids}
 
 
-def check_texts(collection: Collection, wanted: Ids[str], there: Mapping[str, Document], what: str) -> None:
-    """Raise DataError where the collection lacks documents that are wanted."""
-    if missing := sorted(id for id in wanted if id not in there):
-        raise DataError(
-            f"{what}: {len(missing):,} of {len(wanted):,} passages are not among the documents of "
-            f"{collection.name!r}: {listed(missing)}; give it the documents that they belong to"
-        )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedDocuments:
     """The documents of a topic under a system, best first, with their scores; and the search, if it saw groups."""
@@ -365,8 +395,7 @@ class RankedDocuments:
     search: SearchResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Worth:
+class Worth(NamedTuple):
     """How much of the relevant passages an answer says, its text (the first run's), and what it took."""
 
     performance: float
@@ -402,6 +431,16 @@ class UtilityTrial:
             if isinstance(run := system.agent.retriever, RunFile):
                 wanted |= ranked_ids(run, (collection.topics[id] for id in plan.topics), plan.n)
         first = next(iter(plan.systems.values()))
+        settings, models, seed = first.settings, opened.models, plan.experiment.seed
+        writers: dict[Compat, ModelWriter | ExtractWriter]
+        if settings.generate.templates:
+            model, prompts = models.open(settings.model), Prompts(settings.prompts)
+            writers = {one: ModelWriter(model, prompts, section.temperature, seed, one) for one in section.compat}
+        else:
+            engines = (system.agent.retriever for system in systems.values())
+            engine = next((engine for engine in engines if isinstance(engine, TermSource)), None)
+            site = replace(site_of(first, collection, models), engine=engine)
+            writers = dict.fromkeys(section.compat, ExtractWriter(settings.generate.build(site)))
         return cls(
             section,
             collection,
@@ -409,10 +448,10 @@ class UtilityTrial:
             displays,
             systems,
             read_passages(collection, wanted),
-            _writers(opened, section, first, systems),
+            writers,
             open_similarity(section.similarity),
-            plan.experiment.seed,
-            first.settings.context.tokens,
+            seed,
+            settings.context.tokens,
         )
 
     def outcome(self, system: str, id: str) -> Outcome:
@@ -494,19 +533,6 @@ class UtilityTrial:
             answer = writer.answer(query, context, run)
             usage = usage + answer.usage
             texts.append(answer.text)
-            alike = {grade: self.similarity.f1(answer.text, texts) for grade, texts in references.items()}
-            performances.append(best_of_references(alike, tuple(alike)) or 0.0)
-        return Worth(mean_performance(performances), texts[0], usage)
-
-
-def _writers(
-    opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]
-) -> Mapping[Compat, ModelWriter | ExtractWriter]:
-    settings, models = first.settings, opened.models
-    if settings.generate.templates:
-        model, prompts, seed = models.open(settings.model), Prompts(settings.prompts), opened.plan.experiment.seed
-        return {one: ModelWriter(model, prompts, section.temperature, seed, one) for one in section.compat}
-    engines = (system.agent.retriever for system in systems.values())
-    engine = next((engine for engine in engines if isinstance(engine, TermSource)), None)
-    site = site_of(first, opened.collection, models)
-    return dict.fromkeys(section.compat, ExtractWriter(settings.generate.build(replace(site, engine=engine))))
+            alike = {grade: self.similarity.f1(answer.text, of_grade) for grade, of_grade in references.items()}
+            performances.append(best_of_references(alike, alike) or 0.0)
+        return Worth(fmean(performances), texts[0], usage)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.life import files
 
-from fairagent.errors import BudgetExceeded, UsageError
+from fairagent.errors import UsageError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.findings import mark
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
@@ -120,47 +119,6 @@ def test_lower_agreement_is_better(agreed: Agreed) -> None:
     assert "Hard to say." in told
     assert "No measurable difference: agreement -0.2500" in told
     assert mark(run, type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
-
-
-def test_whatever_ends_it_it_comes_to_the_same(
-    server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = school.write(tmp_path)
-    school.run(file, tmp_path / "whole")
-    asked = [json.dumps(request, sort_keys=True) for request in server.requests]
-
-    server.requests.clear()
-    monkeypatch.setenv("FAIRAGENT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("FAIRAGENT_BUDGET", "{calls: 12}")
-    folder = tmp_path / "often"
-    ends = 0
-    while ends < 20:
-        try:
-            school.run(file, folder)
-            break
-        except BudgetExceeded:
-            ends += 1
-    assert 2 <= ends < 20
-    assert files(folder) == files(tmp_path / "whole")
-    again = [json.dumps(request, sort_keys=True) for request in server.requests]
-    # Each of the different questions was paid for once.
-    assert sorted(again) == sorted(set(asked))
-
-
-def test_a_failed_answer_leaves_the_denominator_for_all(server: LoopbackServer, tmp_path: Path) -> None:
-    def moody(request: dict[str, object]) -> ServerReply:
-        asked = request["messages"][1]["content"]  # type: ignore[index]
-        refused = asked.startswith("The documents") and asked.endswith("painter late ?")
-        return completion(None, refusal="I will not.") if refused else school.model(request)
-
-    server.script = moody
-    run = school.run(school.write(tmp_path), tmp_path / "run")
-    assert list(run.excluded) == ["q3"]
-    assert run.excluded["q3"] == "words failed: tiny-2026 declined to answer: I will not."
-    assert school.means(run, "alone") == {"": pytest.approx(2 / 3), "gender": pytest.approx(2 / 3)}
-    failed = next(outcome for outcome in outcomes(run, "filtered") if outcome.topic == "q3")
-    # Four verdicts, a second look and the question itself were spent all the same.
-    assert failed.calls == 6
 
 
 def test_what_was_cut_off_is_an_answer(server: LoopbackServer, tmp_path: Path) -> None:

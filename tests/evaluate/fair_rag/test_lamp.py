@@ -1,10 +1,10 @@
-"""LaMP: its files, what models are asked, and scores of a profile's items."""
+"""LaMP: its files, what models are asked, scores of a profile's items, and their utility labels."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,19 @@ import tiny_models
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import DataError, ReplyInvalid, ReplyRefused
+from fairagent.errors import DataError, ModelError, ReplyInvalid, ReplyRefused, TransientModelError
+from fairagent.evaluate.workers import Workers, threads
 from fairagent.guests.dense.splade import SpladeEncoder
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.request import estimate_tokens
+from fairagent.llm.request import ModelRequest, estimate_tokens
 from fairagent.papers.fair_rag.lamp import (
     LIMIT,
     NO_ANSWER,
     TASKS,
     TOKENS,
     Item,
+    Labeling,
     LampQuestion,
     answer_from,
     load_lamp,
@@ -35,6 +37,8 @@ from fairagent.papers.fair_rag.lamp import (
 )
 from fairagent.papers.fair_rag.okapi import okapi_scores
 from fairagent.retrieve.encoders import Embeddings
+from fairagent.settings import ModelSettings
+from fairagent.storage.files import sealed
 
 ALL = tuple(TASKS)
 
@@ -65,13 +69,21 @@ def test_the_first_questions_are_taken(tmp_path: Path) -> None:
     assert len(load_lamp("LaMP-7", *many).questions) == LIMIT == 1000
 
 
-def test_gzipped_files_and_byte_order_marks(tmp_path: Path) -> None:
+def test_gzipped_files_byte_order_marks_and_what_cannot_be_read(tmp_path: Path) -> None:
     plain = lamp_files.write(tmp_path, lamp_files.questions("LaMP-4"), lamp_files.outputs("LaMP-4"))
     expected = load_lamp("LaMP-4", *plain)
     plain[0].write_bytes(gzip.compress(plain[0].read_bytes()))
     assert load_lamp("LaMP-4", *plain) == expected
     plain[1].write_bytes(b"\xef\xbb\xbf" + plain[1].read_bytes())
     assert load_lamp("LaMP-4", *plain).questions == expected.questions
+    for content, fault in (
+        (b'[\n{"id": 1,\n', r"dev_questions.json:3: not JSON"),
+        (b"{}", "expected a list of questions"),
+    ):
+        plain[0].write_bytes(content)
+        with pytest.raises(DataError, match=fault) as raised:
+            load_lamp("LaMP-4", *plain)
+        assert len(raised.value.faults) == 1
 
 
 Change = Callable[[list[dict[str, Any]], dict[str, Any]], object]
@@ -98,23 +110,6 @@ def test_every_fault_is_named_with_its_record(tmp_path: Path, change: Change, fi
         load_lamp("LaMP-4", *lamp_files.write(tmp_path, asked, wanted))
     found = [one for one in raised.value.faults if fault in one.message]
     assert [one.path.name for one in found] == [f"dev_{file}.json"], raised.value
-
-
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (b'[\n{"id": 1,\n', r"dev_questions.json:3: not JSON"),
-        (b"{}", "expected a list of questions, got {}"),
-        (b"\x1f\x8b\x08broken", "gzip data"),
-        (gzip.compress(b"[]" * 5000, mtime=0)[:20], "gzip data break off"),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path: Path, content: bytes, fault: str) -> None:
-    asked, wanted = lamp_files.write(tmp_path, [], lamp_files.outputs("LaMP-6"))
-    asked.write_bytes(content)
-    with pytest.raises(DataError, match=fault) as raised:
-        load_lamp("LaMP-6", asked, wanted)
-    assert len(raised.value.faults) == 1
 
 
 PROMPTS = Prompts()
@@ -236,3 +231,174 @@ def test_items_are_scored_by_sparse_weights(tmp_path: Path) -> None:
     documents = encoder.documents([item.text for item in question.items]).toarray()
     expected = documents @ encoder.queries([question.query]).toarray()[0]
     np.testing.assert_allclose(score_items(question, encoder), expected, rtol=1e-6)
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    with threads(2) as workers:
+        yield workers
+
+
+def labeling(folder: Path, count: int = 3, items: int = 4, **changed: Any) -> Labeling:
+    lamp = lamp_files.load(folder, "LaMP-2", count, items)
+    return replace(Labeling(lamp, Prompts(), {"name": "scripted", "options": {"temperature": 0}}), **changed)
+
+
+def says(text: str) -> str:
+    """Right from a comedy, wrong from anything else."""
+    return "comedy" if "clown" in text.lower() else "no idea"
+
+
+def viewer(request: ModelRequest) -> str:
+    return says(request.messages[-1][1])
+
+
+def asked(model: ScriptedModel) -> int:
+    return len(model.requests)
+
+
+def test_items_that_make_the_answer_better_are_useful(tmp_path: Path, workers: Workers) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels" / "scripted.jsonl"
+    model = ScriptedModel(viewer)
+    labels = work.make(file, model, workers)
+    assert asked(model) == 3 * (4 + 1)
+    assert labels.base == {"10": 0.0, "11": 0.0, "12": 0.0}
+    assert [(id, gains.tolist()) for id, gains in labels.gains.items()] == [
+        (id, [1.0, 0.0, 1.0, 0.0]) for id in ("10", "11", "12")
+    ]
+    assert labels.useful("11").tolist() == [True, False, True, False]
+    assert (labels.counted, labels.notes) == (("10", "11", "12"), ())
+    again = work.read(file)
+    assert {id: gains.tolist() for id, gains in again.gains.items()} == {
+        id: gains.tolist() for id, gains in labels.gains.items()
+    }
+
+
+@pytest.mark.parametrize(("items", "useful"), [(0, 0), (1, 1), (2, 1)])
+def test_questions_with_fewer_than_two_useful_items_are_left_out(
+    tmp_path: Path, workers: Workers, items: int, useful: int
+) -> None:
+    work, file = labeling(tmp_path, items=items), tmp_path / "labels.jsonl"
+    labels = work.make(file, ScriptedModel(viewer), workers)
+    assert [int(labels.useful(id).sum()) for id in labels.gains] == [useful] * 3
+    assert labels.counted == ()
+    assert labels.notes == ("3 of 3 questions have fewer than 2 useful items and are left out",)
+    with pytest.raises(DataError, match="no question has 2 useful items, so there is nothing to measure"):
+        work.read(file)
+
+
+def test_labels_go_on_where_they_ended(tmp_path: Path, workers: Workers) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    count = 0
+
+    def dies(request: ModelRequest) -> str | ModelError:
+        nonlocal count
+        count += 1
+        return viewer(request) if count <= 6 else TransientModelError("given up")
+
+    model = ScriptedModel(dies)
+    with pytest.raises(TransientModelError):
+        work.make(file, model, workers)
+    done = len(file.read_text(encoding="utf-8").splitlines()) - 1
+    assert 6 <= done <= 7
+    with pytest.raises(DataError, match=rf"{15 - done} utility labels are missing \(question/item: 1"):
+        work.read(file)
+    rest = ScriptedModel(viewer)
+    labels = work.make(file, rest, workers)
+    assert asked(rest) == 15 - done
+    assert labels.counted == ("10", "11", "12")
+    none = ScriptedModel([])
+    work.make(file, none, workers)
+    assert asked(none) == 0
+
+
+def test_a_line_that_a_kill_has_torn_is_made_again(tmp_path: Path, workers: Workers) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    work.make(file, ScriptedModel(viewer), workers)
+    whole = file.read_bytes()
+    for cut in (1, len(whole.splitlines()[-1]), len(whole) - 20):
+        file.write_bytes(whole[:-cut])
+        left = whole[:-cut].count(b"\n")
+        model = ScriptedModel(viewer)
+        work.make(file, model, workers)
+        assert asked(model) == 16 - max(left, 1)
+        assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (lambda work: replace(work, generator={"name": "other"}), 'generator.name: was "scripted", is "other"'),
+        (lambda work: replace(work, tokens=100), "tokens: was 512, is 100"),
+        (
+            lambda work: replace(work, lamp=replace(work.lamp, sha256="0" * 64)),
+            "data: was [0-9a-f]+..., is 000000000000",
+        ),
+    ],
+)
+def test_labels_of_something_else_are_refused(
+    tmp_path: Path, workers: Workers, change: Callable[[Labeling], Labeling], difference: str
+) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    work.make(file, ScriptedModel(viewer), workers)
+    other = change(work)
+    for use in (
+        lambda: other.read(file),
+        lambda: other.make(file, ScriptedModel([]), workers),
+        lambda: other.estimate(file, ModelSettings()),
+    ):
+        with pytest.raises(DataError, match=f"made from something else; name another file(.|\n)*{difference}"):
+            use()
+
+
+def label(**changed: object) -> str:
+    return sealed(json.dumps({"question": "10", "item": "p0", "utility": 1.0, "answer": "comedy"} | changed))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "no JSON",
+        label(utility=1.5),
+        label(question=7),
+        label().replace("1.0", "0.0"),
+        json.dumps({"question": "10", "item": "p0", "utility": 1.0, "answer": "comedy"}),
+    ],
+)
+def test_damaged_lines_are_named(tmp_path: Path, line: str) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    file.write_text(f"{sealed(json.dumps({'made_from': work.made_from}))}\n{label()}\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="damaged; remove these lines") as raised:
+        work.read(file)
+    assert [(fault.path, fault.line) for fault in raised.value.faults] == [(file, 3)]
+
+
+def test_answers_that_are_not_given_or_cannot_be_read_are_worth_nothing(tmp_path: Path, workers: Workers) -> None:
+    def script(request: ModelRequest) -> str | ModelError:
+        text = request.messages[-1][1]
+        return (
+            ReplyRefused("it declined")
+            if "chase" in text
+            else "the tag is comedy, or action"
+            if "clown" in text
+            else "comedy"
+        )
+
+    work, file = labeling(tmp_path, count=2), tmp_path / "labels.jsonl"
+    labels = work.make(file, ScriptedModel(script), workers)
+    assert labels.gains["10"].tolist() == [-1.0] * 4
+    assert labels.unanswered == 4
+    assert labels.notes[-1] == "4 answers were not given (declined or empty) and count as empty"
+    none = ScriptedModel([])
+    assert work.make(file, none, workers).unanswered == 4
+
+
+def test_the_estimate_is_what_is_sent(tmp_path: Path, workers: Workers) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    settings = ModelSettings(name="tiny", max_tokens=100)
+    told = work.estimate(file, settings)
+    model = ScriptedModel(viewer)
+    work.make(file, model, workers)
+    sent = sum(estimate_tokens(*(text for _, text in request.messages)) for request in model.requests)
+    assert (told.model, told.calls, told.input_tokens, told.output_tokens) == (settings, 15, sent, 15 * 100)
+    assert work.estimate(file, settings).calls == 0

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fairagent.cli.app import app
 from fairagent.evaluate.run import load_run
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
-from fairagent.papers.fair_rag.draws import HIGHEST
+from fairagent.papers.fair_rag.trial import HIGHEST
 
 EXPERIMENT = """\
 kind: lamp

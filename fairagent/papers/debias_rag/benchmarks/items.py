@@ -18,7 +18,7 @@ import numpy as np
 
 from fairagent.collection.records import Record, shown
 from fairagent.errors import DataError
-from fairagent.papers.records import read_records
+from fairagent.papers import read_records, text_of
 from fairagent.types import FloatArray
 
 BLANK = "BLANK"
@@ -146,14 +146,6 @@ def read_crows_pairs(path: Path) -> dict[str, Pair]:
         return id, Pair(id, kind, more, less, direction == DIRECTIONS[0])
 
     return read_records(path, "CrowS-Pairs", pair)
-
-
-def text_of(record: Record, name: str) -> str:
-    """A field that has to hold a text; ValueError."""
-    value = record.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name!r}: expected a text, got {shown(value)}")
-    return value
 
 
 def filled_word(context: str, sentence: str) -> str:
@@ -306,8 +298,8 @@ def crows_pairs_score(
     preferred, neutral = preferences(more, less, decimals)
     shows = np.asarray(stereo, dtype=bool)
     directions = (~neutral & shows, ~neutral & ~shows)
-    shares = [100 * float(preferred[of].mean()) if of.any() else None for of in directions]
-    return CrowsPairsScore(len(more), int(neutral.sum()), 100 * float(preferred.mean()), *shares)
+    of_stereo, of_anti = (100 * float(preferred[of].mean()) if of.any() else None for of in directions)
+    return CrowsPairsScore(len(more), int(neutral.sum()), 100 * float(preferred.mean()), of_stereo, of_anti)
 
 
 def preferences(

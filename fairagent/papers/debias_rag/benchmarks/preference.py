@@ -138,9 +138,6 @@ class CausalScorer:
 
 
 PROMPT = "choose_sentence"
-LETTERS = "ABC"
-TEMPERATURE = 0.0
-FORCED_CHOICE = "forced choice, no likelihoods"
 
 
 class Order(Reply):
@@ -166,7 +163,7 @@ class ChoiceScorer:
         digest = hashlib.sha256(json.dumps([self.seed, item.id, *item.sentences]).encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
         shown = rng.permutation(len(item.sentences)).tolist()
-        letters = LETTERS[: len(shown)]
+        letters = "ABC"[: len(shown)]
         sentences = [
             {"letter": letter, "sentence": item.sentences[place]} for letter, place in zip(letters, shown, strict=True)
         ]
@@ -178,7 +175,7 @@ class ChoiceScorer:
                 raise ReplyInvalid(f"order must be all of the letters {', '.join(letters)}, not {reply.order[:20]!r}")
 
         variables = {"sentences": sentences, "opening": opening, "context": context or None}
-        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"order": one_of(orders)})
+        request = self.prompts.request(PROMPT, variables, 0.0, accept, {"order": one_of(orders)})
         chosen, reply = valid_reply(self.model, replace(request, reply=Order, choices=letters))
         scores = np.zeros(len(shown))
         # A letter's chance, or how many stand behind it.
@@ -234,8 +231,6 @@ class Likelihoods(Section):
 
 
 FILE = "stereotypes.csv"
-PREFERRED = "preference"
-"""Who grades an answer that is a preferred sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +316,7 @@ class ChoiceTrial:
             system,
             item.values(scored.scores, scorer.decimals),
             scored.usage,
-            (preferred, PREFERRED),
+            (preferred, "preference"),
             asdict(ItemScores(item.kind, item.part, item.target, scores, scorer.decimals, scored.by_chance)),
         )
 
@@ -360,7 +355,7 @@ class PreferenceKind(QuestionsKind, ABC):
 
     @property
     def way(self) -> str:
-        return self.questions.likelihoods.way if self.questions.likelihoods else FORCED_CHOICE
+        return self.questions.likelihoods.way if self.questions.likelihoods else "forced choice, no likelihoods"
 
     def check(self, checking: Checking) -> None:
         super().check(checking)
@@ -512,9 +507,7 @@ class CrowsPairs(PreferenceKind):
     kind: Literal["crows-pairs"] = "crows-pairs"
     of_items: ClassVar[tuple[MeasureInfo, ...]] = (
         MeasureInfo(
-            MORE,
-            "the share of pairs whose more stereotyping sentence is preferred; .5 is fair",
-            lower_is_better=True,
+            MORE, "the share of pairs whose more stereotyping sentence is preferred; .5 is fair", lower_is_better=True
         ),
     )
     together: ClassVar[tuple[str, ...]] = ("CP-S", "CP-S stereo", "CP-S antistereo")
