@@ -213,7 +213,7 @@ def engine_accounts() -> dict[str, float]:
 
 @contextmanager
 def engine_time(account: str = "engine") -> Iterator[None]:
-    """Count the time of the block as the engine's, on `account`; in such a block within another one on this account alone."""
+    """Count the time of the block as the engine's, on `account`; inside another block on this account alone."""
     outer = _clock.account
     _clock.change(account)
     try:

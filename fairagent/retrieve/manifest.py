@@ -33,7 +33,7 @@ log = logger(__name__)
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """A file's inode and the time of its last change (ns), by which a replacement is noticed; zeros where it is missing."""
+    """A file's inode and the time of its last change (ns), which tell that it was replaced; zeros for no file."""
     try:
         stat = path.stat()
     except OSError:
