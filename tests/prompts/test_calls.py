@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-from refine.test_llm import state
+from search.test_refine import loop_state as state
 
-from fairagent.answer.attribution import LONGEST_ANSWER, JudgeAttributor
+from fairagent.answer.answering import LONGEST_ANSWER, JudgeAttributor
 from fairagent.answer.context import fit
 from fairagent.answer.filtering import LONGEST_TEXT, LONGEST_TITLE, FairFilter
 from fairagent.answer.generators import LlmGenerator
@@ -20,7 +20,7 @@ from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Calls, Case, Prompts, together
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN, Rewriter
-from fairagent.search.refine.asking import MOST_KEYWORDS, LlmRefiner
+from fairagent.search.refine import MOST_KEYWORDS, LlmRefiner
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, read_part, shipped
 from fairagent.types import Answer, Document, Term
