@@ -8,12 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pytest
 import yaml
 from collecting import faults
-from pydantic import Field
 from typer import Typer
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -23,12 +22,12 @@ from fairagent.collection.config import CollectionFile
 from fairagent.evaluate.kind import shipped_kinds
 from fairagent.llm.prompts.template import Head
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.settings import Section, Settings, validate
+from fairagent.settings import Settings, validate
 from fairagent.settings.parts import SLOTS, part_class, shipped
 
 GENERATOR = Path(__file__).resolve().parents[1] / "docs" / "generate.py"
 sys.path.append(str(GENERATOR.parent))
-from described import DescribedSection, describe, kinds, template  # noqa: E402
+from described import DescribedSection, describe, kinds  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -106,72 +105,6 @@ def undescribed(section: DescribedSection, place: str = "") -> Iterator[str]:
 def test_every_key_is_described() -> None:
     sections = [(name, section) for name, model in MODELS.items() for section in describe(model).values()]
     assert [(name, fault) for name, section in sections for fault in undescribed(section)] == []
-
-
-class Plain(Section):
-    """A file of the first kind."""
-
-    kind: Literal["plain"] = "plain"
-    name: str = Field(examples=["mine"])
-    """What it is called."""
-    silent: int | None = Field(None, ge=1, lt=5)
-
-
-class Inner(Section):
-    """What is inside."""
-
-    depth: float = Field(0.5, gt=0)
-    """How deep it is."""
-    word: Literal["a", "b"]
-    """Which word."""
-
-
-class Nested(Section):
-    """A file of the second kind."""
-
-    kind: Literal["nested"] = "nested"
-    inner: Inner
-    other: Inner | None = None
-    """Another one."""
-    many: dict[str, Inner] = Field(default={})
-    """Several."""
-
-
-Union = Annotated[Plain | Nested, Field(discriminator="kind")]
-
-
-def test_a_key_without_a_description_is_found() -> None:
-    assert list(undescribed(describe(Plain)[""])) == ["silent"]
-
-
-def test_a_discriminated_union_is_described_kind_by_kind() -> None:
-    found = describe(Union)
-    assert list(found) == ["plain", "nested"]
-    assert found["plain"].meaning == "A file of the first kind."
-    kind, name, silent = found["plain"].keys
-    assert (kind.required, name.required, name.example) == (True, True, "mine")
-    assert (silent.type, silent.default) == ("whole number, at least 1, below 5, or null", None)
-    _, inner, other, many = found["nested"].keys
-    assert (inner.nested, other.nested, many.nested) == (True, True, False)
-    assert inner.meaning == "What is inside."
-    assert many.type == "mapping of names to sections"
-
-
-def test_a_template_of_a_kind() -> None:
-    lines = list(template(describe(Union)["nested"]))
-    assert lines[:6] == [
-        "# (`nested`)",
-        "kind: nested",
-        "# What is inside.",
-        "inner:",
-        "  # How deep it is. (number, above 0)",
-        "  #depth: 0.5",
-    ]
-    assert "#other:" in lines
-    assert yaml.safe_load("\n".join(lines)) == {"kind": "nested", "inner": {"word": "a"}}
-    everything = yaml.safe_load(activated("\n".join(lines)))
-    assert everything["inner"] == everything["other"] == {"depth": 0.5, "word": "a"}
-    assert everything["many"] == {}
 
 
 # --- experiment files ---------------------------------------------------------------------------------------------

@@ -71,7 +71,12 @@ class Aim:
         least = SHARE_OF_MEDIAN * float(np.median(relevance[:most])) if len(relevance) else 0.0
         left = [place for place, value in enumerate(relevance.tolist()) if place < most or value >= least]
         counts = (self.meter and self.meter.importance) or (1.0,) * len(self.due)
-        parts = [_known(rows, due) for rows, due in zip(self.columns, self.due, strict=True)]
+        parts = list(zip(self.columns, self.due, strict=True))
+        for place, (rows, due) in enumerate(parts):
+            if np.isnan(due[0]):
+                # Documents without a label that are ignored are shared out as the target is.
+                first = rows.shape[1] - len(due) + 1
+                parts[place] = rows[:, first:] + np.outer(rows[:, :first].sum(axis=1), due[1:]), due[1:]
         has = [np.zeros(len(due)) for _, due in parts]
         chosen: list[int] = []
         while left and len(chosen) < most:
@@ -126,15 +131,6 @@ class Aim:
                 return sorted(chosen), True
         best = _improved(plain, list(scores), most, lambda numbers: summed(numbers) >= least, value)
         return sorted(best), False
-
-
-def _known(rows: FloatArray, due: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The columns that have a target: documents that are ignored are shared out as it says."""
-    if not np.isnan(due[0]):
-        return rows, due
-    first = len(rows[0]) - len(due) + 1 if len(rows) else 1
-    ignored = rows[:, :first].sum(axis=1)
-    return rows[:, first:] + np.outer(ignored, due[1:]), due[1:]
 
 
 def _improved(

@@ -25,7 +25,7 @@ from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, parse_json
-from fairagent.types import UNKNOWN, Document, Filtered, FloatArray, Group, Query, Removal, Usage, Verdict
+from fairagent.types import UNKNOWN, Document, Filtered, Group, Query, Removal, Usage, Verdict
 from fairagent.types.clean import query_shown, visible
 from fairagent.types.common import GROUP_REMOVED, REMOVED, Alarm, Compat, without_verdict
 
@@ -190,10 +190,10 @@ def filter_with(
 
 
 def parse_verdict(reply: str) -> bool:
-    """Whether the reply passes a document, read as the authors' released code does; what cannot be read has not.
+    """Whether the reply passes a document, read as the authors' released code does; one that cannot be read does not.
 
-    The text from the first { to the next } is put in lower case and read as JSON; its key "pass" has to be true, or
-    the text "true". So neither quotes of the wrong sort nor a brace before the key are forgiven.
+    The text from the first { to the next } is put in lower case and read as JSON; its key "pass" has to be true, or the
+    text "true". So neither quotes of the wrong sort nor a brace before the key are forgiven.
 
     >>> parse_verdict('Sure! {"Pass": True}'), parse_verdict('{"Pass": "yes"}'), parse_verdict("True")
     (True, False, False)
@@ -338,31 +338,6 @@ class FairFilterConfig(Part):
         )
 
 
-def removals(
-    labels: Mapping[str, Sequence[str]], memberships: Mapping[str, FloatArray], verdicts: Sequence[Verdict]
-) -> tuple[Removal, ...]:
-    """What each group lost to a filter, a `Removal` for each dimension and label, unknown first.
-
-    `labels` are the known labels of each dimension, `memberships` (k, 1 + g) its rows for the documents that were
-    filtered, in the order of the `verdicts`.
-
-    >>> verdicts = [Verdict("d1", True, True, None), Verdict("d2", False, False, False)]
-    >>> rows = np.array([[0, 1, 0], [0, 0.5, 0.5]])
-    >>> for removal in removals({"gender": ["female", "male"]}, {"gender": rows}, verdicts):
-    ...     print(removal.group, f"{removal.share:.2f}")
-    @UNKNOWN (gender) 0.00
-    female (gender) 0.33
-    male (gender) 1.00
-    """
-    gone = np.array([not verdict.kept for verdict in verdicts], dtype=np.float64)
-    groups: list[Removal] = []
-    for dimension, known in labels.items():
-        rows = np.asarray(memberships[dimension], dtype=np.float64)
-        pairs = zip([UNKNOWN, *known], rows.sum(axis=0), gone @ rows, strict=True)
-        groups += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
-    return tuple(groups)
-
-
 def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
     """A sentence for each known group that lost more of its documents than chance explains.
 
@@ -399,10 +374,13 @@ def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
 
 
 def removed_by(verdicts: Sequence[Verdict], meter: ExposureMeter) -> tuple[Removal, ...]:
-    """What each group that `meter` knows lost to a filter."""
-    rows = meter.memberships([verdict.id for verdict in verdicts])
-    labels = {target.dimension: target.labels for target in meter.targets}
-    return removals(labels, dict(zip(labels, rows, strict=True)), verdicts)
+    """What each group that `meter` knows lost to a filter, for each dimension unknown first."""
+    gone = np.array([not verdict.kept for verdict in verdicts], dtype=np.float64)
+    groups: list[Removal] = []
+    for target, rows in zip(meter.targets, meter.memberships([verdict.id for verdict in verdicts]), strict=True):
+        pairs = zip([UNKNOWN, *target.labels], rows.sum(axis=0), gone @ rows, strict=True)
+        groups += [Removal(Group(target.dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
+    return tuple(groups)
 
 
 def filter_alarms(verdicts: Sequence[Verdict], removed: Sequence[Removal] = ()) -> tuple[Alarm, ...]:

@@ -125,7 +125,19 @@ class ExtractiveGenerator:
             for number, document in enumerate(documents, start=1)
             for place, text in enumerate(sentences(without_citations(document.text)))
         ]
-        scores = self._scores(pool, as_query(query))
+        weights: dict[str, float] = defaultdict(float)
+        for text, weight in as_query(query).weighted:
+            for term in self.analyze(one_form(text)):
+                weights[term] += weight
+        holding = Counter(term for one in pool for term in one.terms & weights.keys())
+        rarity = {term: math.log1p((len(pool) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
+        mean = sum(len(one.terms) for one in pool) / max(len(pool), 1) or 1.0
+        every = {
+            one: math.fsum(weights[term] * rarity[term] for term in one.terms & weights.keys())
+            / (1 - LENGTH_PENALTY + LENGTH_PENALTY * len(one.terms) / mean)
+            for one in pool
+        }
+        scores = {one: score for one, score in every.items() if score > 0}
         best: dict[int, tuple[_Sentence, float]] = {}
         for one in sorted(scores, key=lambda one: (-scores[one], one.number, one.place)):
             repeats = any(len(one.terms & b.terms) > MOST_ALIKE * len(one.terms | b.terms) for b, _ in best.values())
@@ -142,22 +154,6 @@ class ExtractiveGenerator:
             on_text(text)
         notes = () if chosen or not documents else ("no sentence of the context holds a word of the query",)
         return Answer(text, numbers, notes, source="extractive")
-
-    def _scores(self, pool: Sequence[_Sentence], query: Query) -> dict[_Sentence, float]:
-        """The scores of the sentences that hold a term of the query."""
-        weights: dict[str, float] = defaultdict(float)
-        for text, weight in query.weighted:
-            for term in self.analyze(one_form(text)):
-                weights[term] += weight
-        holding = Counter(term for one in pool for term in one.terms & weights.keys())
-        rarity = {term: math.log1p((len(pool) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
-        mean = sum(len(one.terms) for one in pool) / max(len(pool), 1) or 1.0
-        scores = {
-            one: math.fsum(weights[term] * rarity[term] for term in one.terms & weights.keys())
-            / (1 - LENGTH_PENALTY + LENGTH_PENALTY * len(one.terms) / mean)
-            for one in pool
-        }
-        return {one: score for one, score in scores.items() if score > 0}
 
 
 class ExtractiveConfig(Part):

@@ -15,7 +15,7 @@ from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
 from fairagent.measures.base import seeded
 from fairagent.measures.expected_exposure import fitted_line
-from fairagent.measures.parse import is_measure, labels_of, leading_measure, short_labels
+from fairagent.measures.parse import is_measure, leading_measure, short_labels
 from fairagent.measures.unawareness import mean_under_error
 from fairagent.types import exposure_rows
 from fairagent.types.change import SHOWN_CHANGE, ExposureChange, Verdict, as_verdict, exposure_change, seen_change
@@ -211,10 +211,9 @@ def better_systems(run: Results, system: str, collection: Collection) -> Iterato
     relevant, or of a type that can have one, says what that is worth.
     """
     short = short_labels(run.measures)
-    means = {(one.dimension, one.measure, one.system): one.mean for one in run.comparisons}
     best: dict[str, list[str]] = {}
-    for dimension, measure in dict.fromkeys((one.dimension, one.measure) for one in run.comparisons):
-        of_system = {name: means[dimension, measure, name] for name in run.systems}
+    for dimension, measure in run.columns:
+        of_system = {name: run.compared[name, dimension, measure].mean for name in run.systems}
         first = max(of_system, key=lambda name: run.gain(measure, of_system[name]))
         if measure not in run.neutral and run.gain(measure, of_system[first] - of_system[system]) > SHOWN_CHANGE:
             best.setdefault(first, []).append(f"{short[measure]}{f' of {dimension}' if dimension else ''}")
@@ -222,11 +221,9 @@ def better_systems(run: Results, system: str, collection: Collection) -> Iterato
     unlabeled = {name: [mean.unknown for mean in run.mean_exposures(name)] for name in run.dimensions}
     for other in (name for name in run.systems if name in best):
         why, place = [], run.systems.index(other)
-        if (
-            relevance
-            and (lost := means[RELEVANCE, relevance, system] - means[RELEVANCE, relevance, other]) > SHOWN_CHANGE
-        ):
-            why.append(f"at {lost:.3f} less {short[relevance]} than the {system}")
+        ours, theirs = (run.compared[name, RELEVANCE, relevance].mean if relevance else 0.0 for name in (system, other))
+        if relevance and ours - theirs > SHOWN_CHANGE:
+            why.append(f"at {ours - theirs:.3f} less {short[relevance]} than the {system}")
         shares = {name: given[run.systems.index(system)] for name, given in unlabeled.items() if given}
         name = max(shares, key=lambda one: shares[one] - unlabeled[one][place], default="")
         if name and shares[name] - unlabeled[name][place] > UNLABELED_LESS:
@@ -363,8 +360,7 @@ def query_group_tables(run: Results) -> list[Table]:
                 lines.append((system, group, None if group == DIFFERENCE else topics, *means))
         return Table.of(["system", "query group", Column("topics", none=""), *heads], lines, title, notes)
 
-    labels = labels_of(list(dict.fromkeys(measure for _, measure in run.columns)))
-    heads = [Column(labels[measure], above=dimension or run.kind.overall) for dimension, measure in run.columns]
+    heads = [Column(run.labels[measure], above=dimension or run.kind.overall) for dimension, measure in run.columns]
     notes = [f"{DIFFERENCE}: the highest mean of a group minus the lowest; groups differ in their topics as well"]
     sizes = {group: max((count for _, count in of.values()), default=0) for (_, group), of in rows.items()}
     if few := [f"{group} ({size})" for group, size in sizes.items() if size < FEW and group != DIFFERENCE]:

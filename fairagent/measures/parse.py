@@ -135,7 +135,11 @@ def _factor(part: str, text: str) -> Measure:
         for family in _families():
             if name in family.names():
                 return family.read(part.strip())
-        raise UsageError(_unknown(name, text))
+        if name in ELSEWHERE:
+            raise UsageError(f"{text!r}: no measure {name!r} here; {name} is measured by {ELSEWHERE[name]}")
+        known = [*OWN, *plugins.plugins(GROUP), *(one for family in _families() for one in family.names())]
+        forms = "" if gone(name) else f"; the forms are: {FORMS}"
+        raise UsageError(f"{text!r}: {no_such('measure', name, known)}{forms}")
     if not re.fullmatch("[1-9][0-9]{0,17}", cutoff):
         raise UsageError(f"{text!r} is no measure; {name} needs a cut-off: the accepted forms are: {FORMS}")
     known = [field.name for field in fields(measure) if field.name != "n"]
@@ -163,12 +167,3 @@ def _split(options: str) -> list[str]:
 def _families() -> Iterator[MeasureFamily]:
     families = plugins.load_plugins("measures", FAMILIES, MeasureFamily, "fairagent.extend.MeasureFamily")
     return (family() for family in families.values())
-
-
-def _unknown(name: str, text: str) -> str:
-    """What to say of a name that no measure has."""
-    others = plugins.plugins(GROUP)
-    known = [*OWN, *others, *(one for family in _families() for one in family.names())]
-    if name in ELSEWHERE:
-        return f"{text!r}: no measure {name!r} here; {name} is measured by {ELSEWHERE[name]}"
-    return f"{text!r}: {no_such('measure', name, known)}" + ("" if gone(name) else f"; the forms are: {FORMS}")

@@ -18,13 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.base import (
-    TOLERANCE,
-    as_distribution,
-    as_memberships,
-    as_vector,
-    check_nonnegative,
-)
+from fairagent.measures.base import TOLERANCE, as_distribution, as_memberships, as_vector, check_nonnegative
 from fairagent.measures.exposure import jensen_shannon, jensen_shannon_terms
 from fairagent.types import FloatArray
 
@@ -325,23 +319,11 @@ def awrf_under_error(
     # Of all draws at once; the sides are shares by their making.
     values = 1.0 - jensen_shannon_terms(shown.T, due.T).sum(axis=0).clip(0.0, math.log(2.0)) / math.log(base)
     low, high = np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
-    return Interval(float(values.mean()), low, max(high, shortest_interval(values)[1]))
-
-
-def shortest_interval(values: FloatArray, level: float = LEVEL) -> tuple[float, float]:
-    """The ends of the shortest interval that holds the share `level` of the values (n,), n >= 1 (Chen & Shao 1999).
-
-    >>> shortest_interval(np.array([0.0, 0.5, 0.9, 1.0, 1.0]), 0.6)
-    (0.9, 1.0)
-    >>> shortest_interval(np.array([0.0, 0.5, 0.51, 0.52, 1.0]), 0.6)
-    (0.5, 0.52)
-    """
-    ordered = np.sort(values)
-    inside = max(1, math.ceil(level * len(ordered) - 1e-9))
-    widths = ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]
-    # Of several that are as short, the highest.
-    start = len(widths) - 1 - int(widths[::-1].argmin())
-    return float(ordered[start]), float(ordered[start + inside - 1])
+    # The shortest interval that holds so many of the draws (Chen & Shao 1999), of several the highest.
+    ordered, inside = np.sort(values), max(1, math.ceil(LEVEL * draws - 1e-9))
+    widths = ordered[inside - 1 :] - ordered[: draws - inside + 1]
+    end = float(ordered[len(widths) - 1 - int(widths[::-1].argmin()) + inside - 1])
+    return Interval(float(values.mean()), low, max(high, end))
 
 
 def calibration_error(chances: FloatArray, groups: Sequence[int], bins: int = BINS) -> float:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,6 @@ EXACT = 200_000
 DEPTH = 500
 """The rank down to which recall is measured; a search for more documents has as many more cells looked at."""
 INDEX = "cells.faiss"
-SPARE = 1.5
-"""So many times the documents wanted are scored again: faiss compares codes of 8 bits a number."""
-SMALLEST_PART = 20
-"""Where more than one of so many documents is wanted, exact search is as fast."""
 FLOOR = 0.98
 """The least recall@500, over all sampled queries and of each group, that an index is searched with."""
 QUERIES = 200
@@ -45,8 +41,8 @@ QUERIES = 200
 COUNTED = 100
 """A group is held to the floor where the lists of exact search have so many of its documents."""
 SEED = 20220601
-TRAINED, ITERATIONS = 64, 10
-"""Embeddings a cell that its center is learned from, and the iterations of k-means."""
+TRAINED = 64
+"""Embeddings a cell that its center is learned from."""
 BLOCK = 1 << 13
 """Documents that are added, or compared with queries, at once."""
 
@@ -82,12 +78,9 @@ class AnnManifest(IndexManifest):
 
     def __str__(self) -> str:
         least = min(self.groups.items(), key=lambda item: item[1], default=None)
-        parts = (
-            f"recall@{DEPTH} {self.recall:.3f} of exact search ({self.queries} queries)",
-            f"of groups the least {least[0]} {least[1]:.3f}" if least else "",
-            f"{self.probes:,} of {self.cells:,} cells",
-        )
-        return "; ".join(filter(None, parts))
+        of_groups = f"of groups the least {least[0]} {least[1]:.3f}; " if least else ""
+        recall = f"recall@{DEPTH} {self.recall:.3f} of exact search ({self.queries} queries)"
+        return f"{recall}; {of_groups}{self.probes:,} of {self.cells:,} cells"
 
     @classmethod
     def draft(cls, embeddings: Path, cells: int = 1) -> Self:
@@ -100,15 +93,16 @@ class AnnManifest(IndexManifest):
         """The manifest in `folder`; IndexMismatch where files are damaged, or not made from these `embeddings`."""
         manifest = cls.read(folder)
         with cls.reading(folder):
-            # What is printed and searched with is what it should be.
+            # The number that is printed is the one that searches use.
             if not (str(manifest) and 1 <= manifest.probes <= manifest.cells):
                 raise ValueError(f"{manifest.probes} of {manifest.cells} cells")
         made, have = cls.draft(embeddings).values, manifest.values
-        keys = ("fingerprint", "model", "documents", "dimension", "vectors")
-        if differ := [f"{key}: index {have[key]}, embeddings {made[key]}" for key in keys if have[key] != made[key]]:
+        if differ := [
+            key for key in ("fingerprint", "model", "documents", "dimension", "vectors") if have[key] != made[key]
+        ]:
             raise IndexMismatch(
-                f"the ANN index at {folder} was not made from the embeddings at {embeddings} ({'; '.join(differ)}); "
-                + REMEDY
+                f"the ANN index at {folder} was not made from the embeddings at {embeddings} (other "
+                f"{', '.join(differ)}); {REMEDY}"
             )
         return cls.read_checked(folder, None)
 
@@ -122,7 +116,7 @@ class AnnIndex:
     """The cells of an index, mapped: processes share them. Threads may share it."""
 
     def __init__(self, folder: Path, manifest: AnnManifest) -> None:
-        """Open the index in `folder`; raises BackendUnavailable without faiss, IndexMismatch where it is damaged."""
+        """Open the index in `folder`; BackendUnavailable without faiss, IndexMismatch for a damaged one."""
         self.manifest, self._folder = manifest, folder
         self._faiss = faiss = installed("faiss-cpu", "an ANN index")
         try:
@@ -139,20 +133,19 @@ class AnnIndex:
         self._cells = index
 
     def candidates(self, vector: Embeddings, n: int) -> NDArray[np.intp]:
-        """Numbers of documents, rising, that are likely to hold the `n` with the largest products.
-
-        They may be fewer than `n`, where few cells hold so many, and are none where `n` is a large part of all.
-        """
+        """Numbers of documents, rising, that likely hold the `n` with the largest products; maybe fewer, or none."""
         of = self.manifest
-        if n > of.documents / SMALLEST_PART:
+        # Where more than one of twenty documents is wanted, exact search is as fast.
+        if n > of.documents / 20:
             return np.zeros(0, np.intp)
         return self.in_cells(vector, n, min(of.cells, math.ceil(of.probes * max(1, n / DEPTH))))
 
     def in_cells(self, vector: Embeddings, n: int, probes: int) -> NDArray[np.intp]:
-        """As `candidates`, looking at so many cells."""
+        """As `candidates`, from this many cells."""
         query = np.ascontiguousarray(vector[None], dtype=np.float32)
         parameters = self._faiss.SearchParametersIVF(nprobe=probes)
-        numbers = self._cells.search(query, math.ceil(n * SPARE), params=parameters)[1][0]
+        # More than are wanted, to be scored again: faiss compares codes of 8 bits a number.
+        numbers = self._cells.search(query, math.ceil(n * 1.5), params=parameters)[1][0]
         distinct = np.unique(numbers[numbers >= 0])
         if len(distinct) and distinct[-1] >= self.manifest.documents:
             raise self.manifest.damaged(self._folder, "it names documents that are not there")
@@ -160,10 +153,7 @@ class AnnIndex:
 
 
 def open_ann(folder: Path, embeddings: Path) -> AnnIndex:
-    """The index in `folder`, made from the embeddings in the other folder.
-
-    Raises BackendUnavailable where there is none, or no faiss, IndexMismatch where it is damaged or of others.
-    """
+    """The index in `folder` of `embeddings`; BackendUnavailable for none, or no faiss, IndexMismatch for another."""
     return AnnIndex(folder, AnnManifest.read_for(folder, embeddings))
 
 
@@ -177,8 +167,7 @@ def build_ann(
     """Build an index of all embeddings of `dense` into `folder`, which appears when it is built and measured.
 
     `groups` gives the groups of documents, `topics` (t, d) are vectors of the collection's queries. Raises
-    BackendUnavailable without faiss, or where the disk is full, UsageError where something else is at `folder`,
-    DataError where too little comes of what exact search gives.
+    BackendUnavailable without faiss, DataError where too little comes of what exact search gives.
     """
     faiss, rows = installed("faiss-cpu", "an ANN index"), dense.stored
     count, size = rows.shape
@@ -187,7 +176,7 @@ def build_ann(
     with workshop(folder, (AnnManifest.FILE, RECORD)) as shop:
         codes, metric = faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
         index = faiss.IndexIVFScalarQuantizer(faiss.IndexFlatIP(size), size, cells, codes, metric)
-        index.cp.seed, index.cp.niter, index.cp.spherical = SEED, ITERATIONS, True
+        index.cp.seed, index.cp.niter, index.cp.spherical = SEED, 10, True
         # Fewer make it print a warning.
         index.cp.min_points_per_centroid = 1
         index.train(_drawn(rows, min(count, TRAINED * cells)))
@@ -215,14 +204,14 @@ def cells_for(documents: int) -> int:
 
 
 def _drawn(rows: NDArray[np.float16], count: int) -> Embeddings:
-    """So many of the rows, at random, in their order."""
+    """This many of the rows, drawn at random, in their order."""
     return rows[np.sort(np.random.default_rng(SEED).choice(len(rows), count, replace=False))].astype(np.float32)
 
 
 def exact_lists(rows: NDArray[np.float16], queries: Embeddings, depth: int) -> list[NDArray[np.intp]]:
     """For each of the `queries` (q, d) the numbers of the documents that have to be among its first `depth`.
 
-    Those that tie with the first one behind are left out, which may as well be any other of these.
+    Documents that tie with the first one beyond are left out, since any of them could stand there.
     """
     faiss = installed("faiss-cpu", "an ANN index")
     heap = faiss.ResultHeap(len(queries), depth + 1, keep_max=True)
@@ -231,7 +220,7 @@ def exact_lists(rows: NDArray[np.float16], queries: Embeddings, depth: int) -> l
         products, numbers = faiss.knn(queries, block, min(depth + 1, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
         heap.add_result(products, numbers + start)
     heap.finalize()
-    # Where there are no more than `depth` documents, nothing is behind.
+    # With `depth` documents or fewer there is no rest.
     rounding = 1e-6 * np.abs(heap.D, where=heap.I >= 0, out=np.zeros_like(heap.D)).max(axis=1, keepdims=True)
     above = (heap.D[:, -1:] + rounding < heap.D) & (heap.I >= 0)
     return [row[first] for row, first in zip(heap.I, above, strict=True)]
@@ -242,11 +231,15 @@ def _measured(dense: DenseRetriever, index: AnnIndex, queries: Embeddings, group
     expected = exact_lists(dense.stored, queries, DEPTH)
     members = groups(np.concatenate(expected))
     probes, cells = 1, index.manifest.cells
+
+    def share(weights: FloatArray) -> float:
+        return round(float(np.average(hits, weights=weights)), 4) if weights.any() else 1.0
+
     while True:
         lists = [dense.best(query, index.in_cells(query, DEPTH, probes), DEPTH) for query in queries]
         hits = np.concatenate([np.isin(first, got) for first, got in zip(expected, lists, strict=True)])
-        recall = _share(hits, np.ones(len(hits)))
-        of_groups = {name: _share(hits, weights) for name, weights in members.items() if weights.sum() >= COUNTED}
+        recall = share(np.ones(len(hits)))
+        of_groups = {name: share(weights) for name, weights in members.items() if weights.sum() >= COUNTED}
         least = min(recall, *of_groups.values(), 1.0)
         if least >= FLOOR:
             return replace(index.manifest, probes=probes, queries=len(queries), recall=recall, groups=of_groups)
@@ -256,8 +249,3 @@ def _measured(dense: DenseRetriever, index: AnnIndex, queries: Embeddings, group
                 f"all its cells, less than {FLOOR}; set `ann: never` for exact search"
             )
         probes = min(cells, max(probes + 1, probes * 5 // 4))
-
-
-def _share(hits: NDArray[np.bool_], weights: NDArray[Any]) -> float:
-    """The weighted share of the hits, 1 where there are no documents; rounded to 4 digits."""
-    return round(float(np.average(hits, weights=weights)), 4) if weights.any() else 1.0

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 9
 """Documents whose scores are computed at once; so many embeddings stay in a processor's cache."""
-IN_MEMORY = 1 << 29
-"""Bytes of embeddings (as 32-bit floats) up to which they are held in memory from the first search on."""
 VECTORS, PROBE = "vectors.npy", "probe.npy"
 PROBE_TEXT = "A fair ranking shows every group its share of the relevant documents."
 """Encoded with the collection: a model that gives another vector for it is another model."""
@@ -57,7 +55,7 @@ class VectorEngine(EmbeddingSource, Protocol):
     """An engine that searches by embeddings."""
 
     def query_vector(self, query: Query) -> Embeddings:
-        """That of a query, (d,)."""
+        """The embedding of a query, (d,)."""
 
 
 @runtime_checkable
@@ -167,9 +165,8 @@ def encode_collection(
     """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
 
     `progress` is called with the number of documents done. What the same encoder, whose vector of the test text is
-    `probe`, has made of the same text is taken over from `earlier` (None: from what is at `folder`, which is replaced
-    at the end). Raises DataError with every fault of the document files, UsageError where something else is at `folder`
-    or in the way beside it, BackendUnavailable where another process is at it, and where the disk is full or read-only.
+    `probe`, has made of the same text is taken over from `earlier` (None: from what is at `folder`). Raises what
+    `build_index` does.
     """
     # Before the documents are read: what changes in the meantime must not pass for what was encoded.
     fingerprint = collection.fingerprint()
@@ -187,12 +184,11 @@ def encode_collection(
         stored: Any = None if (known < 0).all() else kind.stored(earlier or folder)
         while block := list(islice(documents, CHUNK)):
             numbers = known[done : done + len(block)]
-            new = numbers < 0
-            parts = [] if new.all() else [stored[numbers[~new]]]
-            if new.any():
-                texts = [full_text(one) for one, fresh in zip(block, new.tolist(), strict=True) if fresh]
-                parts.append(encoder.documents(texts))
-            yield kind.stacked(parts)[np.argsort(np.concatenate([np.flatnonzero(~new), np.flatnonzero(new)]))]
+            old, new = np.flatnonzero(numbers >= 0), np.flatnonzero(numbers < 0)
+            parts = [stored[numbers[old]]] if len(old) else []
+            if len(new):
+                parts.append(encoder.documents([full_text(block[place]) for place in new.tolist()]))
+            yield kind.stacked(parts)[np.argsort(np.concatenate([old, new]))]
             done += len(block)
             progress(done)
 
@@ -210,7 +206,7 @@ def encode_collection(
 def _known(
     kind: type[M], earlier: Path, model: str, probe: Embeddings, digests: NDArray[np.uint64]
 ) -> NDArray[np.intp]:
-    """The number of a document with the same text in the folder `earlier`, -1 where there is none of use, (n,)."""
+    """The number of a document with the same text in the folder `earlier`, -1 where none can be used, (n,)."""
     nothing = np.full(len(digests), -1, dtype=np.intp)
     try:
         same = kind.read(earlier).model == model and _same_vector(read_array(earlier / PROBE), probe)
@@ -233,9 +229,8 @@ def _same_vector(probe: Embeddings, vector: Embeddings) -> bool:
 class DenseRetriever:
     """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
 
-    A query is encoded as its text and its keywords in one line, without their weights. Every document has a score, so
-    `n` documents are returned wherever the collection has them; a blank query matches nothing, nor does one of which
-    the encoder knows nothing (zeros). `stored` (n, d) has a row for each document, in the order of `ids`.
+    A query is encoded as its text and keywords in one line. Every document has a score; a blank query matches nothing,
+    nor does one of which the encoder knows nothing (zeros). `stored` (n, d) has the embeddings in the order of `ids`.
     """
 
     def __init__(
@@ -244,15 +239,15 @@ class DenseRetriever:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
 
         With `ann`, made from the same embeddings, searches look at the documents that it names. Raises
-        BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from something else
-        or with another model (two models may share a name: what counts is the vector of a test text).
+        BackendUnavailable where there is no index, IndexMismatch for a damaged one, or one of something else or by
+        another model (what counts is the vector of a test text).
         """
         self._ann = ann
         self._among: NDArray[np.intp] | None = None
         with DenseManifest.opening(folder, collection) as of:
             self.folder, self.manifest = folder, of
             self.ids, self.stored = IdTable.load(folder), DenseManifest.stored(folder)
-            if not len(self.ids) == of.documents or self.stored.shape != (of.documents, of.dimension):
+            if (len(self.ids), *self.stored.shape) != (of.documents, of.documents, of.dimension):
                 raise ValueError(f"{VECTORS} has the shape {self.stored.shape} for {len(self.ids)} ids")
         of.check_model(folder, encoder.name, encoder.documents([PROBE_TEXT])[0])
         # The query of a search is often scored against a pool afterwards.
@@ -290,11 +285,8 @@ class DenseRetriever:
         if not n:
             return np.zeros(0, dtype=np.intp)
         with np.errstate(invalid="ignore"):
-            if self._whole is not None:
-                rough = self._whole @ vector
-            else:
-                blocks = (self._rows(slice(start, start + BLOCK)) for start in range(0, len(self), BLOCK))
-                rough = np.concatenate([block @ vector for block in blocks])
+            blocks = (self._rows(slice(start, start + BLOCK)) for start in range(0, len(self), BLOCK))
+            rough = np.concatenate([block @ vector for block in ([self._whole] if self._whole is not None else blocks)])
         self._expect_finite(rough)
         if self._among is not None:
             rough = rough[self._among]
@@ -343,7 +335,8 @@ class DenseRetriever:
 
     @cached_property
     def _whole(self) -> Embeddings | None:
-        return self.stored.astype(np.float32) if 4 * self.stored.size <= IN_MEMORY else None
+        """All embeddings as 32-bit floats, from the first search on, where these take no more than half a GB."""
+        return self.stored.astype(np.float32) if 4 * self.stored.size <= 1 << 29 else None
 
     def _rows(self, numbers: Any) -> Embeddings:
         return np.asarray(self.stored[numbers], np.float32) if self._whole is None else self._whole[numbers]

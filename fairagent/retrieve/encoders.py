@@ -75,15 +75,13 @@ def open_encoder(name: str, device: str = "cpu", served: Served | None = None) -
 
     * `minilm`: the packaged model, by onnxruntime.
     * `endpoint:MODEL`: MODEL of the settings' server (model.base_url, OPENAI_BASE_URL), which `served` opens.
-    * `model2vec:NAME`: a static model, a folder or a name in the Hugging Face cache.
+    * `model2vec:NAME`: a static model.
     * `contriever:NAME` is the mean of token vectors compared by inner product, `contriever-cosine:NAME` the same
-      compared by cosine; the published Contrievers (facebook/contriever, facebook/contriever-msmarco and the
-      mcontrievers) need no `contriever:` before them.
-    * Any other NAME: what sentence-transformers makes of a folder or of a name in the Hugging Face cache.
+      compared by cosine; the published Contrievers (facebook/contriever ...) need no `contriever:` before them.
+    * Any other NAME: what sentence-transformers makes of it. NAME is a folder or a name in the Hugging Face cache.
 
-    `device` is torch's. Nothing is downloaded, and the packaged model is loaded with its first text. Raises
-    BackendUnavailable where a model, a package or a key is missing, UsageError where a device is, or a served model is
-    named where nothing is served; SettingsError for a model without a price under a budget in dollars.
+    `device` is torch's. Nothing is downloaded. Raises BackendUnavailable where a model, a package or a key is missing,
+    UsageError where a device is, or nothing is served; SettingsError for a model without a price under a budget.
     """
     if name.startswith(ENDPOINT):
         if served is None:
@@ -106,14 +104,11 @@ def open_sentence_model(name: str, device: str = "cpu") -> SentenceModel:
 class EndpointEncoder:
     """What a server's embedding model makes of texts; documents and queries alike. Threads may share it.
 
-    Vectors have length 1, but those of blank texts, which a server may refuse, are zeros. It raises what
-    `EmbeddingModel.embed` does.
+    Vectors have length 1, but those of blank texts, which a server may refuse, are zeros.
     """
 
     def __init__(self, model: EmbeddingModel) -> None:
-        self.name = f"{ENDPOINT}{model.name}"
-        self.cost = model.cost
-        self._model = model
+        self.name, self.cost, self._model = f"{ENDPOINT}{model.name}", model.cost, model
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d)."""

@@ -35,10 +35,6 @@ EXACT = 10_000
 CELL, NEAR = 256, 16
 LARGEST = 16 * CELL
 """Documents of a cell that are compared with each other; of many that are all alike, any are near."""
-ROUNDS, SAMPLE, SEED = 3, 1 << 15, 0
-"""Of k-means: passes over so many documents, and the seed of their choice."""
-BLOCK = 1 << 12
-"""Documents that are compared with the centers of cells at once."""
 PRODUCTS = 1 << 22
 """Products that are in memory at once."""
 TABLE = "neighbours.npy"
@@ -85,7 +81,7 @@ def build_graph(
         table = np.zeros((len(stored), k), np.int32)
         for cell, candidates in _cells(stored):
             vectors = stored[candidates].astype(np.float32)
-            # Where a cell is small and lonely, the last one stands for the rest.
+            # A small cell has too few neighbors: the last one fills the places that are left.
             most = min(k, len(candidates) - 1)
             step = max(1, PRODUCTS // len(candidates))
             for members in (cell[start : start + step] for start in range(0, len(cell), step)):
@@ -96,7 +92,7 @@ def build_graph(
                 nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
                 order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
                 numbers = candidates[np.take_along_axis(nearest, order, axis=1)]
-                # Zeros say nothing of what is near: such a document is its own only neighbor.
+                # A vector of zeros is near to nothing: such a document is its own only neighbor.
                 numbers = np.where(rows.any(axis=1, keepdims=True), numbers, members[:, None])
                 table[members] = np.pad(numbers, ((0, 0), (0, k - most)), mode="edge")
                 done += len(members)
@@ -114,10 +110,10 @@ def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDAr
         everything = np.arange(documents)
         yield from ((everything[start : start + CELL], everything) for start in range(0, documents, CELL))
         return
-    rng = np.random.default_rng(SEED)
-    sample = stored[np.sort(rng.choice(documents, min(documents, SAMPLE), replace=False))].astype(np.float32)
+    rng = np.random.default_rng(0)
+    sample = stored[np.sort(rng.choice(documents, min(documents, 1 << 15), replace=False))].astype(np.float32)
     centers = sample[np.sort(rng.choice(len(sample), documents // CELL, replace=False))]
-    for _ in range(ROUNDS):
+    for _ in range(3):
         cell = _nearest(sample, centers, 1)[:, 0]
         sizes = np.bincount(cell, minlength=len(centers))
         filled, starts = sizes > 0, np.cumsum(sizes) - sizes
@@ -135,14 +131,11 @@ def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDAr
 
 def _nearest(vectors: NDArray[np.floating[Any]], centers: Embeddings, count: int) -> NDArray[np.intp]:
     """The `count` centers with the largest products with each of the vectors (n, d), the nearest first, (n, count)."""
-    count = min(count, len(centers))
-    nearest = np.empty((len(vectors), count), np.intp)
-    for start in range(0, len(vectors), BLOCK):
-        products = vectors[start : start + BLOCK].astype(np.float32) @ centers.T
-        if count == 1:
-            nearest[start : start + BLOCK, 0] = products.argmax(axis=1)
-        else:
-            nearest[start : start + BLOCK] = np.argsort(-products, axis=1, kind="stable")[:, :count]
+    nearest, block = np.empty((len(vectors), min(count, len(centers))), np.intp), 1 << 12
+    for start in range(0, len(vectors), block):
+        products = vectors[start : start + block].astype(np.float32) @ centers.T
+        best = products.argmax(axis=1)[:, None] if count == 1 else np.argsort(-products, axis=1, kind="stable")
+        nearest[start : start + block] = best[:, :count]
     return nearest
 
 
@@ -151,19 +144,10 @@ def graph_folder(site: Site, model: str) -> Path:
     return Path(f"{folder(site, model)}-graph")
 
 
-def prepare_graph(site: Site, model: str, progress: Progress) -> None:
-    """Make the graph where there is none; a collection in passages has none."""
-    place = graph_folder(site, model)
-    if site.collection.chunks or GraphManifest.exists(place):
-        return
-    dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
-    if len(dense) > 1:
-        build_graph(dense, place, progress=partial(progress, f"neighbors in {site.collection.name}"))
-
-
 def find_graph(site: Site, model: str) -> Graph | None:
     """The graph of the site's embeddings; None where none was made. IndexMismatch where it is of something else."""
     place = graph_folder(site, model)
+
     if not GraphManifest.exists(place) and not place.is_dir():
         return None
 
@@ -179,10 +163,7 @@ def find_graph(site: Site, model: str) -> Graph | None:
 
 
 def graph_of(site: Site, encoder: str = "") -> Graph | None:
-    """The corpus graph of `encoder`'s embeddings, whatever the engine; empty: of those that the engine searches by.
-
-    None where there is none, as of a collection in passages.
-    """
+    """The corpus graph of `encoder`'s embeddings (empty: of those that the engine searches by), None without one."""
     graphs = (find_graph(site, name) for name in ((encoder,) if encoder else engine_encoders(site)))
     return None if site.collection.chunks else next(filter(None, graphs), None)
 
@@ -192,13 +173,17 @@ def engine_encoders(site: Site) -> tuple[str, ...]:
     return tuple(one.named(site) for one in dense_parts(site.settings.engine))
 
 
-def prepare_graphs(site: Site, progress: Progress, encoder: str = "") -> None:
-    """Make the graphs of all embeddings that the site's engine searches by, where there are none.
+def prepare_graphs(site: Site, progress: Progress, named: str = "") -> None:
+    """Make the graphs of all embeddings that the site's engine searches by, or of the encoder that is `named`.
 
-    Of an `encoder` that is named, the graph of its embeddings, and these as well.
+    They are made where there are none, and so are the embeddings of the latter; a collection in passages has none.
     """
-    if encoder:
+    if named:
         prepare_index(site, progress)
-        prepare_vectors(site, encoder, progress)
-    for name in (encoder,) if encoder else engine_encoders(site):
-        prepare_graph(site, name, progress)
+        prepare_vectors(site, named, progress)
+    for name in (named,) if named else engine_encoders(site):
+        place = graph_folder(site, name)
+        if not (site.collection.chunks or GraphManifest.exists(place)):
+            dense = DenseRetriever(folder(site, name), encoder(site, name), site.collection)
+            if len(dense) > 1:
+                build_graph(dense, place, progress=partial(progress, f"neighbors in {site.collection.name}"))

@@ -67,9 +67,8 @@ class PassageRetriever:
         """The ids of all passages of these documents, and where those of each document start."""
         first = self._table.known([passage_id(id, 1) for id in ids])
         sizes = self._starts[np.searchsorted(self._starts, first) + 1] - first
-        ends = np.cumsum(sizes)
-        starts = ends - sizes
-        numbers = np.arange(ends[-1] if len(ids) else 0) + np.repeat(first - starts, sizes)
+        starts = np.cumsum(sizes) - sizes
+        numbers = np.arange(sizes.sum()) + np.repeat(first - starts, sizes)
         return self._table.texts(numbers), starts
 
     def best(self, query: Query, ids: Sequence[str]) -> list[str]:

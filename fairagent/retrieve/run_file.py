@@ -30,10 +30,9 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
 
     The forms are those of `fairagent.collection.run_lines`. Documents stand by falling score, as trec_eval orders them
     (a warning where ranks contradict that), those of equal scores by rank and then as in the file; without scores by
-    rank, or else as in the file, and 1 / rank stands in the place of scores. Topics whose ids differ from those of the
-    file by zeros before them, or `.0` at their end, are joined (a note in the log). Lines of other topics are left out.
-    Raises DataError with every fault: a line of another form, a document that a topic has twice, no line for any of
-    `topics`.
+    rank, or else as in the file, and 1 / rank stands in the place of scores. Topics whose ids differ by zeros before
+    them, or `.0` at their end, are joined (with a note); others are left out. Raises DataError with every fault: a line
+    of another form, a document that a topic has twice, no line for any of `topics`.
     """
     faults, tags = Faults(), dict[str, None]()
     lines: dict[str, list[RunLine]] = {}
@@ -111,11 +110,11 @@ class RunFileConfig(Part):
         return {"path": Path(self.path)}
 
     def relative_to(self, folder: Path) -> Self:
-        """With the file's path from anywhere."""
+        """With the path of the file made absolute."""
         return self.model_copy(update={"path": str((folder / self.path).absolute())})
 
     def named_documents(self, topics: Collection[str]) -> dict[str, Collection[str]]:
-        """Those that it ranks."""
+        """The documents that it ranks."""
         rankings = read_run(Path(self.path), topics, self.tag)
         return {f"documents of run {self.path}": dict.fromkeys(id for one in rankings.values() for id in one.ids)}
 
@@ -130,7 +129,7 @@ class RunFileConfig(Part):
     def build(self, site: Site) -> Retriever:
         """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
         settings = site.settings
-        # What looks at the scores of the ranking, which is otherwise served as it is.
+        # The parts that use the scores of the ranking; without them it is served as it is.
         looking = {
             f"rerank: {settings.rerank}": not settings.rerank.idle(settings),
             f"loop: {settings.loop}": settings.loops,
@@ -166,11 +165,10 @@ class QrelsRetriever:
     def search(self, query: Query, n: int) -> Ranking:
         """The first `n` documents; scores fall by 1 from rank to rank."""
         grades = self.grades.get(query.id, {})
+        chosen = [id for id, grade in grades.items() if (grade <= 0) == self.worst]
+        ids = drawn(chosen, topic_rng(self.seed, query.id))
         if self.reading == "sorted":
             ids = by_grade(grades, worst_first=self.worst)
-        else:
-            chosen = [id for id, grade in grades.items() if (grade <= 0) == self.worst]
-            ids = drawn(chosen, topic_rng(self.seed, query.id))
         return Ranking(tuple(ids[:n]), np.arange(len(ids), 0, -1, dtype=np.float64)[:n])
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:

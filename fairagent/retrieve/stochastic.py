@@ -70,10 +70,9 @@ def earliest(times: FloatArray, k: int) -> NDArray[np.intp]:
 def thinned(levels: FloatArray, k: int, rng: np.random.Generator, draws: int, apart: int) -> NDArray[np.intp]:
     """As `earliest` of `arrivals`, (draws, k), without a waiting time for every document of every race.
 
-    The `apart` documents (1 to n - 1) with the highest levels get one each. The others arrive as one stream whose rate
-    is the sum of theirs: each of its first 2k arrivals is one of them by chance, skipped where it has arrived before.
-    Of races in which the stream ends before k documents have arrived, the rest, which has no memory, is run in full.
-    Levels range over WIDEST at most.
+    The `apart` documents with the highest levels get one each. The others arrive as one stream whose rate is the sum of
+    theirs: each of its first 2k arrivals is one of them by chance, skipped where it has arrived before. Of races in
+    which the stream ends before k documents have arrived, the rest, which has no memory, is run in full.
     """
     n, length = len(levels), 2 * k
     order = np.argpartition(levels, n - apart)
@@ -83,7 +82,7 @@ def thinned(levels: FloatArray, k: int, rng: np.random.Generator, draws: int, ap
     stream = rng.standard_exponential(size=(draws, length)).cumsum(axis=1) / bounds[-1]
     end = stream[:, -1:].copy()
     drawn = np.searchsorted(bounds / bounds[-1], rng.random((draws, length)), side="right")
-    # Sorted by document, then by time: whatever follows its own kind has arrived before.
+    # Sorted by document, then by time: an entry that follows one of its own document came up before.
     keys = np.sort(drawn * length + np.arange(length), axis=1)
     race, place = np.nonzero(np.diff(keys // length, axis=1) == 0)
     stream[race, keys[race, place + 1] % length] = np.inf
@@ -106,7 +105,6 @@ def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) 
     """The ln z of each document, (n,): alpha ln((score - min) / (max - min) + 1); 0, so uniform, for equal scores.
 
     `compat="authors"`: where min < 0 the range is [1 - min / (max - min), 2 - min / (max - min)] instead of [1, 2].
-    (For equal scores the authors' code has 0 / 0; they are uniform here in both.)
     Raises UsageError where alpha is negative or not finite, DataError where a score is not finite.
 
     >>> np.exp(sampler_log_scores(np.array([3.0, 1.0, 2.0]), alpha=2)).round(6).tolist()
@@ -120,7 +118,7 @@ def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) 
     with np.errstate(over="ignore"):
         low, width = scores.min(), scores.max() - scores.min()
     if width == np.inf:
-        # The scale does not matter, and of halves the difference is a double.
+        # The scale does not matter, and the difference of two halves is still a finite double.
         return sampler_log_scores(scores / 2, alpha, compat)
     normalized = (scores - low) / width + 1
     if compat == "authors" and low < 0:
@@ -149,8 +147,7 @@ def topic_rng(seed: int, topic: str, request: int = 0) -> np.random.Generator:
 def sample_rankings(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int = 1) -> NDArray[np.intp]:
     """Independent rankings of the best min(k, n) documents, (draws, k), as indices: exactly Plackett-Luce.
 
-    All documents race, or in many draws of many documents a stream of those that will be late (`thinned`), which is the
-    same distribution. Raises UsageError where `k` or `draws` is below 1.
+    Raises UsageError where `k` or `draws` is below 1.
 
     >>> sample_rankings(np.log([256.0, 1.0, 100.0]), k=2, rng=np.random.default_rng(0)).tolist()
     [[0, 2]]
@@ -184,8 +181,7 @@ class Samples:
 def draw(pool: Ranking, alpha: float, k: int, rng: np.random.Generator, n: int = 1) -> Samples:
     """`n` rankings of the best min(k, len(pool)) documents of `pool`: Plackett-Luce over its scores.
 
-    Raises UsageError where `alpha` is negative or not finite, or `k` or `n` below 1, DataError where a score is not
-    finite.
+    Raises what `sampler_log_scores` and `sample_rankings` do.
     """
     return Samples(pool.ids, sample_rankings(sampler_log_scores(pool.scores, alpha), k, rng, n))
 

@@ -22,9 +22,6 @@ from fairagent.storage.files import file_name
 from fairagent.storage.threads import progress
 from fairagent.types import FloatArray
 
-TOPICS = 50
-"""Topics of the collection, the first ones, that an ANN index is also measured with."""
-
 
 class DenseConfig(Part):
     """Vector search with the embeddings of an encoder."""
@@ -66,10 +63,8 @@ class DenseConfig(Part):
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         name = self.named(site)
         check_vectors(site, name)
-        place, embeddings = ann_folder(site, name), folder(site, name)
-        there = DenseManifest.exists(embeddings) and AnnManifest.exists(place)
-        if there and _wanted(site, name, self.ann):
-            AnnManifest.read_for(place, embeddings)
+        if DenseManifest.exists(folder(site, name)):
+            _ann(site, name, self.ann)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
@@ -127,7 +122,8 @@ def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
     if AnnManifest.exists(place) or not _wanted(site, model, ann):
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
-    queries = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:TOPICS]
+    # It is measured with the first topics of the collection as well.
+    queries = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:50]
     topics = encoder(site, model).queries(queries) if queries else None
 
     def members(numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
@@ -149,6 +145,13 @@ def _wanted(site: Site, model: str, ann: When) -> bool:
     return is_wanted(ann, DenseManifest.read(folder(site, model)).documents)
 
 
+def _ann(site: Site, model: str, ann: When) -> AnnManifest | None:
+    """What was measured of the ANN index that is searched; None where none is made, or wanted."""
+    place = ann_folder(site, model)
+    wanted = AnnManifest.exists(place) and _wanted(site, model, ann)
+    return AnnManifest.read_for(place, folder(site, model)) if wanted else None
+
+
 def dense_parts(part: Part) -> tuple[DenseConfig, ...]:
     """The parts of an engine that search by embeddings."""
     this = (part,) if isinstance(part, DenseConfig) else ()
@@ -158,10 +161,8 @@ def dense_parts(part: Part) -> tuple[DenseConfig, ...]:
 def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
     """The ANN indexes that the site's engine searches, and what was measured of them when they were built."""
     for part in dense_parts(site.settings.engine):
-        name = part.named(site)
-        place = ann_folder(site, name)
-        if AnnManifest.exists(place) and _wanted(site, name, part.ann):
-            yield place, AnnManifest.read_for(place, folder(site, name))
+        if manifest := _ann(site, part.named(site), part.ann):
+            yield ann_folder(site, part.named(site)), manifest
 
 
 def folder(site: Site, model: str) -> Path:

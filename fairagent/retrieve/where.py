@@ -34,11 +34,6 @@ Where = Mapping[str, Value | Sequence[Value]]
 Key = tuple[str, Value]
 """The kind of a value (texts, numbers, true or false), and the value: 1 and 1.0 are one, 1 and true are not."""
 TEXTS, NUMBERS, TRUTHS = KINDS = "texts", "numbers", "true or false"
-LENT = (
-    *("document", "documents", "passages", "document_frequency"),
-    *("postings", "words", "analyze", "bound", "vectors", "query_vector"),
-)
-"""What else an engine that is searched deeper offers."""
 
 
 @runtime_checkable
@@ -100,16 +95,13 @@ def wanted_keys(value: Value, kinds: Iterable[str]) -> list[Key]:
 
 def _checked_keys(name: str, wanted: Sequence[Value], there: Iterable[Key]) -> set[Key]:
     """What the values of a filter may be in a column with the values `there`; UsageError for one of another kind."""
-    values, keys = list(there), set[Key]()
+    values = list(there)
     kinds = tuple(dict.fromkeys(kind for kind, _ in values))
-    for value in wanted:
-        of_kind = wanted_keys(value, kinds)
-        if values and not of_kind:
-            some = listed([quoted(one) for _, one in values[:3]])
-            kind = " and ".join(kinds)
-            raise UsageError(f"where: column {quoted(name)} has {kind} (e.g. {some}), and {quoted(value)} is none")
-        keys.update(of_kind)
-    return keys
+    keys = [(value, wanted_keys(value, kinds)) for value in wanted]
+    if values and (wrong := [value for value, of_kind in keys if not of_kind]):
+        some, kind = listed([quoted(one) for _, one in values[:3]]), " and ".join(kinds)
+        raise UsageError(f"where: column {quoted(name)} has {kind} (e.g. {some}), and {quoted(wrong[0])} is none")
+    return {key for _, of_kind in keys for key in of_kind}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,16 +150,13 @@ class Conditions:
     @classmethod
     def of(cls, where: Where, groups: Groups) -> Conditions:
         """The conditions of a `where`."""
-        several = {
-            name: (value,) if isinstance(value, bool | int | float | str) else tuple(value)
-            for name, value in where.items()
-        }
+        single = bool | int | float | str
+        several = {name: (one,) if isinstance(one, single) else tuple(one) for name, one in where.items()}
         return cls(several, groups)
 
     def __str__(self) -> str:
-        return " and ".join(
-            f"{name} = {listed([quoted(one) for one in some], 5)}" for name, some in self.values.items()
-        )
+        listings = {name: listed([quoted(one) for one in some], 5) for name, some in self.values.items()}
+        return " and ".join(f"{name} = {listing}" for name, listing in listings.items())
 
     def numbers(self, source: ColumnSource, ids: IdTable) -> NDArray[np.intp]:
         """The numbers of all documents that meet them, rising.
@@ -181,7 +170,7 @@ class Conditions:
                 column = source.column(name)
                 mask[ids.moved(column.having(wanted), column.ids)] = True
             except UsageError:
-                # A dimension's labels may be in another file, and other words than what the documents have.
+                # A dimension's labels may come from another file, in other words than the documents use.
                 if name not in self.groups.dimensions:
                     raise
             met &= self._or_labeled(mask, name, ids.texts())
@@ -202,9 +191,8 @@ class Conditions:
             if name in self.groups.dimensions or not columns:
                 continue
             if not any(name in one for one in columns):
-                raise UsageError(
-                    f"where: {no_such('column', name, dict.fromkeys(key for one in columns for key in one))}"
-                )
+                others = dict.fromkeys(key for one in columns for key in one)
+                raise UsageError(f"where: {no_such('column', name, others)}")
             _checked_keys(name, wanted, dict.fromkeys(key for one in columns for key in keys_of(one.get(name))))
 
     def _or_labeled(self, mask: NDArray[np.bool_], name: str, ids: Sequence[str]) -> NDArray[np.bool_]:
@@ -223,7 +211,8 @@ class AskedDeeper:
 
     def __init__(self, engine: Retriever, conditions: Conditions) -> None:
         self._engine, self._conditions = engine, conditions
-        lend(self, engine, *LENT)
+        lend(self, engine, "document", "documents", "passages", "document_frequency", "postings", "words", "analyze")
+        lend(self, engine, "bound", "vectors", "query_vector")
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` of the documents that meet the conditions, as far as the engine's first `DEEPEST` have them."""

@@ -62,15 +62,15 @@ class FairAgent(Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
-    share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is
-    what the engine is kept to by a `where`, `weighing` how its documents are weighed.
+    share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is what a
+    `where` keeps the engine to, `weighing` how its documents are weighed.
 
     With `settings.sampling.alpha` each request gets a ranking of its own, drawn from the candidates by Plackett-Luce
     (Fair RAG, ICTIR 2025): the seed and the request's number, which `requests` counts (also for copies), give it again.
     The effects of the loop, of the re-ranker and of chance add up.
 
-    `live` is what opens the index again when it is replaced: searches are then those of `live.agent()`. A copy with
-    other parts (`dataclasses.replace`) has none, and stays with what it was made of.
+    `live` opens the index again when it is replaced: searches are then those of `live.agent()`. A copy with other parts
+    (`dataclasses.replace`) has none, and stays with what it was made of.
     """
 
     collection: Collection
@@ -137,10 +137,10 @@ class FairAgent(Summarized):
     ) -> list[SearchResult]:
         """The results of `search` for each of the queries, in their order; the first error ends it.
 
-        UsageError, before any of them is searched for, where one is no query, or where a text stands for them all.
-        What the options need is made once. As many threads as there are cores do it, and one alone where a re-ranker
-        keeps an account, in which each request depends on those before. That gains time where a model or a search
-        server is waited for; the engines in this process take as long as in one thread.
+        Raises UsageError, before anything is searched, where one is no query, or where a single text stands for the
+        list. As many threads as there are cores search, or one where a re-ranker keeps an account, in which each
+        request depends on those before. That saves time where a model or a search server is waited for; engines in this
+        process take as long as in one thread.
         """
         if isinstance(queries, str) or not isinstance(queries, Iterable):
             raise UsageError(f"search_many takes a list of queries, and not {shown(queries)}; search takes one")

@@ -37,8 +37,8 @@ def index_folder(collection: Collection, settings: Settings, given: Path | str =
 class LiveSite:
     """The site of a collection's settings file and of its index; opened again when the index's manifest changes.
 
-    `open` makes a site of a collection, `build` the agent of a site. Threads may share it. The models, and with them
-    the budget, are the same all the time. `openings` is how often it was opened.
+    `open` makes a site of a collection, `build` the agent of a site. Threads may share it. Models and budget stay the
+    same through all openings; `openings` counts them.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class LiveSite:
             return self._site
 
     def use(self, work: Callable[[Site], T]) -> T:
-        """What `work` makes of the site; begun again where its index was replaced under it."""
+        """The result of `work` on the site; it is called again if the index was replaced meanwhile."""
         for left in reversed(range(TRIES)):
             site = None
             try:
@@ -115,14 +115,14 @@ class LiveSite:
 
     @property
     def usage(self) -> Usage:
-        """What its models were paid since it was first opened; it waits for nothing."""
+        """What its models cost since it was first opened; does not wait."""
         return self._models.usage if self._models else Usage()
 
     def _moved(self) -> bool:
         return self._folder is not None and state_of(self._folder / MANIFEST) != self._state
 
     def _opened(self, before: Site | None) -> Site:
-        """The site anew; those encoders stay that no index was made for."""
+        """The site opened anew; encoders that do not depend on the index are kept."""
         self._site = None
         site = self._open(self._collection())
         if before is not None:

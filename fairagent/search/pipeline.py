@@ -44,12 +44,12 @@ def open_agent(
     """An agent for a collection and its index, or a baseline.
 
     `collection` is a collection or its settings file, `index` the index's folder; both default to the settings.
-    `settings` are settings or their file; `overrides` beat them, section by section:
-    `open_agent("c.yaml", n=10, rerank={"kind": "mmr", "relevance": 0.3})`.
+    `settings` are settings or their file; `overrides` beat them, section by section: `open_agent("c.yaml", n=10,
+    rerank={"kind": "mmr", "relevance": 0.3})`.
 
-    It searches the index that is there: where the documents have changed since, with a note, and once `fairagent index`
-    or `build_index` is done, the new one, within a second. A collection that was put together in
-    the program is searched as it is, by its own index alone.
+    It searches the index that is there, with a note if the documents have changed since. Once `fairagent index` or
+    `build_index` has made a new one, that one is searched within a second. A collection that was put together in the
+    program is searched by its own index alone.
 
     Raises SettingsError, DataError (every error of the collection's files), IndexMismatch, BackendUnavailable.
     """
@@ -103,9 +103,9 @@ def build_index(
     """Index a collection into a folder, with all that `open_agent` of these settings needs besides: vectors, a graph.
 
     Arguments are those of `open_agent`; `progress` gets what is being made, and how many documents of it are done. What
-    was at the folder is replaced at the end; embeddings of texts that are the same are taken over. Raises what
-    `open_agent` does; DataError with every error of the document files, UsageError where something else is in the way,
-    BackendUnavailable where the disk is full or another process builds there; what was there is as it was then.
+    was at the folder is replaced at the end, and unchanged after an error; embeddings of texts that are the same are
+    taken over. Raises what `open_agent` does; DataError with every error of the document files, UsageError where
+    something else is in the way, BackendUnavailable where the disk is full or another process builds there.
     """
     return rebuild(open_site(collection, index, settings, **overrides), progress)
 
@@ -217,13 +217,13 @@ def build_contexts(site: Site) -> Contexts:
 
 
 def engine_alone(site: Site) -> FairAgent:
-    """The engine of the site's settings without an agent: its ranking of the plain query, answered from as it is."""
+    """The engine of the site's settings without an agent: it ranks by the plain query, and answers are made of that."""
     plain = lay(site.settings.given, {"profile": "engine", "engine": site.settings.engine, "sampling": {"alpha": None}})
     return build(replace(site, settings=load_settings(overrides=plain, environ={})))
 
 
 def resolved(site: Site, preparing: bool = False) -> Site:
-    """The site with the engine that its settings come to; `preparing`: once its indexes are made."""
+    """The site, its engine's settings resolved (`auto`); `preparing`: as they will be once indexes are made."""
     if site.engine is not None:
         return site
     engine = site.settings.engine.resolved(site, preparing)

@@ -96,7 +96,7 @@ class SearchRun:
 
 
 def unused_filter(settings: Settings) -> tuple[str, ...]:
-    """That a search without an answer makes no use of the filter that was set, and what does; nothing where it does."""
+    """A note that the filter which was set is not used, and what would use it; nothing where it is."""
     if not settings.filter.templates or any(one is settings.filter for one in settings.loop.uses(settings)):
         return ()
     return (f"filter: {settings.filter} is not used: a search writes no answer; set loop.actions=[filter]",)
@@ -146,7 +146,7 @@ def notes_of(reranked: FinalList, result: LoopResult, first: ExposureMeter, mete
 
 
 def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> list[str]:
-    """Where types of documents have changed what those without a label should get, a note a dimension."""
+    """A note for each dimension in which types of documents have changed what those without a label should get."""
     unlabeled = zip(after.targets, before.unlabeled, after.unlabeled, strict=False)
     dues = [(one.dimension, was.shares.sum(), now.shares.sum()) for one, was, now in unlabeled]
     return [
@@ -158,10 +158,10 @@ def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> list[str]:
 
 
 def fairer(reranked: FinalList, meter: ExposureMeter) -> list[str]:
-    """What keeps the group that lacks most from its target: the price of the gap, or what is among the candidates.
+    """What keeps the group that lacks most from its target: the price of the gap, or too few candidates of it.
 
-    A higher price is the least that gives it about all there is for it. Nothing where no group lacks five percentage
-    points.
+    The price that is named is the least that gives the group about all it can have. Nothing is said where no group
+    lacks five percentage points.
     """
     lists = reranked.frontier
     lack = next((one for one in lacking(reranked.exposures) if one.target - one.share >= OFF), None)
@@ -181,7 +181,8 @@ def fairer(reranked: FinalList, meter: ExposureMeter) -> list[str]:
         most = most or share
         if share < max(lack.share, most - 2 * ABOUT) + ABOUT:
             break
-        line = f"{lack}; fairness {price:g} reaches {share:.0%}, keeping {lists.kept[number]:.0%} of the relevance"
+        kept = lists.share(float(lists.relevance[number]))
+        line = f"{lack}; fairness {price:g} reaches {share:.0%}, keeping {kept:.0%} of the relevance"
     places, there, unlabeled = round(lack.target * meter.n), int((members > 0).sum()), int((some <= 0).sum())
     if there >= places and line != str(lack):
         return [line]
@@ -191,7 +192,7 @@ def fairer(reranked: FinalList, meter: ExposureMeter) -> list[str]:
 
 
 def engine_notes(engine: Retriever, query: Query, engine_list: Ranking) -> tuple[str, ...]:
-    """That the list for `query` is empty, and whether it knows a word, and which of several fused engines failed."""
+    """Notes that the list for `query` is empty, that no word of it is known, and which fused engines failed."""
     notes = list[str]()
     if not len(engine_list):
         known = not isinstance(engine, Vocabulary) or any(map(engine.document_frequency, str(query).split()))

@@ -33,7 +33,7 @@ from fairagent.llm.prompts.template import LARGEST_TEMPLATE, meaning, specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.report.record import PlainRecord, usage_record
-from fairagent.search.refine.asking import REFINERS
+from fairagent.search.refine import REFINERS
 from fairagent.settings import Settings
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import write_whole

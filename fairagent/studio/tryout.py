@@ -15,8 +15,7 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.pipeline import build, check_groups, engine_alone, resolve, with_settings
-from fairagent.search.refine.asking import REFINERS, AskingRefiner, GroundedConfig, LlmConfig, refining_part
-from fairagent.search.refine.feedback import RefineState
+from fairagent.search.refine import REFINERS, AskingRefiner, GroundedConfig, LlmConfig, RefineState, refining_part
 from fairagent.settings import Settings
 from fairagent.settings.faults import no_such
 from fairagent.types import Group, Query, Refinement, SearchResult, Usage

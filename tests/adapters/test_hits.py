@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairagent import Collection, DataError, GroupTable, UsageError, fair_rerank
+from fairagent import DataError, UsageError, fair_rerank
 from fairagent.types import Hit
 from fairagent.types.search import FAIRNESS
 
@@ -70,19 +70,6 @@ def test_exposures_are_those_of_the_first_n_before_and_after() -> None:
     assert after[0].shares.tolist() == pytest.approx([1 / (2 + third), (1 + third) / (2 + third)])
     assert after[0].divergence < before[0].divergence
     assert after[0].target.tolist() == [0.5, 0.5]
-
-
-def test_groups_beside_the_hits() -> None:
-    pairs = [(f"d{place}", score) for place, score in enumerate(SCORES)]
-    rows = [{"id": f"d{place}", "text": "x", "gender": gender} for place, gender in enumerate(GENDERS)]
-    collection = Collection.from_records(rows, groups="gender", population={"gender": EVEN})
-    table = GroupTable.from_rows([(str(row["id"]), {"gender": str(row["gender"])}) for row in rows], ["gender"])
-    labels = {row["id"]: row["gender"] for row in rows}
-    expected = [pairs[place] for place in ORDER]
-    assert fair_rerank(pairs, {"gender": labels}, EVEN, n=N, fairness=2).hits == expected
-    assert fair_rerank(pairs, table, {"gender": EVEN}, n=N, fairness=2).hits == expected
-    assert fair_rerank(pairs, collection, "population", n=N, fairness=2).hits == expected
-    assert fair_rerank([id for id, _ in pairs], collection, n=N, fairness=2).hits == [id for id, _ in expected]
 
 
 def test_hits_without_a_label_keep_their_share_whatever_the_fairness() -> None:

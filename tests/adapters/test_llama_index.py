@@ -256,17 +256,6 @@ def test_groups_from_metadata_get_their_share() -> None:
     assert ids(asyncio.run(after.apostprocess_nodes(nodes, query_str="q"))) == ids(chosen)
 
 
-def test_nodes_without_a_label_keep_their_share() -> None:
-    nodes = found("u1 m1 u2 m2 u3 f1 f2")
-    for fairness in (0.5, 10.0):
-        chosen = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, fairness=fairness).postprocess_nodes(nodes)
-        assert sum(id[0] == "u" for id in ids(chosen)) == 2
-    none = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, unknown=0.0, fairness=2).postprocess_nodes(nodes)
-    assert sorted(id[0] for id in ids(none)) == ["f", "f", "m", "m"]
-    nobody = found("u1 u2 u3")
-    assert ids(ExposurePostprocessor(groups=BY_KEY, target=HALF).postprocess_nodes(nobody)) == ["u1", "u2", "u3"]
-
-
 def test_the_parts_of_a_document_have_its_groups() -> None:
     source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="f1")}
     nodes = found("m1 m2 m3")

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scripted import Engine, Proposals, agent, by_letter, collection, drawing, refinement
 
-from fairagent.answer.answering import Answerer
-from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
+from fairagent.answer.answering import Answerer, CitationAttributor, JudgeAttributor
 from fairagent.answer.citations import OnText
 from fairagent.answer.context import Contexts
 from fairagent.answer.filtering import FairFilter
@@ -97,9 +96,6 @@ def test_an_answer_with_its_context_its_citations_and_its_search() -> None:
     assert [document.id for document in documents] == ["m1", "m2", "m3", "f1"]
     assert (result.filtered, result.removed, result.notes) == (None, (), ())
     assert result.seconds >= result.search.trace.seconds
-
-
-def test_exposure_of_what_is_cited_stands_beside_that_of_what_was_retrieved() -> None:
     attribution = answering(Writer(4, 1), documents=4).answer("q").attribution
     assert attribution is not None
     assert attribution.weights.tolist() == [1, 0, 0, 1]
@@ -108,7 +104,7 @@ def test_exposure_of_what_is_cited_stands_beside_that_of_what_was_retrieved() ->
     assert attribution.exposures[0].target.tolist() == [0.5, 0.5]
 
 
-def test_a_filter_sees_the_first_documents_and_the_rest_is_numbered_anew() -> None:
+def test_a_filter_sees_the_first_documents_and_what_each_group_lost_is_reported() -> None:
     filter = Without("m1", "m3")
     writer = Writer(2)
     result = answering(writer, filter=filter, documents=4).answer("q")
@@ -116,9 +112,6 @@ def test_a_filter_sees_the_first_documents_and_the_rest_is_numbered_anew() -> No
     assert [document.id for document in writer.given[0][1]] == ["m2", "f1"]
     assert [(hit.rank, hit.id) for hit in result.context] == [(2, "m2"), (4, "f1")]
     assert [hit.id for hit in result.cited] == ["f1"]
-
-
-def test_what_each_group_lost_to_the_filter_is_reported() -> None:
     result = answering(Writer(), filter=Without("m1", "m3"), documents=4).answer("q")
     female, male = Group("gender", "female"), Group("gender", "male")
     assert Removal(female, 1, 0) in result.removed
@@ -161,7 +154,7 @@ class Debias:
         return Debiased("gender", ("a",), ("fair:a",), chosen, (1.0, 0.5), dropped, usage=Usage(1, 2, 3))
 
 
-def test_debiasing_comes_after_the_filter_and_before_the_generator() -> None:
+def test_debiasing_comes_after_the_filter_and_what_it_made_has_no_group() -> None:
     writer = Writer(1, 2)
     result = answering(writer, filter=Without("f1"), debiasing=Debias(), documents=4).answer("q")
     assert [document.id for document in writer.given[0][1]] == ["fair:a", "m3"]
@@ -169,9 +162,6 @@ def test_debiasing_comes_after_the_filter_and_before_the_generator() -> None:
     assert result.debiased is not None
     assert result.debiased.dropped == ("m1", "m2")
     assert result.usage == Usage(1, 2, 3)
-
-
-def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() -> None:
     result = answering(Writer(1, 2), debiasing=Debias(), documents=4).answer("q")
     assert result.context[0].groups == {"gender": {}}
     assert result.attribution is not None
@@ -188,15 +178,12 @@ def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() ->
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
-def test_of_nothing_nothing_is_written_and_nobody_is_asked() -> None:
+def test_contexts_of_nothing_of_what_a_filter_leaves_and_of_long_documents() -> None:
     writer, filter = Writer(), Without()
     result = answering(writer, filter=filter, engine=Library({"q": ""})).answer("q")
     assert (result.answer, result.context, result.attribution, result.filtered) == (Answer(""), (), None, None)
     assert writer.given == filter.given == []
     assert len(result.notes) == len(result.search.trace.notes) == 1
-
-
-def test_no_document_survives_the_filter() -> None:
     writer = Writer()
     everything = Without("m1", "m2", "m3", "f1", "f2")
     result = answering(writer, filter=everything).answer("q")
@@ -206,8 +193,6 @@ def test_no_document_survives_the_filter() -> None:
     assert result.attribution is not None
     assert shares(result.attribution.exposures) == shares(result.attribution.retrieved) == [[0.0, 0.0]]
 
-
-def test_documents_longer_than_the_context() -> None:
     class Long(Library):
         def document(self, id: str) -> Document:
             return Document(id, f"{id} " * 1000)
@@ -309,7 +294,7 @@ def aiming(generator: Any, engine: Engine | None = None, n: int = 8, **context: 
     return replace(made, answerer=lambda: answerer)
 
 
-def test_a_balanced_context_is_numbered_in_its_own_order_and_any_beginning_is_balanced() -> None:
+def test_a_balanced_context_is_numbered_in_its_own_order_by_the_users_shares() -> None:
     writer = Writer(1, 2)
     result = aiming(writer, documents=4).answer("q")
     assert [hit.id for hit in result.context] == ["m1", "f1", "m2", "f2"]
@@ -317,14 +302,8 @@ def test_a_balanced_context_is_numbered_in_its_own_order_and_any_beginning_is_ba
     assert [hit.id for hit in result.cited] == ["m1", "f1"]
     assert (result.exposures.context_gap, result.exposures.cited_gap) == (pytest.approx(0), pytest.approx(0))
     assert [one.target.tolist() for one in result.exposures.cited] == [[0.5, 0.5]]
-
-
-def test_what_a_filter_leaves_is_balanced_anew() -> None:
     result = aiming(Writer(), documents=6, filter=Without("f1")).answer("q")
     assert [hit.id for hit in result.context] == ["m1", "f2", "m2", "f3", "m3"]
-
-
-def test_a_users_shares_are_the_target_of_all_three() -> None:
     result = aiming(Writer(1), documents=4).answer("q", shares={"gender": {"female": 0.25, "male": 0.75}})
     assert [hit.id for hit in result.context] == ["m1", "m2", "f1", "m3"]
     for exposures in (result.search.trace.exposures, result.exposures.context, result.exposures.cited):

@@ -9,12 +9,7 @@ import pytest
 from judges import documents_in, outside, says, verdicts
 from scripted import by_letter, collection
 
-from fairagent.answer.attribution import (
-    CitationAttributor,
-    JudgeAttributor,
-    statement,
-    with_exposures,
-)
+from fairagent.answer.answering import CitationAttributor, JudgeAttributor, statement, with_exposures
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.guests.testing import Scripted, ScriptedModel
@@ -53,7 +48,7 @@ def meter() -> ExposureMeter:
     return ExposureMeter.make(collection(by_letter(IDS)), "", settings, Ranking((), np.zeros(0)))
 
 
-def test_a_fair_context_whose_answer_rests_on_one_group():
+def test_a_fair_context_whose_answer_rests_on_one_group_and_ranks_that_weigh():
     found = with_exposures(Attribution("citations", np.array([0.0, 1.0, 0.0, 1.0, 0.0])), IDS, meter())
     (retrieved,), (attributed,) = found.retrieved, found.exposures
     # The whole context counts, though the meter's cut-off is 2; the unlabeled document is left out of the shares.
@@ -62,9 +57,6 @@ def test_a_fair_context_whose_answer_rests_on_one_group():
     assert attributed.shares.tolist() == [0.0, 1.0]
     assert attributed.divergence > 0.2
     assert found.kind == "citations"
-
-
-def test_the_ranks_may_weigh():
     weights = np.array([1.0, 0.5, 0.0, 1.0, 1.0])
     found = with_exposures(Attribution("judge", weights), IDS, meter(), LOG2_MAX2)
     rows = np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1], [1, 0, 0]])

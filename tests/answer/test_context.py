@@ -13,24 +13,15 @@ def documents(*texts: str) -> list[Document]:
     return [Document(f"d{number}", text, f"Title {number}") for number, text in enumerate(texts)]
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_what_fits_stays_and_long_documents_share_what_short_ones_leave() -> None:
     context = documents("One.", "Two.")
     assert fit(context, 100) == (tuple(context), ())
-
-
-def test_documents_longer_than_the_context_are_cut_at_the_end_of_a_word_and_said() -> None:
     kept, notes = fit(documents("lawyer " * 1000, "judges " * 1000), 100)
     assert [one.text for one in kept] == [("lawyer " * 28).strip(), ("judges " * 28).strip()]
     assert notes == ("2 of 2 documents were cut to fit 100 tokens",)
-
-
-def test_what_short_documents_leave_over_goes_to_the_longer_ones() -> None:
     kept, notes = fit(documents("a" * 400, "b" * 40, "c" * 400), 150)
     assert [len(one.text) for one in kept] == [280, 40, 280]
     assert notes == ("2 of 3 documents were cut to fit 150 tokens",)
-
-
-def test_hidden_characters_and_endless_titles_are_taken_out() -> None:
     (kept,), notes = fit([Document("d1", "A law\u200byer\u202e.", "T" * 1000)], 100)
     assert (kept.id, kept.text, len(kept.title), notes) == ("d1", "A lawyer.", LONGEST_TITLE, ())
 

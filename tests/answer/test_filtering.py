@@ -56,7 +56,7 @@ def test_a_document_stays_if_it_passes_either_step():
     assert len(model.requests) == 8
 
 
-def test_the_second_step_sees_only_what_failed_the_first():
+def test_the_second_step_sees_only_what_failed_the_first_or_is_left_out():
     model = judge(PROMPTS, fair=says("fair"), useful=never)
     FairFilter(model, PROMPTS, batch=2).filter("lawyers", documents("fair", "bad", "fair", "fair", "worse"))
     asked = sorted((step_of(r, PROMPTS), [d["text"] for d in documents_in(r)]) for r in model.requests)
@@ -67,9 +67,6 @@ def test_the_second_step_sees_only_what_failed_the_first():
         (STEPS[1], ["bad"]),
         (STEPS[1], ["worse"]),
     ]
-
-
-def test_without_the_second_step():
     model = judge(PROMPTS, fair=says("fair"), useful=always)
     filtered = FairFilter(model, PROMPTS, utility=False).filter("lawyers", documents("fair", "bad"))
     assert [d.id for d in filtered.documents] == ["d0"]
@@ -270,6 +267,10 @@ def test_a_group_that_loses_more_than_chance_explains_is_named():
         "the filter removed 45% of the documents of female (gender), 45 of 100, but 20% of all others, 48 of 240 "
         "(p < 0.001)"
     )
+    # Fisher's p is .0253: below .05, but not below .05 / 4.
+    pair = [removal("a", 20, 10), removal("b", 60, 13)]
+    assert len(removal_warnings(pair)) == 1
+    assert removal_warnings([*pair, removal("c", 1, 0), removal("d", 1, 0), removal("e", 1, 0)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -283,10 +284,3 @@ def test_a_group_that_loses_more_than_chance_explains_is_named():
 )
 def test_nothing_is_said_without_reason(run: list[Removal]):
     assert removal_warnings(run) == ()
-
-
-def test_more_groups_need_more_evidence():
-    # Fisher's p is .0253: below .05, but not below .05 / 4.
-    pair = [removal("a", 20, 10), removal("b", 60, 13)]
-    assert len(removal_warnings(pair)) == 1
-    assert removal_warnings([*pair, removal("c", 1, 0), removal("d", 1, 0), removal("e", 1, 0)]) == ()

@@ -12,7 +12,7 @@ import pytest
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts, shipped_folder
 from fairagent.llm.prompts.template import specimens
-from fairagent.search.refine.asking import REFINERS
+from fairagent.search.refine import REFINERS
 from fairagent.studio.tryout import READERS
 
 from .conftest import Call, Small

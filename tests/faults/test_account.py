@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,47 +51,32 @@ def test_sums_by_hand_are_there_again(tmp_path: Path) -> None:
         assert "3 requests, 2 documents" in str(there)
 
 
-def test_many_documents_at_once(tmp_path: Path) -> None:
-    account, ids = made(tmp_path / "a.sqlite"), [f"d{number}" for number in range(1200)]
-    account.add(Entry({"d0": 1.0}, dict.fromkeys(ids, 1 / 1200), {}))
-    assert account.documents(ids)[1:] == pytest.approx(np.full(1199, 1 / 1200))
-
-
-def test_it_is_its_owners_alone(tmp_path: Path) -> None:
+def test_many_documents_at_once_are_its_owners_alone(tmp_path: Path) -> None:
+    account, ids = made(tmp_path / "new" / "a.sqlite"), [f"d{number}" for number in range(1200)]
     before = os.umask(0)
     try:
-        made(tmp_path / "new" / "a.sqlite").add(entry())
+        account.add(Entry({"d0": 1.0}, dict.fromkeys(ids, 1 / 1200), {}))
     finally:
         os.umask(before)
+    assert account.documents(ids)[1:] == pytest.approx(np.full(1199, 1 / 1200))
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()} == {0o600}
 
 
-@pytest.mark.parametrize(
-    ("name", "basis", "named"),
-    [
+def test_263_and_264_an_account_of_something_else_or_what_is_none_is_refused(tmp_path: Path) -> None:
+    made(tmp_path / "a.sqlite").add(entry())
+    for name, basis, named in (
         ("other", BASIS, "of collection 'made', not of 'other'"),
         ("made", {**BASIS, "due": "target"}, "kept with due relevance, not target"),
-    ],
-    ids=["name", "basis"],
-)
-def test_263_an_account_of_something_else_is_refused(
-    tmp_path: Path, name: str, basis: dict[str, str], named: str
-) -> None:
-    made(tmp_path / "a.sqlite").add(entry())
-    with pytest.raises(DataError, match=named):
-        Account(tmp_path / "a.sqlite", name, basis)
+    ):
+        with pytest.raises(DataError, match=named):
+            Account(tmp_path / "a.sqlite", name, basis)
     assert made(tmp_path / "a.sqlite").requests == 1
-
-
-def test_264_what_is_no_account_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database at all " * 100)
-    with sqlite3.connect(tmp_path / "earlier") as other:
-        other.execute("CREATE TABLE about (key TEXT, value TEXT)")
-        other.execute("INSERT INTO about VALUES ('format', '1')")
-    other.close()
-    with sqlite3.connect(tmp_path / "strange") as other:
-        other.execute("CREATE TABLE people (name TEXT)")
-    other.close()
+    for name, statements in (
+        ("earlier", ("CREATE TABLE about (key TEXT, value TEXT)", "INSERT INTO about VALUES ('format', '1')")),
+        ("strange", ("CREATE TABLE people (name TEXT)",)),
+    ):
+        changed(tmp_path / name, *statements)
     for name, said in (("text", "damaged"), ("earlier", "format 1"), ("strange", "no account")):
         before = (tmp_path / name).read_bytes()
         for opened in (made, Account):
@@ -103,6 +89,12 @@ def test_264_what_is_no_account_is_told(tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailable):
         Account(tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
+
+
+def changed(path: Path, *statements: str) -> int:
+    """How many rows the last statement has changed, by whoever else writes."""
+    with closing(sqlite3.connect(path)) as other, other:
+        return [other.execute(one).rowcount for one in statements][-1]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +116,7 @@ def test_264_damage_is_told_with_its_row(tmp_path: Path, damage: str, row: str) 
     account = made(tmp_path / "a.sqlite")
     for shown in ("m1", "f1", "m1"):
         account.add(entry(shown))
-    with sqlite3.connect(tmp_path / "a.sqlite") as other:
-        assert other.execute(damage).rowcount == 1
-    other.close()
+    assert changed(tmp_path / "a.sqlite", damage) == 1
     for opened in (made, Account):
         with pytest.raises(DataError, match="damaged") as caught:
             opened(tmp_path / "a.sqlite")
@@ -157,10 +147,12 @@ def _write(path: Path, count: int, written: Any = None) -> None:
             written.value = number + 1
 
 
+SPAWN = multiprocessing.get_context("spawn")
+
+
 def test_261_two_processes_and_threads_write_one_account(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_write, args=(path, 60)) for _ in range(2)]
+    processes = [SPAWN.Process(target=_write, args=(path, 60)) for _ in range(2)]
     for process in processes:
         process.start()
     account = made(path)
@@ -176,10 +168,8 @@ def test_261_two_processes_and_threads_write_one_account(tmp_path: Path) -> None
 
 
 def test_260_a_process_that_is_killed_leaves_whole_requests(tmp_path: Path) -> None:
-    path = tmp_path / "a.sqlite"
-    context = multiprocessing.get_context("spawn")
-    written = context.Value("i", 0)
-    process = context.Process(target=_write, args=(path, 100_000, written))
+    path, written = tmp_path / "a.sqlite", SPAWN.Value("i", 0)
+    process = SPAWN.Process(target=_write, args=(path, 100_000, written))
     process.start()
     waited(lambda: written.value >= 50)
     process.kill()

@@ -59,7 +59,7 @@ def test_41_and_42_without_an_index_or_a_package_what_to_do_is_named(
         pass
 
 
-def test_43_and_158_the_key_is_in_nothing_that_is_written(
+def test_43_and_44_and_158_the_key_is_in_nothing_that_is_written(
     server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Not in what is printed, logged (DEBUG), cached, traced or shown; the server echoes it wherever it can."""
@@ -82,18 +82,10 @@ def test_43_and_158_the_key_is_in_nothing_that_is_written(
     }
     for path in written:
         assert CANARY.encode() not in path.read_bytes(), path
-    # --log-prompts shows what is asked.
-    assert server.requests[0]["messages"][0]["content"].splitlines()[0] in caplog.text + done.output
-    assert CANARY not in caplog.text + done.output
-
-
-def test_44_the_host_that_the_shell_has_set_is_recorded(
-    server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.script = [completion('{"keywords": ["she"]}')]
-    file = life.write(tmp_path / "files")
-    monkeypatch.chdir(tmp_path)
-    assert CliRunner().invoke(app, ["evaluate", str(file), "--limit-topics", "1"]).exit_code == 0
+    # The host that the shell has set is recorded.
     (head,) = tmp_path.rglob("run.json")
     models = json.loads(head.read_text(encoding="utf-8"))["provenance"]["models"]
     assert {model["server"] for model in models.values()} == {server.url.removeprefix("http://").removesuffix("/v1")}
+    # --log-prompts shows what is asked.
+    assert server.requests[0]["messages"][0]["content"].splitlines()[0] in caplog.text + done.output
+    assert CANARY not in caplog.text + done.output

@@ -7,7 +7,6 @@ import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from fairagent import (
     BackendUnavailable,
     DataError,
     FairAgent,
-    FairHits,
     SettingsError,
     UsageError,
     build_index,
@@ -174,31 +172,6 @@ def test_214_the_index_tells_which_documents_there_are(tmp_path: Path, monkeypat
     assert list(labels.has(["m1", "x1", "u1"])) == [True, False, True]
     with pytest.raises(DataError, match="in the labels and judgments of"):
         compare_ids("documents of the run", ["x1"], labels)
-
-
-EVEN = {"female": 0.5, "male": 0.5}
-
-
-def test_230_a_newer_version_s_objects_are_told_by_what_they_have() -> None:
-    moved = [SimpleNamespace(uid=str(place), relevance=1.0, values={"sex": "male"}) for place in range(3)]
-    with pytest.raises(UsageError, match=r"there are: uid, relevance, values\.sex"):
-        fair_rerank(moved, "gender", EVEN)
-    with pytest.raises(UsageError, match=r"hit 1 has no id, .* ids are in ref_doc_id, id, _id, node_id"):
-        fair_rerank(moved, {"gender": {"0": "male"}}, EVEN)
-    with pytest.raises(UsageError, match=r"\(SimpleNamespace\) is no list of hits"):
-        fair_rerank(SimpleNamespace(found=moved), "gender", EVEN)
-
-
-def test_231_hits_without_texts_scores_or_groups() -> None:
-    hits: list[dict[str, Any]] = [{"sex": "male"}, {"sex": "male"}, {"sex": "female"}, {"sex": "male"}]
-    assert fair_rerank(hits, "sex", EVEN, n=2, fairness=10).hits == [hits[0], hits[2]]
-    some = [hit | ({"score": 9.0} if place else {}) for place, hit in enumerate(hits)]
-    assert fair_rerank(some, "sex", EVEN, n=2, fairness=10).hits == [some[0], some[2]]
-    nobody = fair_rerank([{"sex": None}, {"sex": ""}], "sex", EVEN)
-    assert (nobody.after[0].unknown, len(nobody.notes)) == (1.0, 2)
-    with pytest.raises(DataError, match="no hit has a label of 'sex'"):
-        fair_rerank([{"sex": None}, {"sex": ""}], "sex", "uniform")
-    assert fair_rerank([], "sex", EVEN) == FairHits([], (), ())
 
 
 def test_232_a_database_that_cannot_be_reached() -> None:

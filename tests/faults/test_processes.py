@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.models import Models
-from fairagent.llm.request import ModelReply, ModelRequest
+from fairagent.llm.request import ModelRequest
 from fairagent.settings import ModelSettings
 from fairagent.storage.signals import SAME
 
 from . import life
 from .damage import trials
 
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))} | {
-    "PYTHONPATH": os.pathsep.join(sys.path),
-    "NO_PROXY": "127.0.0.1",
-}
-ASKED = ModelRequest((("user", "Which color?"),))
+ENVIRONMENT = life.environment()
 
 
 def python(script: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(script), *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    command, pipe = [sys.executable, "-c", textwrap.dedent(script), *arguments], subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT)
 
-
-# Case 53
 
 HANGS = """
     import os, signal, sys
@@ -53,22 +47,15 @@ HANGS = """
 """
 
 
-def asks(server: LoopbackServer, cache: Path) -> ModelReply:
-    """A reply to the same request by models and a cache of one's own, as another process has them."""
-    models = Models(cache, environ={})
-    try:
-        return models.open(ModelSettings(name="tiny", base_url=server.url, deadline=3000, timeout=3000)).complete(ASKED)
-    finally:
-        models.close()
-
-
 def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_path: Path) -> None:
     server.script = [completion("red")]
     first = python(HANGS, server.url, str(tmp_path / "cache"))
     assert first.stdout
     assert first.stdout.readline() == "asked\n"
-    with ThreadPoolExecutor(1) as pool:
-        second = pool.submit(asks, server, tmp_path / "cache")
+    named = ModelSettings(name="tiny", base_url=server.url, deadline=3000, timeout=3000)
+    # As another process has them.
+    with closing(Models(tmp_path / "cache", environ={})) as models, ThreadPoolExecutor(1) as pool:
+        second = pool.submit(models.open(named).complete, ModelRequest((("user", "Which color?"),)))
         assert not second.done()
         first.kill()
         # Who waited for it all the same would do so until it is no test any more.
@@ -76,8 +63,6 @@ def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_pat
     first.communicate()
     assert (reply.text, reply.cached, len(server.requests)) == ("red", False, 1)
 
-
-# Case 217
 
 PROGRAM = """
     import atexit, os, sys
@@ -113,16 +98,15 @@ def ended(folder: Path, at: str, number: int, *arguments: str, deaf: bool = Fals
     """The exit code of the program that got the signal there, and what it complained of."""
     # Who runs the tests with nohup ignores a signal, and so would the process.
     heard = f"import signal; signal.signal(signal.SIGHUP, signal.{'SIG_IGN' if deaf else 'SIG_DFL'})\n"
-    done = subprocess.run(
-        [sys.executable, "-c", heard + textwrap.dedent(PROGRAM), at, str(number), *arguments],
-        cwd=folder,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [sys.executable, "-c", heard + textwrap.dedent(PROGRAM), at, str(number), *arguments]
+    done = in_folder(folder, *command)
     return done.returncode, done.stderr
+
+
+def in_folder(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 SEARCH = ("search", "lawyer", "-c", "collection.yaml", "--index", "index", "--set", "engine=bm25")
@@ -185,11 +169,9 @@ def test_217_a_signal_during_an_import_is_heeded_after_it_and_at_the_end_without
     folder: Path, at: str, number: int, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     assert ended(folder, at, number, *arguments) == (code, words)
-
-
-def test_217_who_shall_survive_his_terminal_does(folder: Path) -> None:
-    """As nohup starts a program: deaf to SIGHUP."""
-    assert ended(folder, "fairagent.cli.app", signal.SIGHUP, "--version", deaf=True) == (0, "")
+    if at == "fairagent.cli.app":
+        # Who shall survive his terminal does, as nohup starts a program: deaf to SIGHUP.
+        assert ended(folder, at, signal.SIGHUP, "--version", deaf=True) == (0, "")
 
 
 @pytest.mark.slow
@@ -213,11 +195,8 @@ def test_217_at_any_import(folder: Path) -> None:
     ],
 )
 def test_217_output_that_cannot_be_written_or_read(folder: Path, shell: str, code: int, complaints: int) -> None:
-    program = ["bash", "-c", f"exec 3>&1; {shell}; echo $? >&3", "bash", sys.executable, "-m", "fairagent"]
-    command = [*program, "config", "--defaults"]
-    done = subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
-    )
+    program = ("bash", "-c", f"exec 3>&1; {shell}; echo $? >&3", "bash", sys.executable, "-m", "fairagent")
+    done = in_folder(folder, *program, "config", "--defaults")
     assert done.stdout.split()[-2 if "|" in shell else -1] == str(code)
     assert len(done.stderr.splitlines()) == complaints
 

@@ -35,7 +35,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return life.write(tmp_path_factory.mktemp("life"))
 
 
-def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
+def test_02_and_155_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
     file: Path, server: LoopbackServer, tmp_path: Path
 ) -> None:
     good = life.Moody()
@@ -45,6 +45,9 @@ def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
         run(file, tmp_path / "run", limit=5)
     assert caught.value.exit_code == 5
     assert len(server.requests) == 13
+    # Its transcript has the call that ended it.
+    ended = [one for one in kept(tmp_path / "run") if one.error]
+    assert ("429" in ended[0].error, ended[0].text, sum(one.calls for one in ended)) == (True, "", 1)
     done = (tmp_path / "run" / "journal.jsonl").read_bytes()
     assert done.count(b"\n") > 1
 
@@ -93,8 +96,8 @@ def test_39_budgets_that_cannot_be_kept_are_refused_at_the_start(
 ) -> None:
     """Dollars without a price; a budget of a cluster, to which it is not shared out."""
     unpriced = file.with_name("unpriced.yaml")
-    text = file.read_text(encoding="utf-8").replace("prices: {tiny: {input: 0.1, output: 0.3}}\n", "")
-    unpriced.write_text(text, encoding="utf-8")
+    prices = "prices: {tiny: {input: 0.1, output: 0.3}}\n"
+    unpriced.write_text(file.read_text(encoding="utf-8").replace(prices, ""), encoding="utf-8")
     with pytest.raises(SettingsError, match="'tiny' may cost, and its price is not known"):
         check_experiment(unpriced, environ={**os.environ, "FAIRAGENT_BUDGET": "{dollars: 1}"})
     checked = check_experiment(file, environ={**os.environ, "FAIRAGENT_BUDGET": "{calls: 5}"})
@@ -104,30 +107,23 @@ def test_39_budgets_that_cannot_be_kept_are_refused_at_the_start(
     assert not (tmp_path / "run").exists()
 
 
-def test_40_concurrency_and_order_change_nothing(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+def test_40_concurrency_and_order_change_nothing_and_a_second_process_is_refused(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
     seen = []
     for count, kind in ((1, Workers), (16, Workers), (4, life.Shuffled)):
         server.script = life.Moody()
         server.requests.clear()
         folder = tmp_path / f"{count}"
         run(file, folder, count, kind, limit=5)
-        seen.append((life.files(folder), sorted(_timeless(folder))))
+        lines = (json.loads(to_line(one)) | {"seconds": 0} for one in read_outcomes(folder))
+        seen.append((life.files(folder), sorted(map(json.dumps, lines))))
         assert life.paid_twice(server) == []
     assert seen[0] == seen[1] == seen[2]
-
-
-def _timeless(folder: Path) -> list[str]:
-    """The lines of a journal without how long everything took."""
-    return [json.dumps(json.loads(to_line(one)) | {"seconds": 0}) for one in read_outcomes(folder)]
-
-
-def test_40_a_second_process_is_refused(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    with (
-        locked(tmp_path / "run"),
-        pytest.raises(BackendUnavailable, match=rf"process {os.getpid()} on .* is working in"),
-    ):
-        run(file, tmp_path / "run", limit=1)
+    server.requests.clear()
+    told = rf"process {os.getpid()} on .* is working in"
+    with locked(tmp_path / "1"), pytest.raises(BackendUnavailable, match=told):
+        run(file, tmp_path / "1", limit=1)
     assert server.requests == []
 
 
@@ -198,17 +194,6 @@ def test_155_every_call_is_kept_with_its_topic_and_system(file: Path, server: Lo
     assert Counter((one.topic, one.system) for one in kept(tmp_path / "run")) == calls
 
 
-def test_155_a_run_that_ends_has_the_call_that_ended_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    good = life.Moody()
-    refused = error(401, "no such key")
-    server.script = lambda request: good(request) if len(server.requests) < 4 else refused
-    with pytest.raises(FatalModelError):
-        life.run(file, tmp_path / "run")
-    last = kept(tmp_path / "run")[-1]
-    assert "401" in last.error
-    assert (last.text, last.calls) == ("", 1)
-
-
 def search(tmp_path: Path, file: Path, *more: str, command: str = "search") -> Result:
     chosen = ("engine=bm25", "loop=fair-qr", "refine=llm", "model.name=tiny", "iterations=1", "target=uniform")
     asked = [part for one in (*chosen, f"cache={tmp_path / 'replies'}") for part in ("--set", one)]
@@ -231,18 +216,6 @@ def test_156_a_transcript_that_cannot_be_written_is_said_before_anything_is_aske
         assert "fairagent: " in done.stderr
     assert server.requests == []
     assert (tmp_path / "notes.md").read_text() == "mine\n"
-    checked = check_experiment(file, environ=dict(os.environ))
-    with threads(1) as workers:
-        with pytest.raises(KeyboardInterrupt):
-            run_experiment(checked, tmp_path / "run", workers, progress=interrupt)
-        (tmp_path / "run" / "transcript.jsonl").write_text("mine\n")
-        with pytest.raises(UsageError, match="is no transcript"):
-            run_experiment(checked, tmp_path / "run", workers)
-    assert server.requests == []
-
-
-def interrupt(done: int, of: int) -> None:
-    raise KeyboardInterrupt
 
 
 def test_156_a_search_adds_to_its_transcript(file: Path, server: LoopbackServer, tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ from fairagent.types import Document, Query
 
 from .tiny import write
 
+
+@pytest.fixture
+def server(no_variables: None) -> Iterator[LoopbackServer]:
+    with LoopbackServer() as server:
+        yield server
+
+
 MADE = Made([Document(f"d{number:03}", f"judge {number} of the court {number % 7}") for number in range(300)])
 
 
@@ -72,12 +79,6 @@ def test_189_search_asks_for_the_query_alone(server: LoopbackServer, tmp_path: P
     assert found.exit_code == 0, found.stderr
     # The vector of the test text is in the cache.
     assert [request["input"] for request in server.requests[before:]] == [["judge river"]]
-
-
-@pytest.fixture
-def server(no_variables: None) -> Iterator[LoopbackServer]:
-    with LoopbackServer() as server:
-        yield server
 
 
 def test_185_and_186_a_budget_that_is_used_up_midway(server: LoopbackServer, tmp_path: Path) -> None:
@@ -148,16 +149,11 @@ def serving(answer: Callable[[int], Any], **head: str) -> Iterator[tuple[StoreWo
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         part = OpenSearchConfig(url=f"http://127.0.0.1:{server.server_address[1]}", index="i", api_key_env="KEY")
         yield StoreWords(part.connect({"KEY": KEY}), part.fields), asked
-    finally:
         server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def test_88_a_server_that_is_not_there(tiny: tuple[Path, Path]) -> None:

@@ -7,12 +7,13 @@ import json
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import httpx
 import pytest
 from browser import chromium, needs_chromium, waited
-from studio_server import TOKEN, Studio, desk_of, running, write_collection
+from studio_server import TOKEN, Studio, asking, desk_of, running, write_collection
 from typer.testing import CliRunner
 
 from fairagent.cli import app
@@ -34,35 +35,30 @@ QUERY = {"query": "lawyer"}
 LONG = 60
 
 
-class SilentServer:
+class SilentServer(socketserver.ThreadingTCPServer):
     """A model server that takes requests and never answers; `ended` are those whose client has gone."""
 
-    def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
-        self.asked = self.ended = 0
-        threading.Thread(target=self._run, daemon=True).start()
+    daemon_threads, block_on_close, request_queue_size = True, False, 64
+    asked = ended = 0
 
-    def _run(self) -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=self._hold, args=self._socket.accept()[:1], daemon=True).start()
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def _hold(self, connection: socket.socket) -> None:
+    def finish_request(self, request: Any, client_address: Any) -> None:
         self.asked += 1
-        with connection:
-            while connection.recv(1 << 16):
+        with suppress(OSError):
+            while request.recv(1 << 16):
                 pass
         self.ended += 1
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture
 def silent() -> Iterator[SilentServer]:
-    with closing(SilentServer()) as server:
+    with SilentServer(("127.0.0.1", 0), socketserver.StreamRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
+        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -81,27 +77,20 @@ def studio(folder: Path) -> Iterator[Studio]:
         yield studio
 
 
-def goes_on(studio: Studio) -> bool:
-    """Whether a search is answered."""
-    with studio.client() as client:
-        return client.post("/api/search", json=QUERY).status_code == 200
-
-
-def started(folder: Path, silent: SilentServer, *command: str, **more: Any) -> subprocess.Popen[str]:
-    """The program, with a model that is waited for longer than any test takes."""
-    options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "engine=bm25"]
-    settings = {"target": "population", "cache": "", **model_settings(silent)}
-    options += [part for name, value in settings.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    command = (sys.executable, "-m", "fairagent", *command, *options)
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, env=environ, text=True, **pipes, **more)
-
-
-def model_settings(silent: SilentServer) -> dict[str, Any]:
+def patient(silent: SilentServer) -> dict[str, Any]:
     """A model that is waited for longer than any test takes."""
     named = {"name": "tiny", "base_url": silent.url, "timeout": 3000, "deadline": 3000}
     return {"model": named, "profile": "offline", "generate": {"kind": "llm"}}
+
+
+def started(folder: Path, silent: SilentServer, *command: str, **more: Any) -> subprocess.Popen[str]:
+    """The program with such a model."""
+    options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "engine=bm25"]
+    settings = {"target": "population", "cache": "", **patient(silent)}
+    options += [part for name, value in settings.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    environ, pipe = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, subprocess.PIPE
+    arguments = [sys.executable, "-m", "fairagent", *command, *options]
+    return subprocess.Popen(arguments, cwd=folder, env=environ, text=True, stdout=pipe, stderr=pipe, **more)
 
 
 class Talk:
@@ -110,21 +99,20 @@ class Talk:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-        self.ask(0, "initialize", **about)
+        self.say("initialize", 0, **about)
         self.reply(0)
         self.say("notifications/initialized")
 
-    def say(self, method: str, **params: Any) -> None:
-        """A notification."""
-        self._send({"method": method, "params": params})
-
-    def ask(self, id: int, method: str, **params: Any) -> None:
-        """A request."""
-        self._send({"id": id, "method": method, "params": params})
+    def say(self, method: str, id: int | None = None, **params: Any) -> None:
+        """A request, or without an id a notification."""
+        assert self._process.stdin
+        told = {"jsonrpc": "2.0", "method": method, "params": params, **({} if id is None else {"id": id})}
+        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.flush()
 
     def call(self, id: int, tool: str, **arguments: Any) -> None:
         """The request of a tool."""
-        self.ask(id, "tools/call", name=tool, arguments=arguments)
+        self.say("tools/call", id, name=tool, arguments=arguments)
 
     def reply(self, id: int) -> Any:
         """The reply to the request of this id; others before it are passed over."""
@@ -134,11 +122,6 @@ class Talk:
             if told.get("id") == id:
                 return told["result"]
         raise AssertionError("the server has gone")
-
-    def _send(self, message: Any) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        self._process.stdin.flush()
 
 
 def raw(studio: Studio, path: str, body: Any = None, accept: str = "*/*", length: int | None = None) -> socket.socket:
@@ -185,7 +168,7 @@ def test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_t
     folder: Path, silent: SilentServer, tmp_path: Path, accept: str, cached: bool
 ) -> None:
     """More clients than there are lanes; half of them ask the same, so that they wait for each other."""
-    desk = desk_of(folder, cache=str(tmp_path) if cached else "", **model_settings(silent))
+    desk = desk_of(folder, cache=str(tmp_path) if cached else "", **patient(silent))
     with running(desk) as studio, studio.client() as client:
         for turn in range(1, 3):
             before = silent.asked
@@ -314,37 +297,29 @@ def test_237_a_scrape_while_an_index_is_made_and_opened(tmp_path: Path, monkeypa
 
 
 def test_148_a_model_that_breaks_off_leaves_what_came_and_one_that_is_down_is_an_error(folder: Path) -> None:
-    broken = streamed("A lawyer ", "pleaded [1]", finish=None, usage=None, done=False)
-
-    def events(reply: ServerReply) -> tuple[str, str, Any]:
+    def told(reply: ServerReply) -> tuple[str, str, Any]:
         """The pieces of the answer's text, and the last event."""
-        with LoopbackServer([reply]) as model:
-            named = {"name": "tiny", "base_url": model.url, "attempts": 1, "deadline": 20}
-            desk = desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"})
-            with running(desk) as studio, studio.client() as client:
-                text = client.post("/api/answer", json=QUERY, headers={"accept": "text/event-stream"}).text
-                assert goes_on(studio)
-        told = [part.split("\n") for part in text.removesuffix("\n\n").split("\n\n")]
-        parts = [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in told]
-        return "".join(data["text"] for kind, data in parts if kind == "text"), *parts[-1]
+        with LoopbackServer([reply]) as model, running(asking(folder, model.url, generate={"kind": "llm"})) as studio:
+            events = studio.events("/api/answer", QUERY)
+            studio.post("/api/search", QUERY)
+        return "".join(data["text"] for kind, data in events if kind == "text"), *events[-1]
 
-    pieces, last, found = events(broken)
+    pieces, last, found = told(streamed("A lawyer ", "pleaded [1]", finish=None, usage=None, done=False))
     assert pieces.startswith("A lawyer pleaded")
     assert (last, found["truncated"], found["answer"]) == ("result", True, pieces)
-    pieces, last, found = events(ServerReply(hang_up=True))
+    pieces, last, found = told(ServerReply(hang_up=True))
     assert (pieces, last) == ("", "error")
     assert "not-a-real-key" not in found["error"]
 
 
 def test_149_a_query_of_a_megabyte_is_refused_unread(studio: Studio) -> None:
+    studio.post("/api/search", {"query": "a" * 1_000_000}, 413)
     with studio.client() as client:
-        assert client.post("/api/search", json={"query": "a" * 1_000_000}).status_code == 413
         pieces = (b'{"query": "' if not n else b"a" * 10_000 for n in range(101))
         head = {"content-type": "application/json"}
         assert client.post("/api/search", content=pieces, headers=head).status_code == 413
-        long = client.post("/api/search", json={"query": "a" * 2001})
-    assert (long.status_code, len(long.text) < 500) == (400, True)
-    assert goes_on(studio)
+    assert len(studio.post("/api/search", {"query": "a" * 2001}, 400)["error"]) < 500
+    studio.post("/api/search", QUERY)
 
 
 def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,17 +328,15 @@ def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(studio.desk, "search", broken)
-        for head in ({}, {"accept": "text/event-stream"}):
-            with studio.client() as client:
-                reply = client.post("/api/search", json=QUERY, headers=head)
-            assert reply.text.startswith("event: error\n") if head else reply.status_code == 500
-            assert "/secret" not in reply.text
-    assert goes_on(studio)
+        assert "/secret" not in str(studio.post("/api/search", QUERY, 500))
+        ((kind, told),) = studio.events("/api/search", QUERY)
+        assert (kind, "/secret" in str(told)) == ("error", False)
+    studio.post("/api/search", QUERY)
 
 
 def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Path, silent: SilentServer) -> None:
     users = {hash_of(name): User(name=name, sha256=hash_of(name)) for name in ("ada", "bob")}
-    desk = desk_of(folder, cache="", **model_settings(silent))
+    desk = desk_of(folder, cache="", **patient(silent))
     begun: list[str] = []
 
     def answer(asked: Any, tell: Any, trace: bool) -> Any:
@@ -381,7 +354,7 @@ def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Pat
 
 def test_199_who_leaves_pays_for_what_was_sent(folder: Path, silent: SilentServer) -> None:
     """Else a client that asks and leaves would spend without a limit."""
-    limited = {**model_settings(silent), "budget": {"calls": 2}}
+    limited = {**patient(silent), "budget": {"calls": 2}}
     with running(desk_of(folder, cache="", **limited)) as studio:
         for turn in range(2):
             with raw(studio, "/api/answer", {"query": f"lawyer {turn}"}):
@@ -442,11 +415,9 @@ def test_203_who_is_silent_after_a_reply_is_cut_off_and_of_too_many_the_last_is_
 
 
 def test_204_a_document_that_is_not_there(studio: Studio) -> None:
-    with studio.client() as client:
-        for id in ("nothing", "", "d02 ", "x" * 5000, "\u202e", "../d02"):
-            reply = client.get("/api/document", params={"id": id})
-            assert (reply.status_code, len(reply.text) < 300) == (404, True)
-        assert client.get("/api/document", params={"id": "d02"}).json()["title"] == "Page 2"
+    for id in ("nothing", "", "d02 ", "x" * 5000, "\u202e", "../d02"):
+        assert len(str(studio.get("/api/document", 404, id=id))) < 300
+    assert studio.get("/api/document", id="d02")["title"] == "Page 2"
 
 
 @pytest.mark.parametrize(

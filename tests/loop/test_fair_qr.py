@@ -61,9 +61,6 @@ def test_union_by_hand() -> None:
     found = union([ranking(["a", "b", "c"], [9, 7, 5]), ranking(["c", "d"], [2, 1])])
     assert found.ids == ("a", "c", "b", "d")
     assert found.scores.tolist() == [0.5, 0.5, 0.25, 0.0]
-
-
-def test_union_of_lists_without_differences() -> None:
     assert union([ranking(["b", "a"], [3, 3])]).scores.tolist() == [1.0, 1.0]
     assert union([ranking(["a"], [3]), Ranking((), np.zeros(0))]).scores.tolist() == [0.5]
     assert union([Ranking((), np.zeros(0))]).ids == ()

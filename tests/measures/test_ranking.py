@@ -39,38 +39,26 @@ TARGET = np.array([0.25, 0.310625, 0.435625, 0.00375])  # unknown, female, male,
 RANKING = np.array([[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
 
 
-def test_a_document_without_a_record_is_dropped_and_the_others_keep_their_ranks() -> None:
+def test_awrf_by_hand() -> None:
     known = np.array([True, False, True])
     assert awrf(RANKING, TARGET, 500, known=known) == pytest.approx(0.902422, abs=5e-7)
     nonsense = RANKING.copy()
     nonsense[1] = np.nan  # the row of such a document is not looked at
     assert awrf(nonsense, TARGET, 500, known=known) == awrf(RANKING, TARGET, 500, known=known)
-
-
-def test_without_the_unknown_both_sides_are_renormalized() -> None:
     exposure = np.array([0.63093, 1.0]) / 1.63093
     target = np.array([0.25, 0.75])
     mean = (exposure + target) / 2
     divergence = (exposure * np.log(exposure / mean)).sum() / 2 + (target * np.log(target / mean)).sum() / 2
     ranking, whole = RANKING[:, :3], np.array([0.2, 0.2, 0.6])
     assert awrf(ranking, whole, 20, unknown="ignore") == pytest.approx(1 - divergence, abs=1e-6)
-
-
-def test_a_ranking_is_cut_and_a_short_one_is_measured_as_it_is() -> None:
     assert awrf(RANKING, TARGET, 2) == awrf(RANKING[:2], TARGET, 20)
     assert awrf(RANKING, TARGET, 2) != awrf(RANKING, TARGET, 3)
     known = np.array([True, False, True])
     assert awrf(RANKING, TARGET, 2, known=known) == awrf(RANKING[:1], TARGET, 20)
-
-
-def test_a_group_that_only_the_target_has_costs_and_is_no_error() -> None:
     only_female = np.array([[0.0, 1.0, 0.0]])
     half = awrf(only_female, np.array([0.0, 0.5, 0.5]), 20)
     assert half == pytest.approx(1 - (0.5 * math.log(4 / 3) + 0.25 * math.log(2 / 3) + 0.25 * math.log(2)))
     assert awrf(only_female, np.array([0.0, 0.0, 1.0]), 20) == 1.0 - math.log(2)
-
-
-def test_the_measure_is_the_function() -> None:
     judged = JudgedRanking(np.zeros(3, dtype=bool), 4, RANKING, TARGET, np.array([True, False, True]))
     expected = awrf(RANKING, TARGET, 3, LOG2_PLUS1, "ignore", 2.0, judged.known)
     assert AWRF(3, LOG2_PLUS1, "2", "ignore")(judged) == expected
@@ -127,22 +115,13 @@ def test_marginals_of_the_joint_are_its_dimensions(data: st.DataObject, n: int) 
         assert cube.sum(axis=others) == pytest.approx(dimension)
 
 
-def test_the_usual_discount() -> None:
+def test_ndcg_by_hand() -> None:
     # gain 1/log2(3) of the best 1/log2(2) + 1/log2(3)
     assert ndcg(np.array([False, True, False]), 2, 20, LOG2_PLUS1) == pytest.approx(0.63093 / 1.63093, abs=1e-6)
-
-
-def test_with_equal_weights_it_is_precision_or_recall() -> None:
     relevant = np.array([True, False, True, False, False])
     assert ndcg(relevant, 10, 5, UNIFORM) == pytest.approx(2 / 5)
     assert ndcg(relevant, 4, 5, UNIFORM) == pytest.approx(2 / 4)
-
-
-def test_what_lies_below_the_cut_off_does_not_count() -> None:
     assert ndcg(np.array([False, False, True]), 1, 2) == 0.0
-
-
-def test_the_measure_is_the_function_of_ndcg() -> None:
     relevant = np.array([False, True, True, False, True])
     assert NDCG(4, LOG2_PLUS1)(JudgedRanking(relevant, 7)) == ndcg(relevant, 7, 4, LOG2_PLUS1)
 
@@ -184,7 +163,7 @@ HALF = np.array([0.0, 0.5, 0.5])
 
 
 def test_ndkl_by_hand() -> None:
-    """m, m, f with 1/2 each: ln 2; ln 2; 1/3 ln 2/3 + 2/3 ln 4/3, weighted 1, 1 / log2 3, 1/2."""
+    # m, m, f with 1/2 each: ln 2; ln 2; 1/3 ln 2/3 + 2/3 ln 4/3, weighted 1, 1 / log2 3, 1/2.
     second = 1 / math.log2(3)
     third = math.log(2 / 3) / 3 + 2 * math.log(4 / 3) / 3
     expected = (math.log(2) * (1 + second) + third / 2) / (1 + second + 1 / 2)
@@ -193,17 +172,11 @@ def test_ndkl_by_hand() -> None:
     assert ndkl(rows("mmf"), HALF, 1) == pytest.approx(math.log(2), abs=1e-12)
     assert ndkl(rows("bbb"), HALF, 3) == 0.0
     assert ndkl(rows("mm"), np.array([0, 0, 1.0]), 2) == pytest.approx(0, abs=2e-6)
-
-
-def test_ndkl_of_documents_without_a_label() -> None:
-    """u, m, f: the first prefix with a label is the second: (0, 1), then (1, 1) / 2, weighted as they stand."""
+    # u, m, f: the first prefix with a label is the second: (0, 1), then (1, 1) / 2, weighted as they stand.
     second = 1 / math.log2(3)
     assert ndkl(rows("umf"), HALF, 3) == pytest.approx(math.log(2) * second / (second + 1 / 2), abs=1e-12)
     # Left out, the target's own unknown share does not matter.
     assert ndkl(rows("umf"), np.array([0.5, 0.25, 0.25]), 3) == ndkl(rows("umf"), HALF, 3)
-
-
-def test_a_group_without_a_target_costs_much_and_not_infinitely_much() -> None:
     assert ndkl(rows("m"), np.array([0, 1.0, 0]), 1) == pytest.approx(math.log(1e6), abs=1e-4)
 
 

@@ -42,16 +42,24 @@ def divergence(p: list[float], q: list[float]) -> float:
 
 
 def test_the_bounds_of_awrf_by_hand() -> None:
-    """Known .3, .1, 0 and .6 unknown, target .2, .3, .5.
-
-    Filled up to r = (.6 + .1 + 0) / (.3 + .5) = 7/8 of the target: .3, 21/80, 7/16 (the first has 3/2 already).
-    Farthest is all in the first group, .9, .1, 0.
-    """
+    # Known .3, .1, 0 and .6 unknown, target .2, .3, .5.
+    #
+    # Filled up to r = (.6 + .1 + 0) / (.3 + .5) = 7/8 of the target: .3, 21/80, 7/16 (the first has 3/2 already).
+    # Farthest is all in the first group, .9, .1, 0.
     low, high = awrf_bounds(np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.2, 0.3, 0.5]))
     assert high == pytest.approx(1 - divergence([0.3, 21 / 80, 7 / 16], [0.2, 0.3, 0.5]), abs=1e-12)
     assert low == pytest.approx(1 - divergence([0.9, 0.1, 0.0], [0.2, 0.3, 0.5]), abs=1e-12)
     in_bits = awrf_bounds(np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.2, 0.3, 0.5]), base=2)
     assert 1 - in_bits[0] == pytest.approx((1 - low) / math.log(2))
+    # Shown 1/2, 0 and 1/2 unknown; of the target 0, 1/2 and 1/2 missing: both can be (1/2, 1/2), or apart for good.
+    # With .9 shown to the first and .6 owed to the second no distribution is above both: .1 goes to the second, .4
+    # to the first.
+    low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.5]))
+    assert high == 1.0
+    assert low == pytest.approx(1 - math.log(2))
+    low, high = awrf_bounds(np.array([0.1, 0.9, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.6]))
+    assert high == pytest.approx(1 - divergence([0.9, 0.1], [0.4, 0.6]), abs=1e-12)
+    assert low == pytest.approx(1 - math.log(2))
 
 
 def exposed(ranking: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray] | None:
@@ -179,51 +187,37 @@ def test_the_upper_end_over_both_is_what_an_optimizer_finds(
     assert high == pytest.approx(1.0 - best.fun, abs=2e-4)
 
 
-def test_the_bounds_over_both_by_hand() -> None:
-    """Shown 1/2, 0 and 1/2 unknown; of the target 0, 1/2 and 1/2 missing: both can be (1/2, 1/2), or apart for good.
-
-    With .9 shown to the first and .6 owed to the second no distribution is above both: .1 goes to the second, .4 to the
-    first.
-    """
-    low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.5]))
-    assert high == 1.0
-    assert low == pytest.approx(1 - math.log(2))
-    low, high = awrf_bounds(np.array([0.1, 0.9, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.6]))
-    assert high == pytest.approx(1 - divergence([0.9, 0.1], [0.4, 0.6]), abs=1e-12)
-    assert low == pytest.approx(1 - math.log(2))
-
-
 HALF = np.array([0.5, 0.5])
 NONE = np.zeros(2)
 
 
-def test_draws_follow_the_chances_where_no_topic_differs() -> None:
+def test_documents_of_a_topic_err_together_where_topics_differ() -> None:
     labels = drawn_labels(np.array([[0.2, 0.8], [0.5, 0.5]]), NONE, np.random.default_rng(1), draws=4000)
     assert labels.mean(axis=0) == pytest.approx([0.8, 0.5], abs=0.03)
     # Each document by itself: no correlation.
     assert abs(np.corrcoef(labels.T)[0, 1]) < 0.05
-
-
-def test_documents_of_a_topic_err_together() -> None:
     labels = drawn_labels(np.tile(HALF, (2, 1)), np.array([2.0, 2.0]), np.random.default_rng(1), draws=4000)
     assert np.corrcoef(labels.T)[0, 1] > 0.4
 
 
-def test_awrf_of_two_documents_by_hand() -> None:
-    """One of the two is certainly of group 0, the other of either: AWRF is 1, or that of all exposure for group 0."""
+def test_awrf_under_error_by_hand() -> None:
+    # One of the two is certainly of group 0, the other of either: AWRF is 1, or that of all exposure for group 0.
     rows = np.array([[1.0, 0.0], [0.5, 0.5]])
     found = awrf_under_error(rows, np.ones(2), NONE, HALF, 0.0, NONE, np.random.default_rng(0), draws=2000)
     # JS((1, 0), (1/2, 1/2)) with m = (3/4, 1/4): ln(4/3) / 2 + (ln(2/3) / 2 + ln 2 / 2) / 2.
     apart = math.log(4 / 3) / 2 + (math.log(2 / 3) / 2 + math.log(2) / 2) / 2
     assert (found.low, found.high) == pytest.approx((1 - apart, 1.0))
     assert found.value == pytest.approx(1 - apart / 2, abs=0.01)
-
-
-def test_the_target_is_counted_from_the_same_draws() -> None:
-    """What is shown is what is relevant: whatever its labels are, exposure and target are equal."""
+    # What is shown is what is relevant: whatever its labels are, exposure and target are equal.
     rows = np.tile(np.array([0.3, 0.7]), (4, 1))
     same = awrf_under_error(rows, np.ones(4), np.ones(4), HALF, 1.0, np.ones(2), np.random.default_rng(0))
     assert (same.value, same.low, same.high) == pytest.approx((1.0, 1.0, 1.0))
+    rows = np.array([[0.4, 0.6]] * 3)
+    nats, bits = (
+        awrf_under_error(rows, np.ones(3), np.zeros(3), HALF, 0.0, NONE, np.random.default_rng(0), base)
+        for base in (math.e, 2.0)
+    )
+    assert 1 - bits.value == pytest.approx((1 - nats.value) / math.log(2))
 
 
 def test_what_topics_share_does_not_become_less_over_topics() -> None:
@@ -232,15 +226,6 @@ def test_what_topics_share_does_not_become_less_over_topics() -> None:
     assert mean_under_error(np.tile(own, (10**5, 1))).high == pytest.approx(0.5 + 0.098, abs=1e-3)
     assert mean_under_error(own).low == pytest.approx(0.304)
     assert 0.25 < shared_part(np.array([50.0, 50.0])) < shared_part(np.array([5.0, 50.0])) < 1
-
-
-def test_base_2_is_nats_divided_by_ln_2() -> None:
-    rows = np.array([[0.4, 0.6]] * 3)
-    nats, bits = (
-        awrf_under_error(rows, np.ones(3), np.zeros(3), HALF, 0.0, NONE, np.random.default_rng(0), base)
-        for base in (math.e, 2.0)
-    )
-    assert 1 - bits.value == pytest.approx((1 - nats.value) / math.log(2))
 
 
 def test_reliability_by_hand() -> None:
@@ -256,12 +241,20 @@ def test_reliability_by_hand() -> None:
 MATRIX = np.array([[0.8, 0.4], [0.2, 0.6]])
 
 
-def test_by_hand() -> None:
-    """.8 p + .4 (1 - p) = .5 has the solution p = 1/4; with a mean of .9 it would be 5/4, and 1 is closest."""
+def test_prevalence_by_hand_and_of_a_classifier_that_tells_nothing_apart() -> None:
+    # .8 p + .4 (1 - p) = .5 has the solution p = 1/4; with a mean of .9 it would be 5/4, and 1 is closest.
     assert prevalence(np.array([0.5, 0.5]), MATRIX).shares == pytest.approx([0.25, 0.75])
     assert prevalence(np.array([0.9, 0.1]), MATRIX).shares == pytest.approx([1.0, 0.0])
     plain = prevalence(np.array([0.9, 0.1]))
     assert (plain.shares.tolist(), plain.adjusted) == ([0.9, 0.1], False)
+    found = prevalence(np.array([0.3, 0.7]), np.array([[0.3, 0.3], [0.7, 0.7]]))
+    assert (found.shares.tolist(), found.adjusted) == ([0.3, 0.7], False)
+    with pytest.raises(DataError, match=r"mean: row 0 adds up to 1\.2"):
+        prevalence(np.array([0.6, 0.6]))
+    with pytest.raises(DataError, match=r"the confusion matrix: column 1 adds up to 1\.4"):
+        prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.8], [0.2, 0.6]]))
+    with pytest.raises(DataError, match="no validation document is of group 1"):
+        confusion_matrix(np.array([[0.5, 0.5]]), [0])
 
 
 def matrices(g: int) -> st.SearchStrategy[FloatArray]:
@@ -303,17 +296,3 @@ def test_a_mean_that_no_shares_explain_gets_the_closest(problem: tuple[FloatArra
         options={"ftol": 1e-15, "maxiter": 500},
     )
     assert float(np.square(matrix.dot(found) - mean).sum()) <= best.fun + 1e-9
-
-
-def test_a_classifier_that_tells_nothing_apart_is_not_solved() -> None:
-    found = prevalence(np.array([0.3, 0.7]), np.array([[0.3, 0.3], [0.7, 0.7]]))
-    assert (found.shares.tolist(), found.adjusted) == ([0.3, 0.7], False)
-
-
-def test_bad_input() -> None:
-    with pytest.raises(DataError, match=r"mean: row 0 adds up to 1\.2"):
-        prevalence(np.array([0.6, 0.6]))
-    with pytest.raises(DataError, match=r"the confusion matrix: column 1 adds up to 1\.4"):
-        prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.8], [0.2, 0.6]]))
-    with pytest.raises(DataError, match="no validation document is of group 1"):
-        confusion_matrix(np.array([[0.5, 0.5]]), [0])

@@ -46,9 +46,9 @@ def paying(account: Account, **changes: Any) -> FairAgent:
     return agent(Engine(LISTS), None, reranker=lambda engine: amortized(account, **changes), n=4, discount="log2-max2")
 
 
-# Four documents f m m m with the scores 4, 3, 2, 1: relevance 1, 2/3, 1/3, 0, due 1/2, 1/3, 1/6, 0. Two ranks of weight
-# 1, attention 1/2 each: f0 and m1 shown give women 1/2 and men 1/2, as they are due.
 def test_what_a_request_adds_by_hand() -> None:
+    # Scores 4, 3, 2, 1 are a relevance of 1, 2/3, 1/3, 0, due 1/2, 1/3, 1/6, 0. Two ranks of weight 1 have
+    # an attention of 1/2 each: f0 and m1 shown give women 1/2 and men 1/2, as they are due.
     candidates = pool("fmmm", 2)
     shown = replace(candidates.of(candidates.ranking.top(2)), n=2)
     entry = amortized().entry(candidates, shown)
@@ -56,16 +56,10 @@ def test_what_a_request_adds_by_hand() -> None:
     assert entry.deserved == pytest.approx({"f0": 1 / 2, "m1": 1 / 3, "m2": 1 / 6, "m3": 0})
     assert entry.groups[("gender", "female")] == pytest.approx((0.5, 0.5))
     assert entry.groups[("gender", "male")] == pytest.approx((0.5, 0.5))
-
-
-def test_a_target_is_due_to_those_with_a_label() -> None:
     candidates = pool("ufm", 2, target=(0.25, 0.75))
     # Relevance 1, 1/2, 0: two thirds without a label, and what is left as the target says.
     entry = amortized(due="target").entry(candidates, candidates)
     assert [entry.groups[column][1] for column in COLUMNS] == pytest.approx([2 / 3, 1 / 12, 1 / 4])
-
-
-def test_documents_of_two_groups_and_of_none_share_one_attention() -> None:
     candidates = pool("bx", 2)
     entry = amortized().entry(candidates, candidates)
     assert [entry.groups[column][0] for column in COLUMNS] == pytest.approx([0.5, 0.25, 0.25])
@@ -126,13 +120,18 @@ def test_single_documents_are_paid(account: Account) -> None:
     assert np.abs(account.documents(["m1", "f5", "f6"])).max() / 30 < 0.1
 
 
-def test_what_only_measures_counts_nothing(account: Account) -> None:
+def test_a_search_counts_once_and_what_only_measures_does_not(account: Account) -> None:
     payer = paying(account)
     run = payer.find("q", 4)
     run.result(run.pool)
     assert account.requests == 0
     payer.search("q")
     assert account.requests == 1
+    chain = agent(
+        Engine(LISTS), None, reranker=lambda engine: ChainReranker((FusedReranker(engine), amortized(account))), n=4
+    )
+    chain.search("q")
+    assert account.requests == 2
 
 
 def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
@@ -152,14 +151,6 @@ def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
     # Samples are none that anybody was served.
     sampled.sample("q", 5)
     assert account.requests == 12
-
-
-def test_a_chain_counts_once(account: Account) -> None:
-    chain = agent(
-        Engine(LISTS), None, reranker=lambda engine: ChainReranker((FusedReranker(engine), amortized(account))), n=4
-    )
-    chain.search("q")
-    assert account.requests == 1
 
 
 def test_an_account_that_is_locked_costs_nobody_the_ranking(

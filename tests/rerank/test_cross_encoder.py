@@ -55,14 +55,11 @@ def pool(n: int, ids: str = "abcd") -> Pool:
     return Pool(Query("who?"), Ranking(tuple(ids), np.arange(len(ids), 0, -1.0)), (), (), n)
 
 
-def test_the_best_are_ordered_by_the_scorer_with_ties_by_id() -> None:
+def test_the_best_are_ordered_by_the_scorer_and_the_rest_follows() -> None:
     scorer = Numbers({"a": 0, "b": 2, "c": 2, "d": 1})
     found = CrossEncoderReranker(Texts(), scorer).rerank(pool(3, "acbd"))
     assert (found.ids, found.scores.tolist()) == (("b", "c", "d"), [2.0, 2.0, 1.0])
     assert scorer.asked == [("who?", [f"title of {id} text of {id}" for id in "acbd"])]
-
-
-def test_what_is_beyond_the_depth_is_not_read_and_follows_in_its_order() -> None:
     scorer = Numbers({"a": -3, "b": 5})
     found = CrossEncoderReranker(Texts(), scorer, depth=2).rerank(pool(4))
     assert (found.ids, found.scores.tolist()) == (("b", "a", "c", "d"), [5.0, -3.0, -4.0, -5.0])
@@ -110,15 +107,12 @@ def chance(folder: Path, prompt: str) -> float:
     return math.exp(true) / (math.exp(true) + math.exp(false))
 
 
-def test_monot5_is_the_softmax_of_true_and_false(models: Path) -> None:
+def test_monot5_is_the_softmax_of_true_and_false_and_leaves_the_question_whole(models: Path) -> None:
     found = MonoT5Scorer(str(models / "t5")).score("a judge", TEXTS)
     by_hand = [chance(models / "t5", f"Query: a judge Document: {text} Relevant:") for text in TEXTS]
     assert np.exp(found) == pytest.approx(by_hand, rel=1e-4)
     assert max(by_hand) - min(by_hand) > 0.1
     assert MonoT5Scorer(str(models / "t5")).score("a judge", []).tolist() == []
-
-
-def test_monot5_reads_as_much_of_a_text_as_leaves_the_question_whole(models: Path) -> None:
     # 128 tokens: 2 + 2 + 2 + 2 of the prompt, and 120 of the text.
     words = [MONOT5[number * 7 % 25] for number in range(200)]
     found = MonoT5Scorer(str(models / "t5")).score("a judge", [" ".join(words), " ".join(words[:120]), "nurse"])

@@ -96,14 +96,11 @@ POOL = Pool(
 )
 
 
-def test_reranking_by_hand() -> None:
+def test_reranking_by_hand_and_a_pool_as_training_query() -> None:
     # Scores 4, 3, 2, 1 are 1, 2/3, 1/3, 0 in the pool; a member of the second group gains 0.5 of them.
     found = DELTRReranker(MODEL, ProtectedGroup(0, 1)).rerank(POOL)
     assert found.ids == ("a", "c", "b")
     assert found.scores == pytest.approx([1, 5 / 6, 2 / 3])
-
-
-def test_a_pool_as_training_query() -> None:
     query = judged_query(POOL, {"b": 2, "elsewhere": 1}, ProtectedGroup(0, 1))
     assert query.features.ravel() == pytest.approx([1, 2 / 3, 1 / 3, 0])
     assert query.labels.tolist() == [0, 2, 0, 0]

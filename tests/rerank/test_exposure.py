@@ -54,9 +54,6 @@ def test_by_hand() -> None:
         assert served(pool(HAND, 2), keep=keep) == expected
     for gap, expected in ((0.0, [0, 2]), (0.215, [0, 2]), (0.216, [0, 1])):
         assert served(pool(HAND, 2), gap=gap) == expected
-
-
-def test_a_document_without_a_label_loses_relevance() -> None:
     # The relevance of d1, 1/2, is below that of d2, 0, where more is taken from it.
     for unlabeled, expected in ((0.0, 1), (0.49, 1), (0.51, 2)):
         reranker = ExposureReranker(Dial(fairness=0), unlabeled=unlabeled)
@@ -146,19 +143,12 @@ def test_of_a_chain_the_last_one_has_the_dial() -> None:
             with_dial(without, other.dial)
 
 
-def test_a_pool_has_one_frontier_whatever_the_dial() -> None:
+def test_a_pool_has_one_frontier_and_ranks_without_weight_go_to_the_better_placed() -> None:
     made = pool(HAND, 2)
     assert ExposureReranker().frontier(made) is ExposureReranker(Dial(keep=0.5)).frontier(made)
     # The list of another pool may be better than all that were made.
     other = made.ranking.top(2)
     assert len(ExposureReranker().frontier(made, [other]).gap) == 2
-
-
-def test_ranks_without_weight_go_to_the_better_placed() -> None:
     # From rank 3 on nothing is at stake, not even a label; and kinds run out before the ranks do.
     assert order(ExposureReranker(discount=Discount("step", (2,))).rerank(pool("mfumf", 5))) == [0, 1, 2, 3, 4]
-    assert order(ExposureReranker(discount=Discount("geometric", (1e-200,))).rerank(pool("mfumf", 5)))[2:] == [
-        2,
-        3,
-        4,
-    ]
+    assert order(ExposureReranker(discount=Discount("geometric", (1e-200,))).rerank(pool("mfumf", 5)))[2:] == [2, 3, 4]

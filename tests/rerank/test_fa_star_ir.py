@@ -133,7 +133,7 @@ def pool(memberships: Sequence[object], targets: Sequence[Sequence[float]], n: i
 A, B, UNKNOWN = [0, 1, 0], [0, 0, 1], [1, 0, 0]
 
 
-def test_the_group_that_lacks_most_is_protected() -> None:
+def test_the_group_that_lacks_most_of_all_dimensions_is_protected_or_a_named_one() -> None:
     rows = [A] * 10 + [B] * 10
     found = FAStarIRReranker(alpha=0.1).rerank(pool([rows], [[0.5, 0.5]]))
     table = adjusted(10, 0.5, 0.1).table
@@ -141,9 +141,6 @@ def test_the_group_that_lacks_most_is_protected() -> None:
     assert is_fair(shown, table)
     assert shown.sum() == table[-1] > 0
     assert found.scores.tolist() == pytest.approx(np.arange(10, 0, -1) / 10)
-
-
-def test_the_worst_of_several_dimensions_and_a_named_group() -> None:
     first = [A] * 12 + [B] * 8
     # In the second dimension, B lacks 0.3 of 0.3; in the first, 0.6 of 0.6.
     second = ([A] * 6 + [B] * 1) * 2 + [A] * 6

@@ -13,12 +13,7 @@ from scripted import ranking
 
 from fairagent.search.rerank.base import Pool, ordered
 from fairagent.search.rerank.exposure import ExposureReranker
-from fairagent.search.rerank.relevance import (
-    ChainReranker,
-    FusedReranker,
-    OriginalReranker,
-    PlackettLuceReranker,
-)
+from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker, PlackettLuceReranker
 from fairagent.types import FloatArray, Query, Ranking
 
 
@@ -40,12 +35,9 @@ def scored(n: int, **scores: float) -> Pool:
     return Pool(Query("q"), ranking(list(scores), scores.values()), (), (), n)
 
 
-def test_original_orders_by_the_users_query() -> None:
+def test_original_and_fused_by_hand() -> None:
     found = OriginalReranker(Scores(a=1, b=3, c=2)).rerank(scored(2, a=9, b=8, c=7))
     assert (found.ids, found.scores.tolist()) == (("b", "c"), [3.0, 2.0])
-
-
-def test_fused_by_hand() -> None:
     # original 0, 4, 2 -> 0, 1, 1/2; refined 9, 7, 5 -> 1, 1/2, 0; a quarter of the latter: 1/4, 7/8, 3/8
     found = FusedReranker(Scores(a=0, b=4, c=2), refined=0.25).rerank(scored(3, a=9, b=7, c=5))
     assert (found.ids, found.scores.tolist()) == (("b", "c", "a"), [0.875, 0.375, 0.25])
@@ -99,9 +91,6 @@ def test_each_orders_what_the_one_before_it_gives_and_the_last_one_cuts() -> Non
     assert last.pools[0].memberships[0].tolist() == ROWS[[2, 3, 0, 1]].tolist()
     # The scores that the next one sees are those of the one before.
     assert second.pools[0].ranking.scores.tolist() == [4.0, 3.0, 2.0, 1.0]
-
-
-def test_one_is_itself_and_none_is_the_order_of_the_candidates() -> None:
     alone = ExposureReranker()
     assert ChainReranker((alone,)).rerank(pool(3)).ids == alone.rerank(pool(3)).ids
     assert ChainReranker(()).rerank(pool(3)).ids == ("a", "b", "c")
@@ -114,13 +103,10 @@ def falling(size: int, topic: str, text: str = "q", n: int = 10) -> Pool:
     return Pool(Query(text, topic), ranking([f"d{i}" for i in range(size)]), (), (), n)
 
 
-def test_a_draw_of_the_best_alone() -> None:
+def test_a_topic_draws_the_same_whatever_is_drawn_elsewhere() -> None:
     found = PlackettLuceReranker(alpha=1e8).rerank(falling(5, "7", n=3))
     assert found.ids == ("d0", "d1", "d2")
     assert found.scores == pytest.approx([1, 2 / 3, 1 / 3])
-
-
-def test_a_topic_draws_the_same_whatever_is_drawn_elsewhere() -> None:
     reranker = PlackettLuceReranker(alpha=0, seed=5)
     alone = reranker.rerank(falling(30, "a")).ids
     assert all(reranker.rerank(falling(30, topic)).ids != alone for topic in "zyx")

@@ -97,9 +97,6 @@ def test_raking_by_hand() -> None:
     assert raked(np.array([1.0, 3.0, 7.0]), np.array([[0], [0], [1]]), [np.array([0.8, 0.2])]) == pytest.approx(
         [0.2, 0.6, 0.2]
     )
-
-
-def test_targets_that_cannot_be_met() -> None:
     # Nothing is left by the two together, or by one alone: the sizes decide.
     cross = np.array([[0, 0], [1, 1]])
     assert raked(np.array([1.0, 3.0]), cross, [np.array([1.0, 0.0]), np.array([0.0, 1.0])]).tolist() == [0.25, 0.75]

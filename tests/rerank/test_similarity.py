@@ -64,13 +64,10 @@ def test_picks_are_those_of_the_definition(case: tuple[list[int], list[int], flo
     assert mmr(relevance, similarity.__getitem__, weight, n) == naive(relevance, similarity, weight, n)
 
 
-def test_groups_take_turns() -> None:
+def test_groups_take_turns_and_documents_without_a_label_are_alike() -> None:
     # Half of relevance 1, 3/4, 1/2, 1/4, 0, less 1/2 for a group that is there: after a comes d, then all lose alike.
     rows = [[0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]
     assert MMRReranker(by_groups).rerank(pool([5, 4, 3, 2, 1], rows)).ids == ("a", "d", "b", "c", "e")
-
-
-def test_documents_without_a_label_are_alike() -> None:
     # With nothing in common, u and v would both come before b.
     rows = [[0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]
     assert MMRReranker(by_groups).rerank(pool([4, 3.9, 1, 0.9], rows)).ids == ("a", "c", "b", "d")
@@ -93,30 +90,24 @@ class Terms:
         raise NotImplementedError
 
 
-def test_similarity_of_terms_by_hand() -> None:
+def test_similarity_of_terms_and_embeddings_by_hand() -> None:
     similar = by_terms(Terms(), pool([4, 3, 2, 1]))
     court, judge = (1 + np.log(2)) * np.log(8), np.log(4)
     assert similar(0) == pytest.approx([1, judge / np.hypot(court, judge), 0, 0])
     assert similar(2) == pytest.approx([0, 0, 1, 0])
     # A document with nothing but a word that is everywhere is like none, not even itself.
     assert similar(3) == pytest.approx([0, 0, 0, 0])
-
-
-def test_by_text() -> None:
     # relevance 1, 2/3, 1/3, 0: b is like a by about .37, which costs it .18; c is like nothing above it.
     assert MMRReranker(partial(by_terms, Terms()), relevance=0.3).rerank(pool([4, 3, 2, 1], n=3)).ids == ("a", "c", "d")
     assert MMRReranker(partial(by_terms, Terms()), relevance=0.9).rerank(pool([4, 3, 2, 1], n=3)).ids == ("a", "b", "c")
+    similar = by_embeddings(Vectors(), pool([4, 3, 2, 1]))
+    assert similar(1) == pytest.approx([0.5**0.5, 1, -(0.5**0.5), 0], abs=1e-7)
 
 
 class Vectors:
     def vectors(self, ids: Sequence[str]) -> np.ndarray:
         known = {"a": [3, 0], "b": [2, 2], "c": [0, -1], "d": [0, 0]}
         return np.array([known[id] for id in ids], dtype=np.float32)
-
-
-def test_similarity_of_embeddings_is_the_cosine() -> None:
-    similar = by_embeddings(Vectors(), pool([4, 3, 2, 1]))
-    assert similar(1) == pytest.approx([0.5**0.5, 1, -(0.5**0.5), 0], abs=1e-7)
 
 
 # --- smoothing over the graph of the candidates ---------------------------------------------------------------
@@ -143,24 +134,18 @@ ANGLES = {"a": 0, "b": 90, "c": 1, "d": 89, "e": 44}
 SCORES = {"a": 1.0, "b": 0.9, "c": 0.4, "d": 0.0, "e": -0.5}
 
 
-def test_the_nearest_one_by_hand() -> None:
+def test_the_nearest_by_hand() -> None:
     # .6 own + .4 of the nearest: a of c, b of d, c of a, d of b, e of c (43 degrees; d is 45 away).
     expected = {"a": 0.6 + 0.16, "b": 0.54, "c": 0.24 + 0.4, "d": 0.36, "e": -0.3 + 0.16}
     found = GraphReranker(Angles(**ANGLES), weight=0.4, k=1).rerank(scored(**SCORES))
     assert found.ids == ("a", "c", "b", "d", "e")
     assert found.scores.tolist() == pytest.approx([expected[id] for id in found.ids])
-
-
-def test_the_two_nearest_by_hand() -> None:
     # Of a: c, e; b: d, e; c: a, e; d: b, e; e: c (43 degrees), a (44).
     means = {"a": -0.05, "b": -0.25, "c": 0.25, "d": 0.2, "e": 0.7}
     found = GraphReranker(Angles(**ANGLES), weight=0.5, k=2).rerank(scored(**SCORES))
     by_hand = {id: 0.5 * SCORES[id] + 0.5 * mean for id, mean in means.items()}
     assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(by_hand)
     assert list(found.ids) == sorted(SCORES, key=lambda id: -by_hand[id])
-
-
-def test_more_neighbors_than_there_are_is_all_of_them() -> None:
     scores, vectors = np.array([3.0, 2.0, 1.0]), Angles(a=0, b=10, c=20).vectors("abc")
     assert smoothed(scores, vectors, 0.5, k=2).tolist() == smoothed(scores, vectors, 0.5, k=99).tolist()
     assert smoothed(scores, vectors, 0.5, k=99).tolist() == [2.25, 2.0, 1.75]

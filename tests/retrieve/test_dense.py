@@ -89,28 +89,17 @@ def test_scores_of_a_pool_are_those_of_the_search(folder: Path) -> None:
     found = retriever.search(query, 40)
     assert retriever.score(query, found.ids[::-1]).tolist() == found.scores[::-1].tolist()
     assert retriever.score(query, ()).tolist() == []
-
-
-def test_a_blank_query_finds_nothing(folder: Path) -> None:
-    retriever = DenseRetriever(folder, Words())
+    # A blank query finds nothing.
     assert retriever.search(Query("  \n"), 5).ids == ()
     assert retriever.score(Query(""), ["d01"]).tolist() == [0.0]
+    for ask in (lambda ids: retriever.score(query, ids), retriever.vectors):
+        with pytest.raises(DataError, match=r"1 document id\(s\) are not in the index: 'nobody'"):
+            ask(["d01", "nobody"])
 
 
-def test_ids_that_are_not_there(folder: Path) -> None:
-    retriever = DenseRetriever(folder, Words())
-    with pytest.raises(DataError, match=r"1 document id\(s\) are not in the index: 'nobody'"):
-        retriever.score(Query("law"), ["d01", "nobody"])
-    with pytest.raises(DataError, match="nobody"):
-        retriever.vectors(["nobody"])
-
-
-def test_a_changed_collection_is_refused(folder: Path) -> None:
+def test_a_changed_collection_and_another_model_of_the_same_name_are_refused(folder: Path) -> None:
     with pytest.raises(IndexMismatch, match=r"fingerprint: embeddings as made, now changed"):
         DenseRetriever(folder, Words(), Made(MADE.made, "changed"))
-
-
-def test_another_model_of_the_same_name_is_refused(folder: Path) -> None:
     with pytest.raises(IndexMismatch, match="makes others"):
         DenseRetriever(folder, Words(salt="other"))
 

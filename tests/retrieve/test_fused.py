@@ -29,12 +29,14 @@ Q = Query("q")
 
 
 class Table:
-    """Finds the documents of a table, the highest score first, ties by id; `asked` are the numbers it was asked for."""
+    """Finds the documents of a table, best first, ties by id, or fails; `asked` is how many were wanted."""
 
-    def __init__(self, scores: Mapping[str, float]) -> None:
-        self.scores, self.asked = scores, list[int]()
+    def __init__(self, scores: Mapping[str, float], error: Exception | None = None) -> None:
+        self.scores, self.error, self.asked = scores, error, list[int]()
 
     def search(self, query: Query, n: int) -> Ranking:
+        if self.error:
+            raise self.error
         self.asked.append(n)
         found = sorted(self.scores, key=lambda id: (-self.scores[id], id))[:n]
         return ranking(found, [self.scores[id] for id in found])
@@ -46,19 +48,6 @@ class Table:
         return 10.0
 
 
-class Down:
-    """An engine whose every search fails."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error or BackendUnavailable("the server is down")
-
-    def search(self, query: Query, n: int) -> Ranking:
-        raise self.error
-
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        raise self.error
-
-
 def fused(*engines: Any, **more: Any) -> FusedRetriever:
     return FusedRetriever(engines, [f"engine {number}" for number in range(1, 1 + len(engines))], **more)
 
@@ -66,8 +55,6 @@ def fused(*engines: Any, **more: Any) -> FusedRetriever:
 def told(found: Ranking) -> dict[str, float]:
     return dict(zip(found.ids, found.scores.tolist(), strict=True))
 
-
-# --- by hand ----------------------------------------------------------------------------------------------------
 
 # Two lists: a 9, b 5, c 1 and d 4, b 2.
 FIRST, SECOND = {"a": 9.0, "b": 5.0, "c": 1.0}, {"d": 4.0, "b": 2.0}
@@ -127,30 +114,19 @@ def test_scores_are_those_of_the_search(lists: list[dict[str, float]], n: int, d
     assert parts.scores.shape == (len(parts.ids), len(lists))
 
 
-# --- an engine that fails ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("error", [BackendUnavailable("the server is down"), DataError("a list of nonsense")])
 def test_the_others_serve_where_one_engine_fails(error: Exception) -> None:
-    engine = fused(Down(error), Table(SECOND), weights=(5, 2))
+    engine = fused(Table({}, error), Table(SECOND), weights=(5, 2))
     assert told(engine.search(Q, 10)) == {"d": 2.0, "b": 0.0}
     assert engine.failures(Q) == {"engine 1": str(error)}
     assert engine.score(Q, ["d"]).tolist() == [2.0]
 
 
 def test_an_engine_that_is_there_again_serves_again() -> None:
-    class Sometimes(Table):
-        down = True
-
-        def search(self, query: Query, n: int) -> Ranking:
-            if self.down:
-                raise BackendUnavailable("the server is down")
-            return super().search(query, n)
-
-    first = Sometimes(FIRST)
+    first = Table(FIRST, BackendUnavailable("the server is down"))
     engine = fused(first, Table(SECOND))
     assert engine.search(Q, 10).ids == ("d", "b")
-    first.down = False
+    first.error = None
     # Whoever asks for the scores of that list gets those.
     assert engine.score(Q, ["a", "d"]).tolist() == [0.0, 1.0]
     assert engine.search(Query("another"), 10).ids == ("a", "d", "b", "c")
@@ -160,14 +136,11 @@ def test_an_engine_that_is_there_again_serves_again() -> None:
 
 
 def test_where_all_fail_the_first_error_is_raised() -> None:
-    engine = fused(Down(BackendUnavailable("one is down")), Down(BackendUnavailable("two is down")))
+    engine = fused(Table({}, BackendUnavailable("one is down")), Table({}, BackendUnavailable("two is down")))
     with pytest.raises(BackendUnavailable, match="one is down"):
         engine.search(Q, 5)
     with pytest.raises(BackendUnavailable, match="one is down"):
         engine.score(Q, ["a"])
-
-
-# --- what else engines tell -------------------------------------------------------------------------------------
 
 
 class Texts(Table):
@@ -199,9 +172,6 @@ def test_texts_words_and_embeddings_come_from_the_engine_that_has_them() -> None
     assert engine.query_vector(Q).tolist() == [1.0, 0.0]
     assert isinstance(engine, EmbeddingSource)
     assert isinstance(engine, VectorEngine)
-
-
-# --- settings ---------------------------------------------------------------------------------------------------
 
 
 def test_the_engines_that_are_fused() -> None:

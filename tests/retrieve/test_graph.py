@@ -17,7 +17,7 @@ from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import graph, vectors
 from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import BUNDLED
-from fairagent.retrieve.graph import TABLE, Graph, GraphManifest, build_graph, find_graph, graph_folder, prepare_graph
+from fairagent.retrieve.graph import TABLE, Graph, GraphManifest, build_graph, find_graph, graph_folder, prepare_graphs
 from fairagent.retrieve.site import Site
 from fairagent.settings import Settings
 from fairagent.types import Document
@@ -95,9 +95,6 @@ def test_zeros_are_near_to_nothing(tmp_path: Path) -> None:
     assert opened(vectors, tmp_path / "graph").neighbors(["d3"]) == [("d3", "d3")]
 
 
-# --- of a collection --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Told(Collection):
     """A collection in memory; another `state` stands for other files."""
@@ -131,10 +128,10 @@ def test_it_is_made_once_and_found(tmp_path: Path) -> None:
     assert find_graph(place, BUNDLED) is None
     build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
     told: list[tuple[str, int]] = []
-    prepare_graph(place, BUNDLED, lambda what, done: told.append((what, done)))
+    prepare_graphs(place, lambda what, done: told.append((what, done)))
     assert told == [("neighbors in made", COUNT)]
     assert (graph_folder(place, BUNDLED) / GraphManifest.FILE).is_file()
-    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("it is there already"))
+    prepare_graphs(place, lambda what, done: pytest.fail("it is there already"))
     found = find_graph(place, BUNDLED)
     assert found is not None
     assert found is find_graph(place, BUNDLED)
@@ -149,11 +146,8 @@ def test_it_is_made_once_and_found(tmp_path: Path) -> None:
 def test_passages_and_one_document_have_no_neighbors(tmp_path: Path, how: dict[str, Any]) -> None:
     place = site(tmp_path, **how)
     build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
-    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("there is none to make"))
+    prepare_graphs(place, lambda what, done: pytest.fail("there is none to make"))
     assert find_graph(place, BUNDLED) is None
-
-
-# --- by cells ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

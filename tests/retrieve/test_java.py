@@ -63,9 +63,6 @@ def test_missing_packages_are_named(monkeypatch):
         java.find_jar()
 
 
-# --- in a process of its own, since a process has one Java and for good
-
-
 def run(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a script whose own Java is still to be started."""
     return subprocess.run(

@@ -62,9 +62,6 @@ def p_value(found: dict[tuple[int, ...], int], expected: dict[tuple[int, ...], f
     return float(chisquare(seen, should).pvalue)
 
 
-# --- draws ------------------------------------------------------------------------------------------------------
-
-
 @all_ways
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("alpha", [0, 1, 3])
@@ -171,16 +168,10 @@ def test_arguments_that_make_no_sense() -> None:
         topic_rng(-1, "a")
 
 
-# --- scores -----------------------------------------------------------------------------------------------------
-
-
 def test_authors_shift_negative_scores_twice() -> None:
     raw = np.array([-4.0, -3.0, -0.5, -0.1])
     assert np.exp(sampler_log_scores(raw, 1.0))[[0, 3]] == pytest.approx([1, 2])
     assert np.exp(sampler_log_scores(raw, 1.0, compat="authors"))[[0, 3]] == pytest.approx([2.0256, 3.0256], abs=1e-4)
-
-
-# --- the oracle -------------------------------------------------------------------------------------------------
 
 
 @all_ways
@@ -193,9 +184,6 @@ def test_an_oracle_shows_what_is_useful_first_each_order_alike(sample: Sampler, 
     assert len(found) == 12
     assert chisquare(list(found.values())).pvalue > 1e-4
     assert np.exp(placement_log_probabilities(log_scores, [3, 1, 4, 2])) == pytest.approx([1 / 3, 1 / 2, 1, 1 / 2])
-
-
-# --- seeds ------------------------------------------------------------------------------------------------------
 
 
 def test_the_draw_is_pinned() -> None:

@@ -133,8 +133,6 @@ def test_faults(tmp_path: Path, text: str, line: int | None, fault: str) -> None
     assert fault in found.message
 
 
-# --- the judgments, and no search
-
 GRADES = {
     "T1": {"a": 0, "b": 3, "c": 2, "d": -1, "e": 2},
     "T2": {f"d{n}": int(n < 20) for n in range(40)},

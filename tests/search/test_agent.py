@@ -101,14 +101,11 @@ def test_without_a_loop_it_is_a_search(settings: dict[str, Any]) -> None:
     assert result.ranking.ids == ("m1", "m2", "m3", "m4")
 
 
-def test_words_that_do_not_occur_are_dropped_and_named() -> None:
+def test_words_that_do_not_occur_are_named_and_those_tried_before_are_not_searched() -> None:
     engine = Engine(SKEWED | {"q she": "f1 m1 f2 m2"}, absent={"qwertz", "asdf"})
     step = agent(engine, Proposals("qwertz she asdf")).search("q").trace.steps[1]
     assert step.added == (Term("she"),)
     assert step.dropped == ("qwertz", "asdf")
-
-
-def test_only_words_that_were_tried_before() -> None:
     engine = Engine({"q": "m1 m2 m3 m4", "q she": "m1 m2 m3 f1"}, absent={"qwertz"})
     result = agent(engine, Proposals("she qwertz", "qwertz she")).search("q")
     assert result.trace.stopped == "repeated: no keyword is new"
@@ -128,12 +125,16 @@ def test_a_difference_that_is_only_rounding_is_no_lack_of_exposure() -> None:
     assert refiner.states == []
 
 
-def test_without_a_reranker_the_candidates_stay_in_their_order() -> None:
+def test_rankings_without_a_reranker_and_of_any_depth() -> None:
     engine = Engine({"q": "m1 m2 m3 m4", "q she": "f1 m1 f2 m2 m3"})
     made = agent(engine, Proposals("she"), reranker=lambda engine: None, rerank="none")
     result = made.search("q")
     assert (result.ranking.ids, result.ranking.scores.tolist()) == (("f1", "m1", "f2", "m2"), [5.0, 4.0, 3.0, 2.0])
     assert result.trace.reranker == "none"
+    result = agent(Engine(SKEWED), Proposals(), depth=3, n=2, iterations=0).search("q")
+    assert result.trace.steps[0].ranking.ids == ("m1", "m2", "m3")
+    result = agent(Engine(SKEWED), Proposals(), depth=1, n=3, iterations=0).search("q")
+    assert result.ranking.ids == ("m1", "m2", "m3")
 
 
 # --- which group it aims at -------------------------------------------------------------------------------------
@@ -226,13 +227,6 @@ def test_candidate_policies(policy: str, expected: set[str]) -> None:
     assert pool.memberships[0].shape == (len(expected), 3)
     assert result.ranking.ids == pool.ranking.ids[:4]
     assert result.trace.candidates == policy
-
-
-def test_no_query_retrieves_more_than_the_depth_but_never_less_than_asked_for() -> None:
-    result = agent(Engine(SKEWED), Proposals(), depth=3, n=2, iterations=0).search("q")
-    assert result.trace.steps[0].ranking.ids == ("m1", "m2", "m3")
-    result = agent(Engine(SKEWED), Proposals(), depth=1, n=3, iterations=0).search("q")
-    assert result.ranking.ids == ("m1", "m2", "m3")
 
 
 def test_an_agent_holds_no_state() -> None:
@@ -336,7 +330,7 @@ def test_the_loop_starts_from_the_topic_words_and_aims_with_the_users_list() -> 
     assert result.trace.stopped == "the gap is not above 0"
 
 
-def test_the_list_of_the_topic_words_stands_even_if_its_gap_is_larger() -> None:
+def test_the_list_of_the_topic_words_stands_and_an_estimated_target_comes_from_it() -> None:
     engine = Words({"q": "m1 m2 f1 m3", "q law": "m5 m6 m7 m8"})
     result = agent(engine, Proposals(""), expansion={"documents": 2}).search("q")
     first, second, _ = result.trace.steps
@@ -345,9 +339,6 @@ def test_the_list_of_the_topic_words_stands_even_if_its_gap_is_larger() -> None:
     # The list of the user's own words is the one to compare with.
     [note] = [note for note in result.trace.notes if "less fair" in note]
     assert note.endswith(f"a gap of {result.trace.gap:.4f}, the engine's is {first.gap:.4f}")
-
-
-def test_an_estimated_target_comes_from_the_list_of_the_topic_words() -> None:
     engine = Words({"q": "m1 m2 m3 m4", "q law": "f1 f2 m1"})  # weights 1, 2/3, 1/3
     result = agent(engine, Proposals(""), target="estimated", iterations=0, expansion={"documents": 50}).search("q")
     assert result.trace.exposures[0].target.tolist() == pytest.approx([5 / 6, 1 / 6])
@@ -471,8 +462,8 @@ def test_each_step_is_told_when_it_has_been_made(steps: int) -> None:
     assert len(told) == steps
 
 
-def test_whatever_is_less_fair_than_the_engines_list_is_said() -> None:
-    """Of the engine's m1 f1 the loop makes m1 m2."""
+def test_what_the_trace_says_of_the_list_that_is_served() -> None:
+    # Of the engine's m1 f1 the loop makes m1 m2.
     result = looped("m1 f1 m2 m3 f2 m4", Candidates("m1 m2 f1"), Cut(), n=2)
     assert result.ranking.ids == ("m1", "m2")
     [note] = result.trace.notes
@@ -480,17 +471,12 @@ def test_whatever_is_less_fair_than_the_engines_list_is_said() -> None:
     assert note == (
         f"less fair than the engine's own list in gender: a gap of {after:.4f}, the engine's is {before:.4f}"
     )
-
-
-def test_documents_without_a_label_that_get_more_than_their_target_raise_an_alarm() -> None:
     result = looped("m1 f1 m2 u1", Candidates("m1 u1 f1"), Cut(), n=3)
     [alarm] = [one for one in result.trace.alarms if one.what == UNLABELED]
     share = result.trace.exposures[0].unknown
     assert alarm.what == UNLABELED
     assert alarm.detail == (f"in gender documents without a label get {share:.0%} of the exposure, their target is 0%")
 
-
-def test_the_documents_served_that_only_a_second_search_retrieved_are_counted() -> None:
     class Second(Candidates):
         def run(self, search: Any) -> LoopResult:
             return dataclasses.replace(super().run(search), entered=frozenset({"f2", "f6"}))

@@ -40,14 +40,11 @@ def test_means_and_the_worst_query_by_hand() -> None:
     assert exposure_of(search, "one", {"gender": GENDER}, HALF, at=2).shares["gender"]["women"] == 0.5
 
 
-def test_a_group_that_one_query_shows_is_one_for_all() -> None:
+def test_groups_of_hits_of_a_table_and_of_a_collection() -> None:
     search = shelf(one=[{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"}], two=[{"id": 3, "city": "Oslo"}])
     shown = exposure_of(search, ["one", "two"], "city", "uniform")
     assert shown.shares == {"city": {"Oslo": 0.75, "Rome": 0.25}}
     assert [one[0].target.tolist() for one in shown.measured.values()] == [[0.5, 0.5], [0.5, 0.5]]
-
-
-def test_groups_of_a_table_and_of_a_collection() -> None:
     table = GroupTable.from_rows([(id, {"gender": label}) for id, label in GENDER.items()], ["gender"])
     ranking = Ranking(("a", "b"), np.array([2.0, 1.0]))
     assert exposure_of(lambda query: ranking, "q", table, HALF).shares == {"gender": HALF}
@@ -64,6 +61,10 @@ def test_each_query_and_the_gap() -> None:
         assert_exposure_of(search, asked, {"gender": GENDER}, HALF, min_share={"women": 0.4}, each=True)
     with pytest.raises(AssertionError, match=r"the gap to the target is 0\.21\d+ for 'two'; the most is 0.1"):
         assert_exposure_of(search, ["one", "two"], {"gender": GENDER}, HALF, gap=0.1, each=True)
+    with pytest.raises(AssertionError, match=r"^no hits for 'two'"):
+        assert_exposure_of(shelf(one=["b"]), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
+    with pytest.raises(UsageError, match="no query has a hit"):
+        assert_exposure_of(shelf(), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
 
 
 MEN = [{"id": n, "sex": "men"} for n in range(3)]
@@ -104,13 +105,6 @@ def test_targets_of_a_topic_and_ids_that_are_not_there(tmp_path: Path) -> None:
     assert "1 of 5 hits are not in the labels and judgments of collection 'demo' (20 %): 'nowhere'" in shown.notes[0]
     with pytest.raises(DataError, match="none of the 1 hits is in the labels and judgments of collection 'demo'"):
         exposure_of(lambda query: ["nowhere"], topic, collection, "trec")
-
-
-def test_what_is_not_found_fails() -> None:
-    with pytest.raises(AssertionError, match=r"^no hits for 'two'"):
-        assert_exposure_of(shelf(one=["b"]), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
-    with pytest.raises(UsageError, match="no query has a hit"):
-        assert_exposure_of(shelf(), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
 
 
 @pytest.mark.parametrize(

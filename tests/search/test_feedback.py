@@ -21,8 +21,15 @@ from fairagent.retrieve.base import EngineScores
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.graph import Graph
-from fairagent.search.document_types import TypePrior, TypeSource, type_chances, type_prior
-from fairagent.search.relevance import VectorFeedback, Weighed, Weighing
+from fairagent.search.relevance import (
+    TypePrior,
+    TypeSource,
+    VectorFeedback,
+    Weighed,
+    Weighing,
+    type_chances,
+    type_prior,
+)
 from fairagent.search.run import moved_by_types
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking
@@ -135,26 +142,23 @@ def gained(of: Sequence[float], chance: float) -> FloatArray:
     return prior(of, chance).gain(IDS)
 
 
-def test_the_likelihood_ratio_by_hand() -> None:
-    """Chance .2; 2 of 4 documents are of the type, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3."""
+def test_the_likelihood_ratio_by_hand_and_a_query_that_is_not_about_the_type() -> None:
+    # Chance .2; 2 of 4 documents are of the type, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3.
     made = prior([1, 1, 0, 0], 0.2)
     yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
     assert made.gain(["b", "d"]) == pytest.approx([yes, no])
     assert made.importance == {"gender": 1.0}
     assert made.listed == pytest.approx([yes, yes, no, no])
     assert prior([1, 1, 0, 0], 0.2, weight=0).gain(IDS).tolist() == [0] * 4
+    # One of four, where chance alone would bring more than three.
+    made = prior([0, 0, 0, 1], 0.8)
+    assert made.gain(IDS).tolist() == [0] * 4
+    assert made.importance == {"gender": 0.25 / 0.8}
 
 
 @given(st.floats(0.05, 0.95), st.floats(0, 1))
 def test_documents_of_one_type_are_left_as_they_are(chance: float, of: float) -> None:
     assert gained([of] * 4, chance).tolist() == [0] * 4
-
-
-def test_a_query_that_is_not_about_the_type_loses_nothing_and_counts_it_less() -> None:
-    """One of four, where chance alone would bring more than three."""
-    made = prior([0, 0, 0, 1], 0.8)
-    assert made.gain(IDS).tolist() == [0] * 4
-    assert made.importance == {"gender": 0.25 / 0.8}
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0.05, 0.9))
@@ -242,13 +246,10 @@ class Judgments:
         return getattr(self.table, name)
 
 
-def test_groups_of_the_judgments_never_tell_a_type() -> None:
+def test_groups_of_the_judgments_and_labels_that_all_have_never_tell_a_type() -> None:
     groups: Any = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
     types = TypeSource.of_collection(collection(groups), None, Memo())
     assert list(types.document_types(["f1", "u1"], "t1")) == []
-
-
-def test_where_every_document_has_a_label_types_change_nothing() -> None:
     types = TypeSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
     with_, without = (agent(Dense(LAWYERS), types=one).search("law").ranking for one in (types, None))
     assert (with_.ids, with_.scores.tolist()) == (without.ids, without.scores.tolist())
@@ -263,6 +264,6 @@ def test_a_target_that_types_have_moved_is_said() -> None:
         after = replace(before, unlabeled=(before.unlabeled[0].by_type(np.array([share]), clustered=True),))
         assert moved_by_types(before, after) == [
             f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
-            f"the query asks for the type of documents that {type}",
+            f"the query asks for the type of documents that {type}"
         ]
     assert moved_by_types(before, before) == moved_by_types(meter, replace(meter, unlabeled=())) == []

@@ -23,15 +23,8 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.loop.widen import Widen
-from fairagent.search.pipeline import (
-    build,
-    build_answerer,
-    engine_alone,
-    open_site,
-    parts_of,
-    with_settings,
-)
-from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.pipeline import build, build_answerer, engine_alone, open_site, parts_of, with_settings
+from fairagent.search.refine import FeedbackRefiner
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
 from fairagent.search.rerank.similarity import GraphReranker, MMRReranker
@@ -178,7 +171,7 @@ def test_every_engine_is_served(opened: Callable[..., Any], engine: Any, finds: 
     assert not result.trace.stopped
 
 
-def test_a_run_file_is_served(opened: Callable[..., Any], tmp_path: Path) -> None:
+def test_run_files_are_served_with_and_without_scores(opened: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text("T00 Q0 d03 1 2.5 mine\nT00 Q0 d00 2 1.5 mine\n", encoding="utf-8")
     agent = opened(profile="engine", engine={"kind": "run-file", "path": str(tmp_path / "run.txt")})
     result = agent.search(agent.collection.topics["T00"])
@@ -187,9 +180,6 @@ def test_a_run_file_is_served(opened: Callable[..., Any], tmp_path: Path) -> Non
     file = {"kind": "run-file", "path": str(tmp_path / "run.txt")}
     fair = opened(profile="engine", engine=file, rerank={"kind": "exposure", "fairness": 9})
     assert set(fair.search(fair.collection.topics["T00"]).ranking.ids) == {"d03", "d00"}
-
-
-def test_a_run_without_scores_is_served_as_it_is(opened: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "run.tsv").write_text("T00\td03\nT00\td00\n", encoding="utf-8")
     file = {"kind": "run-file", "path": str(tmp_path / "run.tsv")}
     agent = opened(profile="engine", engine=file)
@@ -250,7 +240,7 @@ def refiner_of(agent: FairAgent) -> FeedbackRefiner:
     return agent.loop.refiner
 
 
-def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collection: Collection) -> None:
+def test_an_index_is_opened_once_and_gives_words_where_the_engine_has_none(made: Path, collection: Collection) -> None:
     site = open_site(collection, made / "index", Settings(loop="fair-qr", rerank="mmr"))
     agent = build(site)
     assert refiner_of(agent).source is agent.retriever
@@ -259,9 +249,6 @@ def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collecti
     assert build(with_settings(site, Settings(rerank="fused"))).retriever is agent.retriever
     assert build(with_settings(site, Settings(engine={"kind": "bm25", "k1": 2}))).retriever is not agent.retriever
     close_all(site.memo)
-
-
-def test_words_come_from_the_index_where_the_engine_has_none(made: Path, collection: Collection) -> None:
     site = open_site(
         collection, made / "index", Settings(engine="dense", encoder=BUNDLED, loop="fair-qr", rerank="mmr")
     )

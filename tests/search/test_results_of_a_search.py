@@ -44,7 +44,7 @@ def agent() -> FairAgent:
     return FairAgent.from_records(ROWS, groups=["gender"], target="uniform", n=6)
 
 
-def test_hits_have_texts_and_columns(agent: FairAgent) -> None:
+def test_results_are_plain_values_with_texts_and_columns(agent: FairAgent) -> None:
     first = agent.search("lawyer court").hits[0]
     row = next(row for row in ROWS if row["id"] == first.id)
     assert first.text == row["text"]
@@ -52,9 +52,6 @@ def test_hits_have_texts_and_columns(agent: FairAgent) -> None:
     long = FairAgent.from_records([{"id": "a", "text": "word " * 1000}]).search("word")
     assert len(long.hits[0].text) == 5000 - 1 or len(long.hits[0].text) == 5000
     assert len(long.to_dict()["hits"][0]["text"]) == 2000
-
-
-def test_results_are_plain_values(agent: FairAgent) -> None:
     found = agent.search("lawyer court")
     assert json.loads(found.to_json())["hits"] == json.loads(json.dumps(found.to_dict()["hits"]))
     answered = agent.answer("lawyer court")

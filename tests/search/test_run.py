@@ -47,7 +47,7 @@ def test_one_search_serves_any_of_its_candidates() -> None:
     assert (one.trace.targets, one.trace.usage) == (("uniform",), Usage())
 
 
-def test_hits_are_those_of_the_ranking() -> None:
+def test_hits_are_those_of_the_ranking_with_the_engines_own_scores() -> None:
     found = agent(Library(SKEWED), None).find("q", 6)
     hits = hits_of(ranking(["f1", "u1"], [0.5, 0.25]), found.meter, found.retriever)
     assert [(hit.rank, hit.id, hit.score, hit.title) for hit in hits] == [
@@ -56,9 +56,6 @@ def test_hits_are_those_of_the_ranking() -> None:
     ]
     assert [hit.groups for hit in hits] == [{"gender": {"female": 1.0}}, {"gender": {}}]
     assert hits_of(ranking([]), found.meter, found.retriever) == ()
-
-
-def test_scores_are_the_engines_own_and_ranks_the_ranks() -> None:
     found = agent(Library(SKEWED), None).find("q", 6)
     result = found.result(ranking(["f1", "stranger", "m1"], [1.0, 0.5, 0.25]))
     own = dict(zip(found.engine_list.ids, found.engine_list.scores.tolist(), strict=True))
@@ -81,14 +78,8 @@ def test_scores_are_the_engines_own_and_ranks_the_ranks() -> None:
             ("refine: llm is not used, since loop: widen uses none; set loop=fair-qr, or loop.actions=[keywords]",),
         ),
         ({"loop": {"kind": "widen", "actions": ["filter"]}, "filter": "fair"}, ()),
-        (
-            {"filter": "fair"},
-            ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",),
-        ),
-        (
-            {"refine": {"terms": 3}},
-            ("refine: feedback is not used, since loop: widen uses none; set loop=fair-qr",),
-        ),
+        ({"filter": "fair"}, ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",)),
+        ({"refine": {"terms": 3}}, ("refine: feedback is not used, since loop: widen uses none; set loop=fair-qr",)),
     ],
 )
 def test_parts_that_nothing_uses_are_named_in_the_trace(told: dict[str, Any], said: tuple[str, ...]) -> None:

@@ -44,15 +44,12 @@ def test_every_request_gets_a_ranking_of_its_own() -> None:
     assert [other.search("q").ranking.ids for _ in range(10)] != served
 
 
-def test_the_trace_is_about_what_is_served() -> None:
+def test_it_draws_from_the_pool_and_the_trace_is_about_what_is_served() -> None:
     result = twenty(alpha=0.0).search("q")
     assert tuple(hit.id for hit in result.hits) == result.ranking.ids
     women = sum(id[0] == "f" for id in result.ranking.ids) / 4
     assert result.trace.exposures[0].shares.tolist() == [women, 1 - women]
     assert "drawn" in story_text(result.trace)
-
-
-def test_it_draws_from_the_pool() -> None:
     made = twenty(alpha=0.0, sampling={"pool": 6})
     shown = {id for _ in range(100) for id in made.search("q").ranking.ids}
     assert shown == {"m0", "f1", "m2", "f3", "m4", "f5"}

@@ -33,11 +33,6 @@ class MilvusConfig(StoreConfig):
     """The environment variable with the token, `USER:PASSWORD` or an API key; empty: none is needed."""
 
     @property
-    def held(self) -> Columns:
-        """Which columns hold what."""
-        return self.columns
-
-    @property
     def is_file(self) -> bool:
         """Whether it is a file of Milvus Lite."""
         return "://" not in self.url

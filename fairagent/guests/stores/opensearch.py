@@ -98,10 +98,9 @@ class OpenSearchConfig(StoreConfig):
         """Whether it has the terms of its documents."""
         return self.by == "text"
 
-    @property
     def searched(self) -> tuple[str, ...]:
         """The fields that are searched."""
-        return self.fields.words if self.tells_words else super().searched
+        return self.fields.words if self.tells_words else super().searched()
 
     def engine(self, site: Site, store: OpenSearchIndex) -> Any:
         """The engine over the index."""
@@ -193,24 +192,12 @@ class OpenSearchIndex(Store):
         if missing := [name for name in columns if name != "_id" and name not in self._mapping]:
             raise self.lacking(missing, sorted(self._mapping))
 
-    def count(self) -> int:
-        """The number of documents."""
-        return self._counted([])
-
-    def frequency(self, text: str) -> int:
-        """How many documents hold all words of a text in one of the fields."""
-        fields = self._fields.words
-        clauses = [{"match": {field: {"query": text, "operator": "and"}}} for field in fields]
-        return self._counted([{"bool": {"should": clauses, "minimum_should_match": 1}}])
-
-    def _counted(self, clauses: list[Any]) -> int:
-        query = {"bool": {"filter": [*self._where, *clauses]}}
-
-        def read() -> int:
-            answer = self._client.count(index=self._index, body={"query": query})
-            return int(complete(answer, self._host)["count"])
-
-        return self.ask(read)
+    def count(self, text: str = "") -> int:
+        """How many documents there are; of a `text`, those that hold all of its words in one of the fields."""
+        clauses = [{"match": {field: {"query": text, "operator": "and"}}} for field in self._fields.words]
+        holding = [{"bool": {"should": clauses, "minimum_should_match": 1}}] if text else []
+        body = {"query": {"bool": {"filter": [*self._where, *holding]}}}
+        return self.ask(lambda: int(complete(self._client.count(index=self._index, body=body), self._host)["count"]))
 
     def rows(self, ids: Sequence[str], columns: Sequence[str]) -> list[tuple[str, Row]]:
         """The documents that there are of these ids."""
@@ -335,7 +322,7 @@ class StoreWords(StoredTexts):
     @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents with a score above 0; empty where no word of the query is in the index."""
-        n = self.store.check_length(n)
+        self.store.check_length(n)
         hits = self.store.matching(weights, n) if (weights := term_weights(query, whole)) else []
         self.store.check_once([id for id, _ in hits])
         return best_of([(id, score) for id, score in hits if score > 0], n)
@@ -352,7 +339,7 @@ class StoreWords(StoredTexts):
     @engine_time("server")
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (all words of several); 0 where none does."""
-        return self.store.frequency(one) if (one := " ".join(whole(word))) else 0
+        return self.store.count(one) if (one := " ".join(whole(word))) else 0
 
     def postings(self, ids: Sequence[str]) -> Any:
         """The words of these documents, from their texts, as they stand; their shares are those among these alone."""

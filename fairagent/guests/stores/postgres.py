@@ -43,11 +43,6 @@ class PostgresConfig(StoreConfig):
     password_env: str = ""
     """The environment variable with the password; empty: none is needed, or libpq finds it (~/.pgpass)."""
 
-    @property
-    def held(self) -> Columns:
-        """Which columns hold what."""
-        return self.columns
-
     def connect(self, environ: Mapping[str, str] | None = None) -> PostgresTable:
         """The table; BackendUnavailable without psycopg, SettingsError for an address that is none."""
         psycopg = installed("psycopg", "engine: pgvector")

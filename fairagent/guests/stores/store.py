@@ -88,7 +88,7 @@ class Store(ABC):
     @property
     @abstractmethod
     def compared(self) -> tuple[str, int]:
-        """What embeddings are compared by, as the store calls it, and how many numbers they have (0: not known).
+        """The store's name for what embeddings are compared by, and how many numbers they have (0: not known).
 
         Raises DataError where the column holds none.
         """
@@ -139,12 +139,11 @@ class Store(ABC):
                 "view with one row a document"
             )
 
-    def check_length(self, n: int) -> int:
-        """`n` as an int; UsageError for one that is too small, or larger than the store gives at once."""
+    def check_length(self, n: int) -> None:
+        """Raise UsageError for an `n` that is too small, or larger than the store gives at once."""
         check_length(n)
         if n > self.most:
             raise UsageError(f"{n:,} documents were requested, and {self.name} gives at most {self.most:,} at a time")
-        return int(n)
 
 
 class StoreConfig(Part):
@@ -166,29 +165,25 @@ class StoreConfig(Part):
         """The table; BackendUnavailable where its package is not installed. Nothing is requested yet."""
 
     @property
-    @abstractmethod
-    def held(self) -> Columns:
+    def held(self) -> Any:
         """Which columns hold what."""
-
-    @property
-    def searched(self) -> tuple[str, ...]:
-        """The columns that are searched."""
-        return (self.held.vector,)
+        return self.columns  # type: ignore[attr-defined]
 
     @property
     def allowed(self) -> dict[str, list[Label]]:
         """Column -> the values of `where`."""
         return {name: list(one) if isinstance(one, tuple) else [one] for name, one in self.where.items()}
 
-    def opened(self, site: Site) -> Any:
-        """The table; the parts of a pipeline share it."""
-        return site.memo.get((self.kind, self.model_dump_json()), self.connect)
+    def searched(self) -> tuple[str, ...]:
+        """The columns that are searched."""
+        return (self.held.vector,)
 
-    def check_columns(self, store: Store) -> None:
-        """Raise what `Store.check` does for the columns that the settings name."""
-        held = self.held
-        named = (held.id, *held.shown, *self.searched, *self.groups.values(), *self.where)
+    def opened(self, site: Site) -> Any:
+        """The table, which the parts of a pipeline share, if it has the columns that are named; see `Store.check`."""
+        store = site.memo.get((self.kind, self.model_dump_json()), self.connect)
+        named = (self.held.id, *self.held.shown, *self.searched(), *self.groups.values(), *self.where)
         store.check(tuple(dict.fromkeys(named)))
+        return store
 
     def group_table(self, site: Site) -> GroupTable:
         """The groups in the columns."""
@@ -223,9 +218,7 @@ class StoreConfig(Part):
                 "an experiment judges by the groups of its collection: write those of the store into a table once "
                 "(guests/stores/README.md), name it in the collection's settings file, and leave out engine.groups"
             )
-        store = self.opened(site)
-        self.check_columns(store)
-        return self.engine(site, store)
+        return self.engine(site, self.opened(site))
 
     def engine(self, site: Site, store: Any) -> Any:
         """The engine over the table."""
@@ -235,7 +228,6 @@ class StoreConfig(Part):
         """The table, what is searched, the groups, and ids of the collection's groups that it lacks."""
         try:
             store = self.opened(site)
-            self.check_columns(store)
             if not (rows := store.count()):
                 yield Check(self.kind, "problem", f"{store.name} is empty", "name another (or another engine.where)")
                 return
@@ -243,29 +235,26 @@ class StoreConfig(Part):
             if not self.tells_words:
                 likeness = "cosine" if store.by_cosine else "inner product"
                 yield Check("embeddings", "ok", f"compared by {likeness}; {self.encoder}")
-            yield self._check_groups(site, store)
+            name, groups = "groups in columns", site.collection.groups
+            if self.groups:
+                table = self.group_table(site)
+                told = (
+                    f"{one}: {len(table.labels(one))} labels, {table.missing(one):.0%} without" for one in self.groups
+                )
+                yield Check(name, "ok", "; ".join(told))
+            elif isinstance(groups, GroupTable):
+                checked, missing = 0, list[str]()
+                for _, ids in groups.batches(ROWS_AT_ONCE):
+                    there = {id for id, _ in store.rows(ids, ())}
+                    checked, missing = checked + len(ids), missing + [id for id in ids if id not in there]
+                    if checked >= CHECKED_IDS:
+                        break
+                detail = f"{len(missing):,} of {checked:,} ids of the group table are not in {store.name}"
+                status = "ok" if not missing else "problem" if len(missing) == checked else "note"
+                fix = f"the first: {_first(missing)}; if all are missing, the id is another column" if missing else ""
+                yield Check(name, status, detail, fix)
         except FairAgentError as error:
             yield Check(self.kind, "problem", str(error), "mend this first; nothing else of it was checked")
-
-    def _check_groups(self, site: Site, store: Store) -> Check:
-        name, groups = "groups in columns", site.collection.groups
-        if self.groups:
-            table = self.group_table(site)
-            parts = (f"{one}: {len(table.labels(one))} labels, {table.missing(one):.0%} without" for one in self.groups)
-            return Check(name, "ok", "; ".join(parts))
-        if not isinstance(groups, GroupTable):
-            return Check(name, "ok", "none; the collection's are used")
-        checked, missing = 0, list[str]()
-        for _, ids in groups.batches(ROWS_AT_ONCE):
-            there = {id for id, _ in store.rows(ids, ())}
-            checked, missing = checked + len(ids), missing + [id for id in ids if id not in there]
-            if checked >= CHECKED_IDS:
-                break
-        detail = f"{len(missing):,} of {checked:,} ids of the group table are not in {store.name}"
-        if not missing:
-            return Check(name, "ok", detail)
-        fix = f"the first: {_first(missing)}; if all are missing, the id is another column"
-        return Check(name, "problem" if len(missing) == checked else "note", detail, fix)
 
 
 class StoredTexts:
@@ -290,14 +279,26 @@ class StoredTexts:
     @engine_time("server")
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
-        return _cached(self._texts, ids, self._read_texts, TEXTS_CACHED)
 
-    def _read_texts(self, ids: list[str]) -> dict[str, Document]:
-        columns, wanted, documents = self._columns, (*self._columns.shown, *self._extra), {}
-        for id, row in self.store.fetched(ids, lambda some: self.store.rows(some, wanted)).items():
-            title, text = (text_of(row.get(name)) if name else "" for name in (columns.title, columns.text))
-            documents[id] = Document(id, text, title, {name: row.get(name) for name in self._extra})
-        return documents
+        def read(id: str, row: Row) -> Document:
+            title, text = (text_of(row.get(name)) if name else "" for name in (self._columns.title, self._columns.text))
+            return Document(id, text, title, {name: row.get(name) for name in self._extra})
+
+        return self.read(self._texts, ids, (*self._columns.shown, *self._extra), read, TEXTS_CACHED)
+
+    def read(
+        self, cache: dict[str, T], ids: Sequence[str], columns: Sequence[str], value: Callable[[str, Row], T], most: int
+    ) -> list[T]:
+        """What `value` makes of the rows of these ids; those not in the cache, which is emptied when full, are read."""
+        values = {id: one for id in ids if (one := cache.get(id)) is not None}
+        if unknown := [id for id in dict.fromkeys(ids) if id not in values]:
+            rows = self.store.fetched(unknown, lambda some: self.store.rows(some, columns))
+            new = {id: value(id, row) for id, row in rows.items()}
+            values |= new
+            if len(cache) + len(new) > most:
+                cache.clear()
+            cache.update(new)
+        return [values[id] for id in ids]
 
 
 class StoreVectors(StoredTexts):
@@ -313,18 +314,18 @@ class StoreVectors(StoredTexts):
         self._encoder, self._cosine = encoder, store.by_cosine
         self._vectors: dict[str, Embeddings] = {}
         # The query of a search is often scored against a pool afterwards.
-        self._query_vector = lru_cache(maxsize=64)(self._encoded)
+        self._encoded = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
 
     @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` nearest documents (fewer where the store has fewer)."""
-        n = self.store.check_length(n)
+        self.store.check_length(n)
         return self.nearest(self.query_vector(query), n) if str(query).strip() else Ranking((), np.zeros(0))
 
     @engine_time("server")
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
         """The `n` documents nearest to `vector` (d,), as for `search`; none for zeros."""
-        ids = self.store.near(vector, n) if vector.any() else ()
+        ids = self.store.near(vector, int(n)) if vector.any() else ()
         self.store.check_once(ids)
         return best_of(list(zip(ids, self._products(vector, ids).tolist(), strict=True)), n)
 
@@ -346,8 +347,19 @@ class StoreVectors(StoredTexts):
     @engine_time("server")
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids without one."""
-        vectors = _cached(self._vectors, ids, self._read_vectors, NUMBERS_CACHED // self.dimensions)
-        return np.stack(vectors) if vectors else np.zeros((0, self.dimensions), np.float32)
+        column, length = self._columns.vector, self.dimensions
+
+        def read(id: str, row: Row) -> Embeddings:
+            try:
+                vector = np.array(() if row.get(column) is None else row[column], dtype=np.float32)
+            except (TypeError, ValueError):
+                vector = np.zeros(0, np.float32)
+            if vector.shape != (length,) or not np.isfinite(vector).all():
+                raise DataError(f"document {id[:60]!r} of {self.store.name} has no embedding of {length} numbers")
+            return vector
+
+        vectors = self.read(self._vectors, ids, (column,), read, NUMBERS_CACHED // length)
+        return np.stack(vectors) if vectors else np.zeros((0, length), np.float32)
 
     @cached_property
     def dimensions(self) -> int:
@@ -356,30 +368,13 @@ class StoreVectors(StoredTexts):
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
-        vector: Embeddings = self._query_vector(str(query))
-        return vector
-
-    def _encoded(self, text: str) -> Embeddings:
-        vector: Embeddings = self._encoder.queries([text])[0]
+        vector: Embeddings = self._encoded(str(query))
         if len(vector) != self.dimensions:
             raise DataError(
                 f"the embeddings of {self.store.name} have {self.dimensions} numbers, and {self._encoder.name} makes "
                 f"{len(vector)}: they are another encoder's; set engine.encoder to it"
             )
         return vector
-
-    def _read_vectors(self, ids: list[str]) -> dict[str, Embeddings]:
-        vectors, column = dict[str, Embeddings](), self._columns.vector
-        for id, row in self.store.fetched(ids, lambda some: self.store.rows(some, (column,))).items():
-            try:
-                vector = vectors[id] = np.array(() if row.get(column) is None else row[column], dtype=np.float32)
-            except (TypeError, ValueError):
-                vector = np.zeros(0, np.float32)
-            if vector.shape != (self.dimensions,) or not np.isfinite(vector).all():
-                raise DataError(
-                    f"document {id[:60]!r} of {self.store.name} has no embedding of {self.dimensions} numbers"
-                )
-        return vectors
 
 
 def read_groups(store: Store, groups: Mapping[str, str], known: Mapping[str, Mapping[str, float]]) -> GroupTable:
@@ -413,20 +408,6 @@ def labels_in(id: str, content: object) -> tuple[str, ...]:
         return tuple(dict.fromkeys(label_text(part) for part in parts if part not in (None, "")))
     except ValueError as error:
         raise DataError(f"document {id[:60]!r}: {error}") from None
-
-
-def _cached(
-    cache: dict[str, T], keys: Sequence[str], fetch: Callable[[list[str]], Mapping[str, T]], most: int
-) -> list[T]:
-    """The values of all keys; those not in the cache, which starts again when it is full, are fetched."""
-    values = {key: value for key in keys if (value := cache.get(key)) is not None}
-    if unknown := [key for key in dict.fromkeys(keys) if key not in values]:
-        new = fetch(unknown)
-        values |= new
-        if len(cache) + len(new) > most:
-            cache.clear()
-        cache.update(new)
-    return [values[key] for key in keys]
 
 
 def best_of(scores: Sequence[tuple[str, float]], n: int) -> Ranking:

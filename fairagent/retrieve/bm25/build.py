@@ -31,10 +31,6 @@ NO_TERM = -1
 """The number of a word that is no term."""
 TOGETHER = 1 << 22
 """Words, of all documents read, in memory one by one before they are counted."""
-REPORTED = 1_000
-"""Documents after which progress is reported."""
-COUNTED = 20_000
-"""Documents whose words are counted; of more than that, as many, evenly spread."""
 
 
 def build_index(
@@ -58,7 +54,7 @@ def build_index(
                 ids.append(encode_id(document.id))
                 terms.add(full_text(document))
                 yield stored(document)
-                if len(ids) % REPORTED == 0:
+                if len(ids) % 1_000 == 0:
                     progress(len(ids))
 
         Strings.save(new, TEXTS, read())
@@ -67,7 +63,8 @@ def build_index(
         progress(len(ids))
         IdTable.save(new, ids)
         vocabulary = terms.write(new)
-        texts, step = Strings(new, TEXTS), -(-len(ids) // COUNTED)
+        # The words of 20,000 documents at most, evenly spread, are counted.
+        texts, step = Strings(new, TEXTS), -(-len(ids) // 20_000)
         some = (full_text(read_stored(texts, number)) for number in range(0, len(ids), step))
         words = readable_words(some, vocabulary, opened)
         for name, strings in (("terms", vocabulary), ("words", words)):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fairagent.collection.collection import NoDocuments
 from fairagent.errors import SettingsError
-from fairagent.retrieve.base import FusedEngine, Retriever, lend_texts
+from fairagent.retrieve.base import FusedEngine, Retriever, ignore, lend_texts
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.manifest import Manifest
 from fairagent.retrieve.passages import BM25Passages
@@ -69,7 +69,7 @@ def check_index(site: Site) -> None:
 def prepare_index(site: Site, progress: Progress) -> None:
     """Build the index of the site where there is none."""
     if not Manifest.exists(site.index):
-        # Who searches needs no scipy.
+        # Imported here, since a search needs no scipy.
         from fairagent.retrieve.bm25.build import build_index
 
         what = f"indexing {site.collection.name}"
@@ -107,11 +107,11 @@ def index_sibling(site: Site, name: str) -> Path:
 
 def _expect_index(site: Site) -> None:
     """Raise SettingsError, saying what to do, where there is nothing that an index could be built from."""
+    engine = site.settings.engine
     if site.words is not None:
         raise SettingsError("it needs an index of the collection, and there is none: the engine is a guest's")
     if not isinstance(site.collection.source, NoDocuments):
         return
-    engine = site.settings.engine
     if not engine.tells_words:
         raise SettingsError(
             f"collection {site.collection.name!r} names no documents, and engine {engine.kind} searches an index that "
@@ -135,5 +135,4 @@ def with_texts(site: Site, engine: Retriever) -> Retriever:
 def close_all(memo: Any) -> None:
     """Release the files of all indexes that were opened."""
     for opened in memo.values():
-        if callable(close := getattr(opened, "close", None)):
-            close()
+        getattr(opened, "close", ignore)()

@@ -101,17 +101,13 @@ class TermMatrix:
         """In how many documents each term is, (v,)."""
         return np.diff(self.columns.starts)
 
-    def term(self, number: int) -> str:
-        """The term of this number."""
-        with Manifest.reading(self._folder):
-            return self._terms[number]
-
     def number(self, term: str) -> int:
         """The number of a term, -1 where no document holds it."""
         size = len(self._terms)
-        # Code points are in the order of their UTF-8 bytes.
-        at = bisect_left(range(size), term, key=self.term)
-        return at if at < size and self.term(at) == term else -1
+        with Manifest.reading(self._folder):
+            # Code points are in the order of their UTF-8 bytes.
+            at = bisect_left(range(size), term, key=self._terms.__getitem__)
+            return at if at < size and self._terms[at] == term else -1
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A word for each term number: one that the analyzer turns into the term, "" where none is known."""
@@ -130,10 +126,9 @@ class TermMatrix:
         """The terms of the documents with these numbers; IndexMismatch where what is there cannot be."""
         with Manifest.reading(self._folder):
             at, sizes = self.rows.entries(numbers)
-        terms = self.rows.numbers[at]
-        self._check(not len(terms) or 0 <= terms.min() <= terms.max() < len(self.columns), "rows.numbers.npy")
+        terms, size = self.rows.numbers[at], len(self.columns)
+        self._check(not len(terms) or 0 <= terms.min() <= terms.max() < size, "rows.numbers.npy")
         self._check(bool(self.rows.counts[at].all()), "rows.counts.npy")
-        size = len(self.columns)
         if size > 4 * len(terms):
             distinct, term = np.unique(terms, return_inverse=True)
             vocabulary = distinct.astype(np.intp)
@@ -203,7 +198,7 @@ class BM25Retriever:
         lengths = self.matrix.lengths
         self._with_terms = int(np.count_nonzero(lengths))
         average = np.float32(lengths.sum(dtype=np.int64) / max(1, self._with_terms))
-        # As BM25Similarity does, in 32-bit floats: what repetitions of a word count for, by the length's byte.
+        # The weight of repeated words by the byte of the length, in 32-bit floats as in BM25Similarity.
         table = stored_lengths()
         with np.errstate(divide="ignore"):
             relative = np.float32(b) * table.astype(np.float32) / max(average, np.float32(1e-9))
@@ -213,8 +208,9 @@ class BM25Retriever:
         self.number = lru_cache(maxsize=100_000)(self._number)
         # The loop needs the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.ids.known(ids)))
-        # Looking through all documents takes as long as a hundred searches.
-        self._column = lru_cache(maxsize=8)(self._read_column)
+        # The first time all documents are looked through, which takes as long as a hundred searches.
+        every = range(len(self))
+        self.column = lru_cache(maxsize=8)(lambda name: StoredColumn.read(name, self.ids, map(self._stored, every)))
         self._among: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
@@ -233,23 +229,13 @@ class BM25Retriever:
         restricted._among = both(numbers, self._among)
         return restricted
 
-    def column(self, name: str) -> StoredColumn:
-        """A column that is stored beside the texts; the first time all documents are looked through."""
-        return self._column(name)
-
-    def _read_column(self, name: str) -> StoredColumn:
-        return StoredColumn.read(name, self.ids, map(self._stored, range(len(self))))
-
     def _stored(self, number: int) -> Document:
         with Manifest.reading(self.folder):
             return read_stored(self._texts, number)
 
     @engine_time("matrix")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """BM25 of each of the documents `ids` for `query`; 0 where no term matches.
-
-        Raises DataError naming ids that are not in the index, as do `documents` and `postings`.
-        """
+        """BM25 of each of the documents `ids` for `query`; 0 where no term matches, DataError for unknown ids."""
         return self._scores(query)[self.ids.known(ids)] if len(ids) else np.zeros(0)
 
     @engine_time("matrix")
@@ -271,7 +257,7 @@ class BM25Retriever:
 
     @engine_time("texts")
     def documents(self, ids: Sequence[str]) -> list[Document]:
-        """The stored documents."""
+        """The stored documents; raises DataError naming ids that are not in the index."""
         return [self._stored(number) for number in self.ids.known(ids).tolist()]
 
     @engine_time("terms")

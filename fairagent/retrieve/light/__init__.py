@@ -42,8 +42,6 @@ from fairagent.storage.threads import one_blas_thread
 LIGHT = "light"
 """The name of the encoder."""
 TERMS, TABLE, ABOUT = "light.terms.npy", "light.table.npy", "light.json"
-LARGEST = 1 << 16
-"""Bytes of the last."""
 LSA = 192
 """Numbers of the first half at most; with few documents there are fewer."""
 RARE, FREQUENT = 3, 0.2
@@ -52,8 +50,6 @@ MOST = 1 << 17
 """Terms that count at most: of more, those in the most documents."""
 SAMPLE = 50_000
 """Documents that the decomposition is made of; of more, as many, evenly spread."""
-OVERSAMPLED, ROUNDS, SEED = 10, 2, 20261123
-"""Of the randomized decomposition: columns beyond those wanted, power iterations, and its seed."""
 BLOCK = 1 << 12
 """Documents that are projected at once."""
 
@@ -76,11 +72,8 @@ class LightEncoder:
     def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
         """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
         with DenseManifest.opening(folder) as manifest:
-            terms, table, about = (
-                mapped(folder / TERMS),
-                mapped(folder / TABLE),
-                parse_json(file_text(folder / ABOUT, LARGEST)),
-            )
+            terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
+            about = parse_json(file_text(folder / ABOUT, 1 << 16))
             first, made = int(about["lsa"]), about.get("terms", "")
             if made and _terms_of(engine.folder) not in ("", made):
                 raise ValueError(f"made of another index than that at {engine.folder}")
@@ -100,12 +93,11 @@ class LightEncoder:
 
     def _vector(self, text: str) -> Embeddings:
         engine = self._engine
-        counts = Counter(engine.analyze(text))
-        numbers = {number: count for term, count in counts.items() if (number := engine.number(term)) >= 0}
+        numbers = Counter(number for term in engine.analyze(text) if (number := engine.number(term)) >= 0)
         wanted = np.array(sorted(numbers), np.intp)
         rows, known = _places(self._terms, wanted)
-        idf = _idf_of(engine, wanted[known])
-        weights = idf * np.array([numbers[number] for number in wanted[known].tolist()], np.float32)
+        counts = np.array([numbers[number] for number in wanted[known].tolist()], np.float32)
+        weights = _idf_of(engine, wanted[known]) * counts
         projected = (weights @ self._table[rows].astype(np.float32)).reshape(1, -1)
         return np.asarray(_halved(projected, self._first)[0])
 
@@ -139,8 +131,7 @@ def _halved(projected: NDArray[np.float32], first: int) -> Embeddings:
 def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], None] = ignore) -> None:
     """Make the light vectors of all documents of an index into `folder`, which appears only when all are done.
 
-    `progress` is called with the number of documents done. What was at `folder` is replaced at the end. Raises
-    UsageError where something else is there, BackendUnavailable where another process makes them, or the disk is full.
+    `progress` is called with the number of documents done; it raises what `build_index` does.
     """
     of, size = engine.manifest, len(engine)
     with workshop(folder, (DenseManifest.FILE, RECORD)) as shop, one_blas_thread():
@@ -180,10 +171,9 @@ def _table(engine: BM25Retriever) -> tuple[NDArray[np.int32], NDArray[np.float16
     matrix.data /= np.repeat(lengths, np.diff(matrix.indptr))
     components = right_singular_vectors(matrix, min(LSA, *(length // 2 for length in matrix.shape)))
     first = components.shape[1]
-    table = word_table()
-    rows = np.zeros((len(terms), first + table.dimension), np.float32)
+    words = word_table().vectors(engine.matrix.words(terms))
+    rows = np.zeros((len(terms), first + words.shape[1]), np.float32)
     rows[topical, :first] = components
-    words = table.vectors(engine.matrix.words(terms))
     # Of the scale of the other half, so that 16 bits suit both.
     rows[:, first:] = words / max(1e-9, float(np.abs(words).max(initial=0)))
     return terms.astype(np.int32), rows.astype(np.float16), first
@@ -208,9 +198,10 @@ def _weights(
 
 def right_singular_vectors(matrix: Any, count: int) -> NDArray[np.float64]:
     """About the first `count` right singular vectors of a matrix, as columns; fewer where it has no more."""
-    draw = np.random.default_rng(SEED).standard_normal((matrix.shape[1], min(count + OVERSAMPLED, *matrix.shape)))
+    draw = np.random.default_rng(20261123).standard_normal((matrix.shape[1], min(count + 10, *matrix.shape)))
     image = matrix @ draw
-    for _ in range(ROUNDS):
+    # Power iterations.
+    for _ in range(2):
         image = np.linalg.qr(image)[0]
         image = matrix @ np.linalg.qr(matrix.T @ image)[0]
     basis = np.linalg.qr(image)[0]
@@ -218,27 +209,19 @@ def right_singular_vectors(matrix: Any, count: int) -> NDArray[np.float64]:
     return components[:count][sizes[:count] > 1e-9].T
 
 
-WORD_TABLE = Path(__file__).with_name("words.npz")
-
-
 class WordTable:
     """Vectors of word pieces, (p, d)."""
 
     def __init__(self) -> None:
-        with np.load(WORD_TABLE, allow_pickle=False) as file:
+        with np.load(Path(__file__).with_name("words.npz"), allow_pickle=False) as file:
             self._vectors = file["vectors"].astype(np.float32) * file["scale"].astype(np.float32)
             pieces = file["pieces"].tobytes().decode().split("\n")
         self.places = {piece: place for place, piece in enumerate(pieces)}
         """The number of each piece: BERT's own, for models that have its words."""
 
-    @property
-    def dimension(self) -> int:
-        """The length of a vector."""
-        return int(self._vectors.shape[1])
-
     def vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
         """The mean vector of the pieces of each word, (n, d); zeros for a word that the pieces cannot make."""
-        rows = np.zeros((len(words), self.dimension), np.float32)
+        rows = np.zeros((len(words), self._vectors.shape[1]), np.float32)
         for number, word in enumerate(words):
             if pieces := self._pieces(word):
                 rows[number] = self._vectors[pieces].mean(axis=0)

@@ -84,12 +84,12 @@ def relevance_in(estimates: Mapping[str, float], ranking: Ranking, meter: Exposu
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """A search that has begun: `steps` are its retrievals so far, the last one the engine's own deep list.
+    """A search that has begun; the last of its `steps` so far is the engine's own deep list.
 
-    `candidates` are its documents by estimated relevance, on the scale of that list's scores. `retrieve` asks the
-    engine for another deep list, `joined` gives candidates with further documents that the search may have, by the
-    user's own query, and `rerank` what the user would get of candidates, chosen among some lists more. `on_step` has
-    had all of `steps` but the last, which a loop may measure otherwise: it gets that one, and the loop's, from it.
+    `candidates` are the documents of that list by estimated relevance, on the scale of its scores. `retrieve` asks the
+    engine for another deep list; `joined` adds documents to candidates, each as relevant as it is for the user's own
+    query; `rerank` gives what the user would get of candidates, with more lists to choose from. `on_step` has been
+    given all `steps` but the last: the loop passes that one on, as it measures it, and then its own.
     """
 
     query: Query
@@ -114,8 +114,8 @@ class LoopResult:
     """What a loop came to: all `steps`, why it ended, and the candidates for the re-ranker.
 
     `engine_list` is the list on whose scale their scores are (None: their own). `removed` are the documents that a
-    filter has taken out. `reranked` is what `Search.rerank` made of the candidates, where the loop has seen it.
-    `entered` are the candidates that only a further search has retrieved.
+    filter took out, `entered` the candidates that only a further search retrieved. `reranked` is the last result of
+    `Search.rerank`.
     """
 
     candidates: Ranking

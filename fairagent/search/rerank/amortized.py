@@ -80,7 +80,7 @@ class AmortizedReranker:
         )
 
     def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
-        """Count what was served; a note where that could not be done, which costs nobody the ranking."""
+        """Count what was served; if that fails, there is a note, and the ranking is served all the same."""
         if self.account is None or not len(served.ranking):
             return ()
         try:
@@ -90,7 +90,7 @@ class AmortizedReranker:
         return ()
 
     def entry(self, pool: Pool, served: Pool) -> Entry:
-        """What a request with these candidates adds that was served this ranking."""
+        """What a request with the candidates of `pool` adds when it is served the ranking of `served`.."""
         ids, relevance = pool.ranking.ids, min_max(pool.ranking.scores)
         shares = attention(self.discount(len(served.ranking)))
         due = self._due_of(pool) if len(ids) else np.zeros(len(self.columns))

@@ -40,12 +40,11 @@ class Pool:
     """The candidates for the final ranking of `n` documents.
 
     `query` is the user's own; `ranking` holds the candidates with scores on the scale of the engine's own deep list,
-    `engine_list` (empty: `ranking` itself), in whose first and last score relevance is counted. `memberships` are their
-    groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares (g,) that the known groups of
-    each dimension should get. `importance` (0 to 1) is how much each dimension counts, empty: all alike. `unlabeled`
-    has the candidates without a label of each dimension (empty: they are ignored). `ordered_by` is what re-rankers have
-    made of these very candidates (`ChainReranker`), `frontiers` the lists that there are to choose from; a changed pool
-    begins anew.
+    `engine_list` (empty: `ranking` itself), whose first and last score are a relevance of 1 and 0. `memberships` are
+    their groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares (g,) that the known
+    groups of each dimension should get. `importance` (0 to 1) is how much each dimension counts, empty: all alike.
+    `unlabeled` has the candidates without a label of each dimension (empty: they are ignored). `ordered_by` and
+    `frontiers` remember what re-rankers have made of these very candidates; a changed pool begins anew.
     """
 
     query: Query
@@ -88,9 +87,9 @@ def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, engine
 class Reranker(Protocol):
     """Orders the candidates: any object with this method will do.
 
-    One whose attribute `widens` is True may bring other documents of the engine's in. One whose attribute `keeps` is
-    True keeps an account: its `keep(pool, served)` counts a request with the candidates `pool` that was served the
-    ranking of `served`, and returns notes for its trace.
+    One whose attribute `widens` is True may bring in other documents of the engine. One whose attribute `keeps` is True
+    keeps an account: its `keep(pool, served)` counts a request with these candidates that was served this ranking, and
+    returns notes for the trace.
     """
 
     def rerank(self, pool: Pool) -> Ranking:

@@ -61,10 +61,27 @@ def task2(run: TrackRun, pages: Pages = PAGES, qrels: dict[str, list[int]] = QRE
     return [row for row in rows if isinstance(row, Task2Row)]
 
 
-def test_a_page_without_metadata_keeps_its_rank_and_counts_for_nothing() -> None:
+def test_pages_without_metadata() -> None:
     (row,) = task1(TrackRun.of("mine", {"A": [[1, 77, 3]]}))
     assert (row.ndcg, row.awrf) == pytest.approx((0.520909, 0.902422), abs=5e-7)
     assert row.unknown == 1
+    (row,) = task1(TrackRun.of("strange", {"A": [[77, 78]]}))
+    assert (row.ndcg, row.awrf, row.score, row.unknown) == (0.0, LOWEST, 0.0, 2)
+    (row,) = task1(TrackRun.of("strange", {"A": [[77]]}), qrels={"A": [1, 77]})
+    assert row.score == row.ndcg * LOWEST > 0.0
+    (empty,) = task2(TrackRun.of("strange", {"A": [[77, 78]]}))
+    assert (empty.ee_d, empty.ee_r, empty.unknown) == (0.0, 0.0, 2)
+    assert empty.ee_l > 0.0
+    qrels = {"A": [1, 2, 3, 4, 77], "B": [1]}
+    track = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels)
+    assert track.notes == ("relevant pages without metadata, which count in no target: 1 (topic A: 1)",)
+    without = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
+    assert without.notes == ()
+    run = TrackRun.of("mine", {"A": [[1, 9, 3]]})
+    row, other = task1(run, qrels=qrels)[0], task1(run)[0]
+    assert row.awrf == other.awrf
+    assert row.ndcg < other.ndcg
+    assert (track.targets.dense(0) == without.targets.dense(0)).all()
 
 
 def test_the_track_s_second_worked_example() -> None:
@@ -78,29 +95,6 @@ def test_a_perfect_ranking_has_an_ndcg_of_one_and_not_more(relevant: int) -> Non
     pages = gendered(dict.fromkeys(range(800), "male"))
     (row,) = task1(TrackRun.of("best", {"A": [list(range(500))]}), pages, {"A": list(range(relevant))})
     assert 1.0 - 1e-14 < row.ndcg <= 1.0
-
-
-def test_a_ranking_without_any_known_page_has_the_lowest_awrf() -> None:
-    (row,) = task1(TrackRun.of("strange", {"A": [[77, 78]]}))
-    assert (row.ndcg, row.awrf, row.score, row.unknown) == (0.0, LOWEST, 0.0, 2)
-    (row,) = task1(TrackRun.of("strange", {"A": [[77]]}), qrels={"A": [1, 77]})
-    assert row.score == row.ndcg * LOWEST > 0.0
-    (empty,) = task2(TrackRun.of("strange", {"A": [[77, 78]]}))
-    assert (empty.ee_d, empty.ee_r, empty.unknown) == (0.0, 0.0, 2)
-    assert empty.ee_l > 0.0
-
-
-def test_a_relevant_page_without_metadata_counts_in_ndcg_only() -> None:
-    qrels = {"A": [1, 2, 3, 4, 77], "B": [1]}
-    track = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels)
-    assert track.notes == ("relevant pages without metadata, which count in no target: 1 (topic A: 1)",)
-    without = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
-    assert without.notes == ()
-    run = TrackRun.of("mine", {"A": [[1, 9, 3]]})
-    row, other = task1(run, qrels=qrels)[0], task1(run)[0]
-    assert row.awrf == other.awrf
-    assert row.ndcg < other.ndcg
-    assert (track.targets.dense(0) == without.targets.dense(0)).all()
 
 
 def test_topics_without_a_target_are_left_out_and_named() -> None:
@@ -241,14 +235,16 @@ def test_what_is_no_ranking_is_refused(ranking: list[int], message: str) -> None
         TrackRun.of("mine", {"A": [ranking]})
 
 
-def test_one_dimension_is_the_blend() -> None:
+def test_the_order_of_dimensions_and_targets_of_one_summed_out() -> None:
+    space = Space.of([X, H, J, G])
+    assert [dimension.name for dimension in space.dimensions] == ["h", "g", "x", "o"]
+    assert (space.heads, space.tails, space.cells) == (12, 6, 72)
+    assert [dimension.name for dimension in space.only(["o", "h"]).dimensions] == ["h", "o"]
+    assert (Space.of([X]).heads, Space.of([G]).tails) == (1, 1)
     summed = np.array([1.0, 1.0, 2.0])
     ours = averaged_with_world(Space.of([G]), Amounts(np.arange(3), summed), 1).dense(0)
     assert ours / ours.sum() == pytest.approx(blend(summed, np.array([0.5, 0.5])))
-
-
-def test_a_dimension_summed_out_has_not_the_target_it_has_alone() -> None:
-    """The track's third worked example: .305556 for label a of x, and .333333 alone."""
+    # The track's third worked example: .305556 for label a of x, and .333333 alone.
     alignment = Amounts(np.array([1, 2, 3]), np.full(3, 1 / 3))  # unknown b, f a, f b
     ours = averaged_with_world(Space.of([G, X]), alignment, 1)
     assert ours.over(["x"]).dense(0) == pytest.approx([0.305556, 0.694444], abs=5e-7)
@@ -262,14 +258,6 @@ def test_work_needed_shares_out_the_attention_and_more_work_never_gets_less(coun
     assert exposure @ np.array(counts) == pytest.approx(LOG2_MAX2(sum(counts)).sum(), abs=1e-12)
     present = exposure[np.array(counts) > 0]
     assert (np.diff(present) <= 1e-12).all()
-
-
-def test_averaged_dimensions_come_first() -> None:
-    space = Space.of([X, H, J, G])
-    assert [dimension.name for dimension in space.dimensions] == ["h", "g", "x", "o"]
-    assert (space.heads, space.tails, space.cells) == (12, 6, 72)
-    assert [dimension.name for dimension in space.only(["o", "h"]).dimensions] == ["h", "o"]
-    assert (Space.of([X]).heads, Space.of([G]).tails) == (1, 1)
 
 
 @pytest.mark.parametrize("spread", [1, 100 * FEW])

@@ -28,7 +28,7 @@ G = Dimension("g", (UNKNOWN, "f", "m"), (0.5, 0.5))
 X = Dimension("x", ("a", "b"))
 
 
-def test_pages_are_sorted_and_the_first_entry_of_a_page_counts() -> None:
+def test_pages_are_sorted_the_first_entry_counts_and_equal_rows_are_kept_once() -> None:
     pages = Pages.from_alignments(
         [G, X],
         [
@@ -42,9 +42,6 @@ def test_pages_are_sorted_and_the_first_entry_of_a_page_counts() -> None:
     assert pages.matrix("g").tolist() == [[0.0, 0.5, 0.5], [0.25, 0.0, 2.0], [0.0, 1.0, 0.0]]
     assert pages.matrix("x").tolist() == [[0.0, 0.0], [0.0, 0.0], [0.0, 1.0]]
     assert pages.dimension("x") is X
-
-
-def test_equal_rows_are_kept_once() -> None:
     pages = Pages.from_alignments([G], [(page, {"g": {"fm"[page % 2]: 1.0}}, None) for page in range(100)])
     assert len(pages.rows_of("g").counts) == 2
     assert pages.rows_of("g").plain
@@ -128,7 +125,7 @@ def test_values_of_another_form_are_refused(name: str, value: Any, message: str)
         aligned(RULES[name], value)
 
 
-def test_the_dimensions_of_2022_have_the_track_s_sizes_and_order() -> None:
+def test_the_dimensions_have_the_track_s_sizes_order_and_shares() -> None:
     sizes = {dimension.name: len(dimension.labels) for dimension in DIMENSIONS_2022}
     assert sizes == {
         "sub-geo": 21, "src-geo": 21, "gender": 4, "occ": 33, "alpha": 4, "age": 4, "pop": 4, "langs": 3,
@@ -139,9 +136,6 @@ def test_the_dimensions_of_2022_have_the_track_s_sizes_and_order() -> None:
     for dimension in DIMENSIONS_2022:
         if dimension.name != "gender":  # whose order is fixed
             assert list(dimension.labels) == sorted(dimension.labels)
-
-
-def test_the_world_s_shares() -> None:
     world = dict(zip(DIMENSIONS_2022[0].labels[1:], DIMENSIONS_2022[0].background or (), strict=True))
     assert math.fsum(world.values()) == pytest.approx(1.0, abs=1e-15)
     assert world["Southern Asia"] == pytest.approx(0.244208, abs=5e-7)

@@ -35,18 +35,11 @@ def scores_of(ranking: Ranking) -> dict[str, float]:
     return dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
 
 
-def as_documents(retriever: BM25Retriever) -> list[list[str]]:
-    return [retriever.analyze(f"{document.title} {document.text}") for document in MADE.made]
-
-
 @pytest.fixture(scope="module")
 def fruit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fruit") / "index"
     build_index(FRUIT, folder)
     return BM25Retriever(folder)
-
-
-# --- the scores
 
 
 def test_three_documents_by_hand(fruit):
@@ -60,30 +53,20 @@ def test_three_documents_by_hand(fruit):
     assert fruit.bound(Query("apple", terms=(Term("fig", 0.5),))) == pytest.approx(idf + math.log(8) / 2)
 
 
-@pytest.mark.parametrize("text", ["lawyer court woman", "ocean lawyer", "odd адвокат"])
-def test_scores_are_those_of_the_formula(retriever, text):
-    reference = bm25(Counter(retriever.analyze(text)), as_documents(retriever))
+@pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (1.2, 0.4), (0.9, 0.75), (0.0, 0.4)])
+@pytest.mark.parametrize("text", ["lawyer court", "ocean lawyer woman", "odd адвокат"])
+def test_scores_are_those_of_the_formula(index, retriever, text, k1, b):
+    documents = [retriever.analyze(f"{document.title} {document.text}") for document in MADE.made]
+    reference = bm25(Counter(retriever.analyze(text)), documents, k1, b)
     expected = {document.id: score for document, score in zip(MADE.made, reference, strict=True) if score > 0}
-    assert scores_of(retriever.search(Query(text), 100)) == pytest.approx(expected, rel=1e-5)
-
-
-def test_k1_and_b_are_settings_of_the_search(index, retriever):
-    settings = [(0.9, 0.4), (1.2, 0.4), (0.9, 0.75), (0.0, 0.4)]
-    found = [scores_of(BM25Retriever(index, k1=k1, b=b).search(LAWYER, 100)) for k1, b in settings]
-    for (k1, b), scores in zip(settings, found, strict=True):
-        reference = bm25(Counter(retriever.analyze(LAWYER.text)), as_documents(retriever), k1, b)
-        expected = {document.id: score for document, score in zip(MADE.made, reference, strict=True) if score > 0}
-        assert scores == pytest.approx(expected, rel=1e-5)
-    assert len({tuple(scores.values()) for scores in found}) == len(settings)
+    found = BM25Retriever(index, k1=k1, b=b).search(Query(text), 100)
+    assert scores_of(found) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(("k1", "b"), [(-1, 0.4), (math.nan, 0.4), (0.9, 1.1)])
 def test_k1_and_b_outside_their_range_are_refused(index, k1, b):
     with pytest.raises(UsageError, match="BM25 needs k1 >= 0 and b from 0 to 1"):
         BM25Retriever(index, k1=k1, b=b)
-
-
-# --- weights
 
 
 def test_a_weight_of_2_is_the_word_twice(retriever):
@@ -102,9 +85,6 @@ def test_a_weight_that_is_no_usual_positive_number_is_refused(retriever, weight)
             ask()
 
 
-# --- ties and n
-
-
 def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(retriever):
     ids = sorted(document.id for document in TIED)
     for n in (1, 10, 39, 40):
@@ -120,8 +100,6 @@ def test_n_below_1_is_refused(retriever, n):
     with pytest.raises(UsageError, match=f"at least 1, not {n}"):
         retriever.search(LAWYER, n)
 
-
-# --- what people type
 
 FINDS = [
     ("Lawyers", "law3"),
@@ -149,19 +127,11 @@ def test_any_text_is_a_query(retriever, text, best):
     assert (score[1] > 0) == (best is not None)
 
 
-def test_a_query_may_have_more_terms_than_lucene_allows_by_default(retriever):
-    many = " ".join(f"word{number}" for number in range(3_000))
-    assert retriever.search(Query(f"{many} court"), 5).ids == retriever.search(Query("court"), 5).ids
-    assert retriever.score(Query(f"{many} court"), ["law1"]) == retriever.score(Query("court"), ["law1"])
-
-
-def test_a_query_of_too_many_terms_is_refused(retriever):
-    many = " ".join(f"w{number}" for number in range(66_000))
+def test_a_query_has_many_terms_at_most(retriever):
+    many = [f"w{number}" for number in range(66_000)]
+    assert retriever.search(Query(" ".join([*many[:65_535], "court"])), 5).ids[0] == "law1"
     with pytest.raises(DataError, match=r"65,536 distinct terms; this one has 66,000"):
-        retriever.search(Query(many), 5)
-
-
-# --- the rest of the retriever
+        retriever.search(Query(" ".join(many)), 5)
 
 
 def test_document_frequencies(retriever):
@@ -169,9 +139,6 @@ def test_document_frequencies(retriever):
     assert counts == {"harbor": 42, "Harbors": 42, "lawyer": 12, "the": 0, "qqqq": 0, "": 0}
     assert retriever.document_frequency("harbor lawyer") == 12
     assert retriever.document_frequency("harbor qqqq") == 0
-
-
-# --- scores of a given pool
 
 
 def test_ids_that_are_not_in_the_index_are_named(retriever):
@@ -183,20 +150,15 @@ def test_ids_that_are_not_in_the_index_are_named(retriever):
     assert len(str(error.value)) < 500
 
 
-def analyzed(retriever, id):
-    document = retriever.document(id)
-    return retriever.analyze(f"{document.title} {document.text}")
-
-
 def test_postings_are_the_counts_of_the_analyzed_terms(retriever):
     postings = retriever.postings(EVERY)
     words = retriever.words(postings.vocabulary)
     assert "" not in words
     terms = ["".join(retriever.analyze(word)) for word in words]
-    for row, id in enumerate(EVERY):
+    for row, document in enumerate(retriever.documents(EVERY)):
         entries = np.flatnonzero(postings.row == row)
         found = {terms[postings.term[i]]: postings.count[i] for i in entries}
-        expected = Counter(analyzed(retriever, id))
+        expected = Counter(retriever.analyze(f"{document.title} {document.text}"))
         assert found == expected
         assert len(entries) == len(expected)
         assert postings.length[row] == expected.total()
@@ -210,18 +172,18 @@ def test_the_share_of_documents_that_hold_a_term(retriever):
     assert share["harbor"] == 42 / len(MADE.made)
 
 
-def test_a_term_that_no_word_is_analyzed_to_has_no_word(retriever):
-    texts = ["Lawyers, she; of the court's courts"]
-    # "she" is a word of the texts; "agre" is none, and is analyzed to "agr"; "harbor" to itself.
-    words = readable_words(texts, ["lawyer", "she", "agre", "harbor"], open_analyzer("english"))
-    assert words == ["lawyers", "she", "", "harbor"]
-
-
-def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_the_first():
-    texts = ("Argues argued ARGUING", "argued, judges judged", "woman's women's woman")
-    chosen = readable_words(texts, ["argu", "judg", "woman", "women"], open_analyzer("english"))
-    # "argued" twice; "judged" and "judges" once each; "women's" is the only word of "women".
-    assert chosen == ["argued", "judged", "woman", "women's"]
+@pytest.mark.parametrize(
+    ("texts", "terms", "words"),
+    [
+        # "she" is a word of the texts; "agre" is none, and is analyzed to "agr"; "harbor" to itself.
+        (["Lawyers, she; of the court's courts"], "lawyer she agre harbor", ["lawyers", "she", "", "harbor"]),
+        # "argued" is there twice; "judged" and "judges" once each: the shortest, then by the alphabet.
+        (["Argues argued ARGUING", "argued, judges judged"], "argu judg", ["argued", "judged"]),
+        (["woman's women's woman"], "woman women", ["woman", "women's"]),
+    ],
+)
+def test_the_word_of_a_term(texts, terms, words):
+    assert readable_words(texts, terms.split(), open_analyzer("english")) == words
 
 
 def test_counts_and_positions_beyond_small_numbers(tmp_path):
@@ -234,21 +196,7 @@ def test_counts_and_positions_beyond_small_numbers(tmp_path):
     assert postings.length.tolist() == [70_000, 2]
 
 
-WORDS = [
-    "lawyer",
-    "courts",
-    "harbor",
-    "town",
-    "quiet",
-    "odd",
-    "ocean",
-    "woman",
-    "адвокат",
-    "律師",
-    "the",
-    "qqqq",
-    ", AND",
-]
+WORDS = ["lawyer", "courts", "harbor", "town", "quiet", "odd", "ocean", "адвокат", "律師", "the", "qqqq", ", AND"]
 WEIGHTS = st.floats(0.001, 100)
 QUERIES = st.builds(
     Query,
@@ -270,9 +218,8 @@ def test_a_ranking_is_a_ranking(retriever, query, n):
     assert (ranking.scores > 0).all()
     assert ranking.scores.max(initial=0) <= retriever.bound(query) * (1 + 1e-6)
     # Scores never increase, and ids never decrease within a tie.
-    assert list(zip(-ranking.scores, ranking.ids, strict=True)) == sorted(
-        zip(-ranking.scores, ranking.ids, strict=True)
-    )
+    pairs = list(zip(-ranking.scores, ranking.ids, strict=True))
+    assert pairs == sorted(pairs)
 
 
 @given(query=QUERIES, n=LENGTHS, m=LENGTHS)
