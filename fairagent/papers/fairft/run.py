@@ -15,7 +15,9 @@ from fairagent.collection import load_collection
 from fairagent.collection.known import refuse_overlap
 from fairagent.collection.records import Faults, json_records, read_text
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.llm.likelihood import open_local
+from fairagent.llm.budget import Budget
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.likelihood import EndpointModel, open_local
 from fairagent.llm.prompts import Prompts, source_relative_to
 from fairagent.papers.fairft.settings import OPENING, FairFTFile, TrainingExample, read_examples, split
 from fairagent.papers.fairft.train import (
@@ -239,10 +241,6 @@ def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
         local = open_local("causal", name, chosen.device, chosen.dtype, chosen.batch, chosen.chat)
         yield Signals(local, prompts, path, chosen.tokens)
         return
-    from fairagent.llm.budget import Budget
-    from fairagent.llm.cache import ReplyCache
-    from fairagent.llm.likelihood import EndpointModel
-
     with ExitStack() as stack:
         cache = ReplyCache(file.cache) if file.cache else None
         if cache:
