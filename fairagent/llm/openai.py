@@ -39,13 +39,10 @@ from fairagent.llm.server import (
     MOST_VALUES,
     Body,
     Call,
-    Endpoint,
     Refused,
     ServerModel,
     TokenCount,
-    body_error,
     broken_off,
-    read_body,
 )
 from fairagent.types import Usage
 from fairagent.types.clean import logger
@@ -271,61 +268,6 @@ class _Chunk(Body):
     model: str | None = None
 
 
-def _reply_of(completion: _ChatCompletion, request: ModelRequest, endpoint: Endpoint, model: str) -> ModelReply:
-    """The reply in a completion; raises ModelError (no choice), ReplyTruncated, ReplyRefused, ReplyInvalid (no text).
-
-    The last three have a `usage`.
-    """
-    if not completion.choices:
-        # An empty list is this reply's fault, perhaps a content filter; none at all is another sort of server.
-        kind = ModelError if "choices" in completion.model_fields_set else FatalModelError
-        raise kind(f"{endpoint.host} answered without a reply (no choices); is it a chat completion API?")
-    choice = completion.choices[0]
-    name, finish = endpoint.quote(completion.model or model), endpoint.quote(choice.finish_reason or "stop")
-    message = choice.message or _ChatMessage()
-    notes: tuple[str, ...] = ()
-    if finish == "error" or choice.message is None:
-        raise TransientModelError(
-            f"{endpoint.host} broke off {name}'s reply: it has no message, or ended with an error"
-        )
-    content = message.content or ""
-    if request.reply is not None and not content.strip():
-        # A server's parser took the object for a tool call or for thoughts.
-        if message.tool_calls:
-            content, notes = message.tool_calls[0].function.arguments, ("the reply came as a tool call",)
-        elif message.reasoning_content:
-            content, notes = message.reasoning_content, ("the reply came as reasoning_content",)
-    # Again: in the body the key may have been written in JSON's escapes.
-    text, refusal = endpoint.hide(content), message.refusal or ""
-    try:
-        tokens = _ChatTokens.model_validate(completion.usage)
-        reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish, notes=notes)
-    except ValidationError:
-        read, usage = estimate_tokens(*(message for _, message in request.messages)), completion.usage
-        # A server may have counted, be it wrongly, or not at all.
-        counted = isinstance(usage, dict) and None not in map(usage.get, _ChatTokens.model_fields)
-        notes = (*notes, NO_COUNT) if counted else notes
-        reply = ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
-    if request.choices:
-        reply = replace(reply, chances=chances_of(choice.logprobs, request.choices))
-    error: ReplyError
-    if choice.finish_reason == "length" and request.whole:
-        error = ReplyTruncated(
-            f"{name} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, and "
-            "max_tokens in the prompt template where it is lower",
-            raw=text,
-        )
-    elif refusal or choice.finish_reason == "content_filter":
-        reason = f": {endpoint.quote(refusal)}" if refusal else " (content filter)"
-        error = ReplyRefused(f"{name} declined to answer{reason}", raw=refusal or text)
-    elif not text.strip():
-        error = ReplyInvalid(f"{name} sent an empty reply")
-    else:
-        return reply
-    error.usage = reply.usage
-    raise error
-
-
 @dataclass(slots=True)
 class _ChatCall(Call):
     """One `complete`, or one `stream` where there is an `on_text`; `pieces` of a stream have come so far."""
@@ -492,8 +434,8 @@ class OpenAIModel(ServerModel):
                     completion = self._joined(lines(response.iter_bytes(), self.endpoint.host), call)
                 else:
                     response.read()
-                    completion = read_body(_ChatCompletion, response, self.endpoint, "a chat completion", self.name)
-                reply = _reply_of(completion, call.request, self.endpoint, self.name)
+                    completion = self._read_body(_ChatCompletion, response, "a chat completion")
+                reply = self._reply_of(completion, call.request)
                 if not streams:
                     call.pass_on(reply.text)
                 return reply, reply.usage
@@ -524,7 +466,7 @@ class OpenAIModel(ServerModel):
             except ValidationError:
                 raise broken_off(self.endpoint.host) from None
             if chunk.error:
-                raise body_error(chunk.error, self.endpoint, self.name)
+                raise self._error_in_body(chunk.error)
             whole.model, whole.usage = chunk.model or whole.model, chunk.usage or whole.usage
             # The last chunk with the usage has no choice.
             for choice in (chunk.choices or ())[:1]:
@@ -537,3 +479,50 @@ class OpenAIModel(ServerModel):
         message = _ChatMessage(content="".join(call.pieces), refusal=refusal)
         whole.choices = [_ChatChoice(message=message, finish_reason=finish or "stop")]
         return whole
+
+    def _reply_of(self, completion: _ChatCompletion, request: ModelRequest) -> ModelReply:
+        """The reply in a completion; ModelError where there is none; cut off, refused and empty ones raise theirs."""
+        quote = self.endpoint.quote
+        if not completion.choices:
+            # An empty list is this reply's fault, perhaps a content filter; none at all is another sort of server.
+            kind = ModelError if "choices" in completion.model_fields_set else FatalModelError
+            raise kind(f"{self.endpoint.host} answered without a reply (no choices); is it a chat completion API?")
+        choice = completion.choices[0]
+        name, finish = quote(completion.model or self.name), quote(choice.finish_reason or "stop")
+        if choice.message is None or finish == "error":
+            raise TransientModelError(f"{self.endpoint.host} broke off: a reply without a message, or with an error")
+        content = choice.message.content or ""
+        notes: tuple[str, ...] = ()
+        if request.reply is not None and not content.strip():
+            # A server's parser took the object for a tool call or for thoughts.
+            if choice.message.tool_calls:
+                content, notes = choice.message.tool_calls[0].function.arguments, ("the reply came as a tool call",)
+            elif choice.message.reasoning_content:
+                content, notes = choice.message.reasoning_content, ("the reply came as reasoning_content",)
+        # Again: in the body the key may have been written in JSON's escapes.
+        text, refusal = self.hide(content), choice.message.refusal or ""
+        try:
+            tokens = _ChatTokens.model_validate(completion.usage)
+            reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish, notes=notes)
+        except ValidationError:
+            read, usage = estimate_tokens(*(message for _, message in request.messages)), completion.usage
+            # A server may have counted, be it wrongly, or not at all.
+            counted = isinstance(usage, dict) and None not in map(usage.get, _ChatTokens.model_fields)
+            notes = (*notes, NO_COUNT) if counted else notes
+            reply = ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
+        error: ReplyError
+        if choice.finish_reason == "length" and request.whole:
+            error = ReplyTruncated(
+                f"{name} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, and "
+                "max_tokens in the prompt template where it is lower",
+                raw=text,
+            )
+        elif refusal or choice.finish_reason == "content_filter":
+            reason = f": {quote(refusal)}" if refusal else " (content filter)"
+            error = ReplyRefused(f"{name} declined to answer{reason}", raw=refusal or text)
+        elif not text.strip():
+            error = ReplyInvalid(f"{name} sent an empty reply")
+        else:
+            return replace(reply, chances=chances_of(choice.logprobs, request.choices) if request.choices else ())
+        error.usage = reply.usage
+        raise error
