@@ -72,13 +72,17 @@ RENAMED = "max_completion_tokens in place of max_tokens"
 # dropped in silence; a form of replies has no values to mend.
 _UNKNOWN = (
     r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted|not allowed|"
-    r"extra (?:inputs|fields|parameters)"
+    r"extra (?:inputs|fields|parameters)|deprecated|only (?:the default|[\d.]+) .{0,20}(?:is|are) (?:allowed|supported)"
 )
 _PARAMETER = re.compile(_UNKNOWN, re.IGNORECASE)
 _REFUSED = re.compile(
     _UNKNOWN + r"|invalid|must be|should be|(?:un|not )available|not implemented|cannot", re.IGNORECASE
 )
 _FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?output|grammar|guided", re.IGNORECASE)
+
+
+_SYSTEM = re.compile(r"system.{0,9} (?:role|message|prompt)|role.{0,40}'system'|roles must alternate", re.IGNORECASE)
+NO_SYSTEM = "no system role: its text begins the user's"
 
 
 class Capabilities:
@@ -92,12 +96,18 @@ class Capabilities:
         self._form = 0
         self._dropped: set[str] = set()
         self._renamed = False
+        self._folded = False
 
     def shape(self, payload: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
         """`payload` as this server takes it, with the request's reply in the strictest form that it knows."""
         shaped = {name: value for name, value in payload.items() if name not in self._dropped}
         if self._renamed:
             shaped["max_completion_tokens"] = shaped.pop("max_tokens")
+        if self._folded:
+            first, second, *others = shaped["messages"]
+            if first["role"] == "system":
+                folded = {"role": "user", "content": f"{first['content']}\n\n{second['content']}"}
+                shaped["messages"] = [folded, *others]
         form = FORMS[self._form]
         if request.reply is not None and form != "text":
             shaped["response_format"] = {"type": form.removeprefix("bounded ")}
@@ -116,6 +126,9 @@ class Capabilities:
                 # Another thread may have learned it in the meantime.
                 self._form = max(self._form, FORMS.index(form) + 1)
                 return f"no response_format {form}"
+            if payload["messages"][0]["role"] == "system" and len(payload["messages"]) > 1 and _SYSTEM.search(refusal):
+                self._folded = True
+                return NO_SYSTEM
             if not _PARAMETER.search(refusal):
                 return None
             if "max_tokens" in payload and "max_tokens" in refusal:
@@ -135,6 +148,7 @@ class Capabilities:
         return (
             *(f"no response_format {form}" for form in refused),
             *([RENAMED] if self._renamed else ()),
+            *([NO_SYSTEM] if self._folded and request.messages[0][0] == "system" else ()),
             *(f"no {name}" for name in sorted(self._dropped) if optional.get(name)),
         )
 

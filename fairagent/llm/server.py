@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Annotated, Any, TypeVar
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit, urlunsplit
 
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 from pydantic_core import from_json
@@ -78,17 +79,20 @@ class Endpoint:
     host: str
     base_url: str = field(repr=False)
     key: SecretStr = field(repr=False)
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """That of every request, such as Azure's api-version."""
 
     @classmethod
     def find(cls, base_url: str, environ: Mapping[str, str] | None = None) -> Endpoint:
         """The server at `base_url`, else at OPENAI_BASE_URL, else OpenAI itself; the key is OPENAI_API_KEY.
 
-        A user name and password in the address are dropped. Raises SettingsError for an address or key that cannot
-        be one, BackendUnavailable where a server that is not local would be called without a key.
+        A user name and password in the address are dropped, and so is the path of one call (/chat/completions).
+        Raises SettingsError for an address or key that cannot be one, BackendUnavailable where a server that is not
+        local would be called without a key.
         """
         environ = os.environ if environ is None else environ
         try:
-            parts = urlsplit(base_url or environ.get(URL_VARIABLE, "").strip() or OPENAI)
+            parts = urlsplit(base_url.strip() or environ.get(URL_VARIABLE, "").strip() or OPENAI)
             name, _ = parts.hostname, parts.port
         except ValueError:
             name = None
@@ -106,7 +110,9 @@ class Endpoint:
                 f"{URL_VARIABLE} (or model.base_url in the settings) to its address, e.g. http://localhost:11434/v1. "
                 "`profile: offline` works without a model"
             )
-        return cls(host, urlunsplit(parts._replace(netloc=host, fragment="")), SecretStr(key))
+        path = re.sub(r"/+(?:chat/completions|completions|embeddings|responses)?/*$", "", parts.path)
+        address = urlunsplit(parts._replace(netloc=host, path=path, query="", fragment=""))
+        return cls(host, address, SecretStr(key), tuple(parse_qsl(parts.query)))
 
     def hide(self, text: str) -> str:
         """`text` without the key, wherever a server may have echoed it."""
@@ -546,7 +552,8 @@ class ServerModel:
         if status in (401, 403, 407) or sort == "key":
             return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {self.name!r} there")
         if status == 404 or sort == "model":
-            return FatalModelError(f"{what}. Check model.name ({self.name!r}) and model.base_url in the settings")
+            hint = "" if "/v1" in self.endpoint.base_url else "; most servers' addresses end with /v1"
+            return FatalModelError(f"{what}. Check model.name ({self.name!r}) and model.base_url in the settings{hint}")
         if sort == "filter":
             return ReplyRefused(what, raw=self.hide(words))
         if status in (408, 409, 425, 429) or status >= 500:

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from functools import partial
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
@@ -118,6 +119,12 @@ class Transport(httpx.HTTPTransport):
     def __init__(self, endpoint: Endpoint) -> None:
         address, proxies = httpx.URL(endpoint.base_url), getproxies()
         direct = proxy_bypass(address.host) or proxy_bypass(address.netloc.decode("ascii"))
+        with suppress(ValueError):
+            # Networks (10.0.0.0/8), which urllib does not know.
+            number = ip_address(address.host)
+            for one in proxies.get("no", "").split(","):
+                with suppress(ValueError):
+                    direct = direct or ("/" in one and number in ip_network(one.strip(), strict=False))
         named = "" if direct else proxies.get(address.scheme) or proxies.get("all") or ""
         # Reading the certificates takes 20 ms, which a server on this machine need not cost.
         checks: Any = True if address.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -270,7 +277,18 @@ def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
         trust_env=False,
     )
     key = endpoint.key.get_secret_value() or "no-key"
-    return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=http.timeout, max_retries=0, http_client=http)
+    query = dict(endpoint.query)
+    # Azure reads its own header.
+    headers = {"api-key": key} if "api-version" in query else {}
+    return OpenAI(
+        api_key=key,
+        base_url=endpoint.base_url,
+        default_query=query,
+        default_headers=headers,
+        timeout=http.timeout,
+        max_retries=0,
+        http_client=http,
+    )
 
 
 def send(client: OpenAI, path: str, payload: Mapping[str, Any]) -> tuple[httpx.Response | None, Any]:

@@ -156,6 +156,8 @@ UNSUPPORTED = [
         ),
     ),
     ("seed", {}, "no seed", error(422, "seed: Extra inputs are not permitted")),
+    ("temperature", {}, "no temperature", error(400, "`temperature` is deprecated for this model.")),
+    ("temperature", {}, "no temperature", error(400, "invalid temperature: only 1 is allowed for this model")),
 ]
 
 
@@ -169,6 +171,21 @@ def test_08_a_parameter_is_dropped_once_and_the_real_ones_are_noted(server, make
     given = server.requests[0]
     assert server.requests[1] == server.requests[2] == {k: v for k, v in given.items() if k != name} | instead
     assert server.requests[2] == model.payload(request)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "System role not supported",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+    ],
+)
+def test_08_a_server_without_a_system_role_gets_its_text_with_the_users(server, make_model, words):
+    server.script = lambda request: error(400, words) if request["messages"][0]["role"] == "system" else GOOD
+    model, request = make_model(), ModelRequest((("system", "Name colors."), ("user", "Which?")))
+    assert [model.complete(request).usage.calls for _ in range(2)] == [2, 1]
+    assert server.requests[-1]["messages"] == [{"role": "user", "content": "Name colors.\n\nWhich?"}]
 
 
 def test_11_a_reply_that_was_cut_off_is_asked_for_once_more(server, make_model):

@@ -143,6 +143,8 @@ KEY = {"OPENAI_API_KEY": "sk-canary-0123456789abcdef"}
         ("http://127.0.0.1:8000/v1", {**KEY, "OPENAI_BASE_URL": "http://other/v1"}, "http://127.0.0.1:8000/v1"),
         ("http://[::1]:8000/v1", {}, "http://[::1]:8000/v1"),
         ("https://anna:secret@llm.example.org/v1#x", KEY, "https://llm.example.org/v1"),
+        ("https://llm.example.org/v1/chat/completions ", KEY, "https://llm.example.org/v1"),
+        ("https://llm.example.org/v1/", KEY, "https://llm.example.org/v1"),
     ],
 )
 def test_the_setting_beats_the_environment_and_openai_is_last(setting, environ, url):
@@ -150,6 +152,27 @@ def test_the_setting_beats_the_environment_and_openai_is_last(setting, environ, 
     assert endpoint.base_url == url
     assert endpoint.host in url
     assert "secret" not in repr(endpoint)
+
+
+def test_a_query_of_the_address_stays_behind_the_path_of_each_request(server, make_model):
+    address = f"{server.url}/openai/deployments/gpt?api-version=2024-10-21"
+    server.script = [completion("red")]
+    make_model(base_url=address).complete(ModelRequest((("user", "Which color?"),)))
+    assert server.paths[-1].endswith("/openai/deployments/gpt/chat/completions?api-version=2024-10-21")
+
+
+@pytest.mark.parametrize(
+    ("named", "straight"), [("10.0.0.0/8", False), ("127.0.0.0/8", True), ("x/8,127.1.1.1/8", True)]
+)
+def test_no_proxy_may_name_networks(make_model, server, monkeypatch, named, straight):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", named)
+    server.script, asked = [completion("red")], ModelRequest((("user", "Which color?"),))
+    if straight:
+        assert make_model().complete(asked).text == "red"
+    else:
+        with pytest.raises(TransientModelError):
+            make_model(attempts=1).complete(asked)
 
 
 @pytest.mark.parametrize("url", ["", "https://llm.example.org/v1", "http://8.8.8.8/v1"])
