@@ -140,6 +140,9 @@ def _mended(candidate: str, reply: type[R]) -> tuple[R, tuple[str, ...]] | None:
     depths = accumulate((sign in "{[") - (sign in "}]") for sign in candidate)
     if len(candidate) > LONGEST_MENDED or max(depths) > DEEPEST_MENDED:
         return None
+    if candidate[0] == "{" and ":" not in candidate:
+        # Prose in braces.
+        return None
     done: list[str] = []
     try:
         value = parse_json(candidate)
