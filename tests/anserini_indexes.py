@@ -64,7 +64,8 @@ def written(folder: Path, rows: Rows, by_column: bool = True) -> Path:
         fields = "org.apache.lucene.document."
         stored, text_field = java_class(f"{fields}Field$Store").YES, java_class(f"{fields}TextField")
         paths, directories = java_class("java.nio.file.Paths"), java_class("org.apache.lucene.store.FSDirectory")
-        directory, config = directories.open(paths.get(str(folder))), java_class(f"{INDEX}IndexWriterConfig")()
+        analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+        directory, config = directories.open(paths.get(str(folder))), java_class(f"{INDEX}IndexWriterConfig")(analyzer)
         writer = java_class(f"{INDEX}IndexWriter")(directory, config)
         for row in rows:
             made = [text_field("contents", row["contents"], stored)]
