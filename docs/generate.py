@@ -39,8 +39,8 @@ from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.search.loop.asking import GroupKeywords, GroupPassages
-from fairagent.search.refine.asking import REPLIES
+from fairagent.search.loop.widen import GroupKeywords, GroupPassages
+from fairagent.search.refine import REPLIES
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles

@@ -6,7 +6,7 @@ of experiment. A package that needs names of a later version than the oldest say
 by an older fairagent.
 """
 
-from fairagent.answer.attribution import Attributor
+from fairagent.answer.answering import Attributor
 from fairagent.answer.citations import OnText
 from fairagent.answer.filtering import Filter
 from fairagent.answer.generators import Generator
@@ -33,8 +33,7 @@ from fairagent.measures.parse import MeasureFamily
 from fairagent.retrieve.base import Retriever, placed
 from fairagent.retrieve.site import Site
 from fairagent.search.loop.base import Loop, LoopResult, Search
-from fairagent.search.refine.asking import AskingConfig, AskingRefiner, template_variables
-from fairagent.search.refine.feedback import Refiner, RefineState
+from fairagent.search.refine import AskingConfig, AskingRefiner, Refiner, RefineState, template_variables
 from fairagent.search.rerank.base import PairScorer, Pool, Reranker, ordered
 from fairagent.settings import Part, SearchOptions, Section, Settings
 from fairagent.settings.parts import Progress

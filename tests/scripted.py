@@ -19,7 +19,7 @@ from fairagent.collection.config import DocumentsFile
 from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
-from fairagent.search.refine.feedback import RefineState
+from fairagent.search.refine import RefineState
 from fairagent.search.rerank.base import Reranker
 from fairagent.search.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings

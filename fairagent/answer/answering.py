@@ -1,20 +1,193 @@
-"""Answering from a ranking: context, generator, attribution, and what the citations give the groups."""
+"""Answering from a ranking: context, generator, attribution, and what the citations give the groups.
 
-from collections.abc import Callable
+Attribution says how far an answer rests on each document of its context: by the answer's own citations, or by a
+language model that judges each document.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import perf_counter
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
 
 from fairagent.answer.aim import AS_SET, Aim
-from fairagent.answer.attribution import Attributor, attribute_with, with_exposures
-from fairagent.answer.citations import CitationReader, OnText, support_of
+from fairagent.answer.citations import CitationReader, OnText, support_of, without_citations
 from fairagent.answer.context import Contexts
-from fairagent.answer.filtering import filter_alarms, removed_by
+from fairagent.answer.filtering import Page, ask_verdicts, batches, filter_alarms, longest_calls, page_of, removed_by
 from fairagent.answer.generators import Generator, answer_with
 from fairagent.collection.exposure import ExposureMeter
+from fairagent.errors import BudgetExceeded, ModelError, UsageError
+from fairagent.llm import Model
+from fairagent.llm.budget import in_threads, ledger
+from fairagent.llm.exchange import unless_failing
+from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
+from fairagent.measures import UNIFORM, Discount
 from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.site import Site
+from fairagent.settings import Part
+from fairagent.settings.seam import PartCall
 from fairagent.settings.tree import CitationSettings
 from fairagent.storage.threads import progress
-from fairagent.types import Answer, AnswerResult, ContextExposures, Exposure, Hit, SearchResult, Usage, common
+from fairagent.types import (
+    Answer,
+    AnswerResult,
+    Attribution,
+    ContextExposures,
+    Document,
+    Exposure,
+    Hit,
+    Query,
+    SearchResult,
+    Usage,
+    common,
+)
+from fairagent.types.clean import query_shown, visible
+
+
+class Attributor(Protocol):
+    """Weighs the documents of an answer's context: any object with this method will do."""
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """How far `answer` to `query` rests on each of `documents`, the context in rank order.
+
+        An empty answer rests on nothing. Raises ModelError where a model was asked and gave no usable reply.
+        """
+
+
+def attribute_with(attributor: Attributor, query: Query, answer: Answer, documents: Sequence[Document]) -> Attribution:
+    """The attributor's weights of the documents; PartError where one is not from 0 to 1."""
+    with PartCall("attribute", attributor, query) as call:
+        attribution = attributor.attribute(query.text, answer, tuple(documents))
+    attribution = call.one_of(attribution, Attribution)
+    weights = call.numbers(attribution.weights, len(documents))
+    if len(weights) and not 0 <= weights.min() <= weights.max() <= 1:
+        raise call.fault(f"weights from {weights.min():.6g} to {weights.max():.6g}, expected 0 to 1")
+    return replace(attribution, weights=weights)
+
+
+def no_attribution(kind: str, called: str, claim: object, documents: Sequence[Document]) -> Attribution | None:
+    """The attribution where the answer is empty or has no context; None where one is to be made."""
+    if claim and documents:
+        return None
+    return Attribution(kind, np.zeros(len(documents)), () if claim else ("the answer is empty",), called=called)
+
+
+def statement(answer: Answer) -> str:
+    """What the answer says, without its citations and hidden characters: what is compared with a document.
+
+    >>> statement(Answer("She was a judge [1], then a senator [2, 4-5]."))
+    'She was a judge, then a senator.'
+    """
+    return without_citations(visible(answer.text)).strip()
+
+
+def with_exposures(
+    attribution: Attribution, ids: Sequence[str], meter: ExposureMeter, discount: Discount | None = None
+) -> Attribution:
+    """`attribution` with the exposures of its documents `ids` (the context in rank order), measured by `meter`.
+
+    `retrieved` counts every document of the context, `exposures` each by how far the answer rests on it. All places
+    weigh the same, since a model reads the whole context; a `discount` weighs both by rank.
+    """
+    places = (discount or UNIFORM)(len(ids))
+    used = np.flatnonzero(attribution.weights).tolist()
+    exposures = meter.weigh([ids[place] for place in used], (places * attribution.weights)[used])
+    return replace(attribution, exposures=exposures, retrieved=meter.weigh(ids, places))
+
+
+@dataclass(frozen=True, slots=True)
+class CitationAttributor:
+    """An answer rests on the documents that it cites: weight 1, all others 0."""
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`. Raises UsageError where a citation is no document's number.
+
+        >>> context = [Document("d7", "A court."), Document("d3", "A judge.")]
+        >>> CitationAttributor().attribute("law", Answer("A judge [2].", cited=(2,)), context).weights.tolist()
+        [0.0, 1.0]
+        """
+        weights = np.zeros(len(documents))
+        for number in answer.cited:
+            if not 1 <= number <= len(documents):
+                raise UsageError(f"the answer cites document {number}, but its context has {len(documents)}")
+            weights[number - 1] = 1.0
+        notes = () if answer.cited else ("the answer cites nothing",)
+        return Attribution("citations", weights, notes, called="cited")
+
+
+class CitationConfig(Part):
+    """By the answer's citations."""
+
+    reads_citations: ClassVar[bool] = True
+    kind: Literal["citations"] = "citations"
+
+    def build(self, site: Site) -> CitationAttributor:
+        return CitationAttributor()
+
+
+PROMPT = "attribute"
+LONGEST_ANSWER = 4000
+"""Characters of the answer that the model sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAttributor:
+    """Asks `model` with the template `attribute`; a document weighs 1 if the model passes it, else 0.
+
+    The model sees the answer without its citations, `batch` documents in one call, `workers` calls at a time. Where one
+    gives no usable reply, the answer's own citations count ("fallback"), or the error is raised ("fail").
+    """
+
+    model: Model
+    prompts: Prompts
+    batch: int = 1
+    workers: int = 8
+    on_error: Literal["fallback", "fail"] = "fallback"
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`; `notes` says what the model did not see, and where citations count instead."""
+        claim = statement(answer)
+        if nothing := no_attribution("judge", "judged", claim, documents):
+            return nothing
+        pages = [page_of(document) for document in documents]
+        notes = [f"document {number}: {page.note}" for number, page in enumerate(pages, start=1) if page.note]
+        if len(claim) > LONGEST_ANSWER:
+            notes.append(f"answer cut to {LONGEST_ANSWER:,} of {len(claim):,} characters")
+        texts = {"query": query_shown(query), "answer": claim[:LONGEST_ANSWER]}
+
+        def judge(batch: Sequence[Page]) -> list[bool]:
+            verdicts, _ = ask_verdicts(self.model, self.prompts, PROMPT, batch, **texts)
+            return [verdict.passed for verdict in verdicts]
+
+        def judged() -> Attribution:
+            passed = chain.from_iterable(in_threads(judge, batches(pages, self.batch), self.workers, "attribute"))
+            return Attribution("judge", np.array(list(passed), dtype=np.float64), tuple(notes), called="judged")
+
+        def cited(error: ModelError | BudgetExceeded) -> Attribution:
+            by_citation = CitationAttributor().attribute(query, answer, documents)
+            note = f"the judge gave no usable verdict, so citations count: {error}"
+            return replace(by_citation, notes=(note, *by_citation.notes))
+
+        with ledger() as book:
+            attribution = unless_failing(judged, self.on_error, cited)
+        return replace(attribution, usage=book.usage)
+
+
+class JudgeConfig(Part):
+    """The language model judges each document."""
+
+    template: ClassVar[str] = PROMPT
+    kind: Literal["judge"] = "judge"
+    on_error: Literal["fallback", "fail"] = "fallback"
+    """What is done where a verdict is missing. fallback: the answer's citations count."""
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        yield from longest_calls(case, PROMPT, case.settings.context.documents, 1, answer=LETTER * LONGEST_ANSWER)
+
+    def build(self, site: Site) -> JudgeAttributor:
+        return JudgeAttributor(site.model, site.prompts, on_error=self.on_error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

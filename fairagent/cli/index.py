@@ -70,8 +70,8 @@ def ensure_index(site: Site, force: bool = False) -> tuple[dict[str, Any], list[
     from fairagent.retrieve.graph import graph_of
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.vectors import ann_reports
-    from fairagent.search.document_types import TypeSource
     from fairagent.search.pipeline import parts_of, prepare, rebuild, resolved
+    from fairagent.search.relevance import TypeSource
     from fairagent.storage.folders import tidy
 
     def folders() -> set[str]:

@@ -53,7 +53,6 @@ def label(
     """
     from fairagent.labeling import labeler
     from fairagent.labeling.examples import examples_of
-    from fairagent.labeling.section import dumped, section_of, with_section
     from fairagent.search.pipeline import open_site
 
     chosen = of.chosen()
@@ -80,9 +79,9 @@ def label(
         known = examples_of(collection, name, labeler.known_documents_of(site), examples)
         ids = labeler.unlabeled_ids(collection, name, known.given)
         typed = name in names and collection.groups.of_type(name, ids[:1]) is not None
-        section = section_of(site, path, errors, name, typed)
+        section = labeler.section_of(site, path, errors, name, typed)
         if write:  # what cannot be written is told before anything is made
-            with_section(site, section)
+            labeler.with_section(site, section)
         evidence: labeler.Evidence
         if words is None:
             evidence = labeler.Embedded(site)
@@ -99,11 +98,11 @@ def label(
     report(made, awrf)
     echo(f"\n{path}, {errors}")
     if write:
-        write_whole(*with_section(site, section))
+        write_whole(*labeler.with_section(site, section))
         echo(f"{collection.origin and collection.origin.file} names them now")
     else:
         echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
-        echo(dumped({"groups": section}))
+        echo(labeler.dumped({"groups": section}))
 
 
 def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:

@@ -16,7 +16,7 @@ from fairagent.collection.targets import ESTIMATE_FROM, make_targets
 from fairagent.errors import UsageError
 from fairagent.measures import Discount, group_exposure, parse_discount
 from fairagent.measures.objective import GapColumns, GapTarget, gap_rows
-from fairagent.settings import Settings, Unknown
+from fairagent.settings import Settings
 from fairagent.types import Exposure, FloatArray, Group, Ranking, exposure_rows
 from fairagent.types.change import seen_change
 
@@ -35,15 +35,6 @@ class UnlabeledTarget:
     shares: FloatArray
     own: FloatArray
     counts: bool = True
-
-    @classmethod
-    def of(cls, own: FloatArray, groups: int, unknown: Unknown) -> UnlabeledTarget:
-        """The engine's `own` shares, or a number in their place; documents that cannot have a label have theirs."""
-        first = len(own) - groups
-        shares = own[:first].copy()
-        if not isinstance(unknown, str):
-            shares[-1] = unknown * (1 - shares[:-1].sum())
-        return cls(shares, own, unknown != "ignore")
 
     def by_type(self, shares: FloatArray, clustered: bool) -> UnlabeledTarget:
         """The target where the prior on document types has changed the `shares` (u,): within a type they stay."""
@@ -89,9 +80,14 @@ class ExposureMeter:
         meter = cls(collection, topic, targets, settings.n, parse_discount(settings.discount), settings.divergence)
         if not len(ranking):
             return meter
-        pairs = zip(meter._shares(ranking), targets, strict=True)
-        due = tuple(UnlabeledTarget.of(shares, len(target.labels), settings.unknown) for shares, target in pairs)
-        return replace(meter, unlabeled=due)
+        unlabeled, unknown = list[UnlabeledTarget](), settings.unknown
+        for own, target in zip(meter._shares(ranking), targets, strict=True):
+            shares = own[: len(own) - len(target.labels)].copy()
+            if not isinstance(unknown, str):
+                # Documents that cannot have a label keep the engine's share.
+                shares[-1] = unknown * (1 - shares[:-1].sum())
+            unlabeled.append(UnlabeledTarget(shares, own, unknown != "ignore"))
+        return replace(meter, unlabeled=tuple(unlabeled))
 
     def by_type(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
         """The meter in which documents that cannot have a label should get what they have in `ranking`.
@@ -159,16 +155,13 @@ class ExposureMeter:
         real = np.array([id not in self.synthetic_ids for id in ids], dtype=np.bool_)
         real_ids = list(compress(ids, real))
         for target in self.targets:
-            of_all = np.zeros((len(ids), 1 + len(target.labels)))
+            of_all, typed = np.zeros((len(ids), 1 + len(target.labels))), np.zeros(len(ids), dtype=np.bool_)
             of_all[:, 0] = 1
             of_all[real] = groups.memberships(target.dimension, real_ids, self.topic)
             rows.append(of_all)
-            of_type = groups.of_type(target.dimension, real_ids, self.topic)
-            if of_type is not None:
-                typed = np.zeros(len(ids), dtype=np.bool_)
+            if (of_type := groups.of_type(target.dimension, real_ids, self.topic)) is not None:
                 typed[real] = of_type
-                of_type = typed
-            types.append(of_type)
+            types.append(None if of_type is None else typed)
         return tuple(rows), tuple(types)
 
     def measure(self, ranking: Ranking) -> tuple[Exposure, ...]:

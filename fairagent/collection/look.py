@@ -135,9 +135,8 @@ class ColumnLook:
         labels = [str(part).lower() if isinstance(part, bool) else str(part).strip() for part in parts]
         if not isinstance(value, list) and whole:
             self.texts += 1
-            self.example = self.example or next(
-                (word for word in re.findall(r"[^\W\d_]+", labels[0]) if len(word) > 4), ""
-            )
+            words = re.findall(r"[^\W\d_]+", labels[0]) if not self.example else []
+            self.example = self.example or next((word for word in words if len(word) > 4), "")
             self.characters += len(labels[0])
             is_number = bool(NUMBER.fullmatch(labels[0]) or DATE.fullmatch(labels[0]))
             self.numbers += is_number
@@ -166,17 +165,19 @@ class ColumnLook:
     def labels(self) -> LabelsLook:
         """The values as labels, once all cells were taken."""
         values = self.values or Counter[str]()
-        counts, separator, spellings = values, None, join_spellings(values)
-        joined = _joined(counts, spellings)
-        for sign in () if self.lists else ("|", ";", ","):
-            if any(sign in value for value in values):
-                split: Counter[str] = Counter()
-                for value, count in values.items():
-                    split.update(dict.fromkeys(filter(None, map(str.strip, value.split(sign))), count))
-                spellings_of_split = join_spellings(split)
-                joined_of_split = _joined(split, spellings_of_split)
-                if len(joined_of_split) <= len(joined):
-                    counts, separator, spellings, joined = split, sign, spellings_of_split, joined_of_split
+        counts, separator, spellings, joined = values, None, Spellings({}), Counter[str]()
+        for sign in (None,) if self.lists else (None, "|", ";", ","):
+            if sign and not any(sign in value for value in values):
+                continue
+            split = Counter[str]() if sign else values
+            for value, count in values.items() if sign else ():
+                split.update(dict.fromkeys(filter(None, map(str.strip, value.split(sign))), count))
+            alike, labels = join_spellings(split), Counter[str]()
+            for value, count in split.items():
+                labels[next(iter(alike.map.get(value, (value,))), "")] += count
+            if sign is None or len(labels) <= len(joined):
+                counts, separator, spellings, joined = split, sign, alike, labels
+                if sign:
                     break
         del joined[""]
         chosen, rest = [label for label, _ in joined.most_common()], None
@@ -209,14 +210,6 @@ class ColumnLook:
             and not (many and self.codes == self.filled)
             and sum(labels[label] for label in look.chosen) >= 0.5 * sum(labels.values())
         )
-
-
-def _joined(labels: Counter[str], spellings: Spellings) -> Counter[str]:
-    """The labels with their spellings joined; "" counts what says that there is none."""
-    groups = Counter[str]()
-    for value, count in labels.items():
-        groups[next(iter(spellings.map.get(value, (value,))), "")] += count
-    return groups
 
 
 @dataclass(frozen=True, slots=True)

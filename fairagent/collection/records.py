@@ -214,6 +214,7 @@ def csv_records(
     The first row names the columns, unless `columns` does.
     """
     numbered, hint = lines(path, faults, blank=not tsv, encodings=encodings), ""
+    rows: Iterator[tuple[int, list[str]]]
     if tsv:
         rows = ((number, line.split("\t")) for number, line in numbered)
     else:

@@ -69,11 +69,14 @@ def read_population(given: Any, path: Path, faults: Faults, root: Path = Path())
         path = root / given
         try:
             given = parse_json(file_text(path, LARGEST)) if path.suffix == ".json" else read_yaml(path)
-        except (OSError, SettingsError, Malformed) as error:
-            message = str(error).removeprefix(f"{path}: ")
-            message = "no such file" if isinstance(error, FileNotFoundError) else message
-            is_json = isinstance(error, Malformed)
-            faults.add(path, error.line if is_json else None, f"not JSON ({message})" if is_json else message)
+        except FileNotFoundError:
+            faults.add(path, None, "no such file")
+            return {}
+        except Malformed as error:
+            faults.add(path, error.line, f"not JSON ({error})")
+            return {}
+        except (OSError, SettingsError) as error:
+            faults.add(path, None, str(error).removeprefix(f"{path}: "))
             return {}
     if not isinstance(given, Mapping):
         faults.add(path, None, f"expected dimension -> label -> share, got {shown(given)}")

@@ -40,7 +40,7 @@ from fairagent.measures.base import seeded
 from fairagent.search.account import Account
 from fairagent.settings import Settings
 from fairagent.storage.files import open_to_read
-from fairagent.types import UNKNOWN, FloatArray
+from fairagent.types import UNKNOWN
 from fairagent.types.common import counted
 
 CLUSTERS = 1_024
@@ -126,7 +126,17 @@ def audit_requests(
     anything; UsageError where a dimension has no target that holds for every query.
     """
     discount, names = parse_discount(settings.discount), dimensions_of(collection, settings)
-    targets = {one: _target(one, collection, settings) for one in names}
+    targets = {}
+    for one in names:
+        # As rankings are judged where nobody has judged what is relevant.
+        try:
+            kind = judged_by(one, collection, settings.target, judged=False)
+            targets[one] = make_target(kind, one, collection, "").shares, kind.name
+        except (UsageError, DataError) as error:
+            raise UsageError(
+                f"the target of {one!r} has to hold for every query of a log: population, uniform, corpus, or shares "
+                f"of your own (--target): {error}"
+            ) from None
     counts = np.zeros(CLUSTERS)
     sums = {one: np.zeros((CLUSTERS, 1 + len(collection.groups.labels(one)))) for one in names}
     moments: list[float] = []
@@ -178,19 +188,6 @@ def audit_requests(
     about = log.name, collection.name, int(counts.sum()), settings.n
     begins, ends = map(_minute, moments) if moments else ("", "")
     return Audit(*about, settings.discount, tuple(dimensions), tuple(notes), begins, ends)
-
-
-def _target(dimension: str, collection: Collection, settings: Settings) -> tuple[FloatArray, str]:
-    """A target for all queries, and its name: as rankings are judged where nobody has judged what is relevant."""
-    try:
-        kind = judged_by(dimension, collection, settings.target, judged=False)
-        made = make_target(kind, dimension, collection, "")
-    except (UsageError, DataError) as error:
-        raise UsageError(
-            f"the target of {dimension!r} has to hold for every query of a log: population, uniform, corpus, or shares "
-            f"of your own (--target): {error}"
-        ) from None
-    return made.shares, kind.name
 
 
 def audit_account(account: Account) -> Audit:

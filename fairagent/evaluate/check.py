@@ -331,12 +331,28 @@ def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict
         return problems.attempt(where, load_settings, None, lay(values, {"n": kind.n}), checking.environ)
 
     shared = kind.settings if read("", kind.settings) else {}
-    systems: dict[str, SystemPlan] = {}
-    files: dict[str, str] = {}
+    systems, files, shipped = dict[str, SystemPlan](), dict[str, str](), shipped_kinds()
     for name, values in kind.systems.items():
         where = f"systems.{name}"
         if settings := read(where, shared, values):
-            _check_goes_with(kind, settings, where, problems)
+            # What makes no sense in this kind of experiment.
+            draws = settings.sampling.alpha is not None
+            having = [name for name, one in shipped.items() if settings.engine.kind in one.engines]
+            if having and settings.engine.kind not in kind.engines:
+                message = f"{settings.engine.kind!r} ranks nothing; it is there for `{listed(having)}`"
+                problems.add(SettingsError, f"{where}.engine: {message}")
+            for section, key, is_set, why in (
+                ("sampling", "sampling.alpha", draws, "nothing is drawn here"),
+                ("debias", "debias", not settings.debias.idle(settings), "it chooses what questions are answered from"),
+            ):
+                if is_set and section not in kind.uses:
+                    having = [name for name, one in shipped.items() if section in one.uses]
+                    message = f"{where}.{key} cannot be set: {why}; it is there for {listed(having)}"
+                    problems.add(SettingsError, message)
+            random = [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]
+            if draws and random and "sampling" in kind.uses:
+                message = f"{where}: sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself"
+                problems.add(SettingsError, f"{message}; leave out one of them")
             parts = {slot: part for slot in SLOTS if isinstance(part := getattr(settings, slot), Part)}
             moved = {slot: part.relative_to(folder) for slot, part in parts.items()}
             settings = settings.model_copy(update={**OF_ALL, **moved, **kind.adapt(settings)})
@@ -347,25 +363,6 @@ def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict
         if other != name:
             problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
     return systems
-
-
-def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, problems: Problems) -> None:
-    """Add what makes no sense in this kind of experiment."""
-    engine, shipped, draws = settings.engine.kind, shipped_kinds(), settings.sampling.alpha is not None
-    having = [name for name, one in shipped.items() if engine in one.engines]
-    if having and engine not in kind.engines:
-        problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
-    for section, key, is_set, why in (
-        ("sampling", "sampling.alpha", draws, "nothing is drawn here"),
-        ("debias", "debias", not settings.debias.idle(settings), "it chooses what questions are answered from"),
-    ):
-        if is_set and section not in kind.uses:
-            having = [name for name, one in shipped.items() if section in one.uses]
-            problems.add(SettingsError, f"{where}.{key} cannot be set: {why}; it is there for {listed(having)}")
-    random = [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]
-    if draws and random and "sampling" in kind.uses:
-        message = f"{where}: sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself"
-        problems.add(SettingsError, f"{message}; leave out one of them")
 
 
 def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, models: Models) -> dict[str, SystemPlan]:

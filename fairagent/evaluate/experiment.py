@@ -85,21 +85,16 @@ class TopicRunner:
         return outcome if outcome.seconds else replace(outcome, seconds=perf_counter() - started)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What a job came to, and the exchanges with models that no listener has heard of in its process."""
-
-    outcome: Outcome
-    exchanges: tuple[Exchange, ...] = ()
-
-
 _runners: dict[str, tuple[TopicRunner, Listener | None]] = {}
 """The open runners of this process, each with the listener that hears of exchanges as they happen, if there is one."""
 _opening = threading.Lock()
 
 
-def run_job(key: str, plan: str, system: str, topic: str) -> Done:
-    """One topic under one system; the first call in a process opens the runner of `plan` (JSON), which `key` names."""
+def run_job(key: str, plan: str, system: str, topic: str) -> tuple[Outcome, tuple[Exchange, ...]]:
+    """One topic under one system, and the exchanges with models that no listener has heard of in its process.
+
+    The first call in a process opens the runner of `plan` (JSON), which `key` names.
+    """
     exchanges: list[Exchange] = []
     with _opening, exchanges_to(exchanges.append):
         if key not in _runners:
@@ -108,14 +103,7 @@ def run_job(key: str, plan: str, system: str, topic: str) -> Done:
     add = listener or exchanges.append
     with one_blas_thread(), exchanges_to(lambda exchange: add(replace(exchange, system=system, topic=topic))):
         outcome = runner.outcome(system, topic)
-    return Done(outcome, tuple(exchanges))
-
-
-def close(key: str) -> None:
-    """Release the engines' files and the models' connections of the runner of `key` in this process."""
-    if entry := _runners.pop(key, None):
-        close_all(entry[0].opened.memo)
-        entry[0].opened.models.close()
+    return outcome, tuple(exchanges)
 
 
 def build_indexes(checked: CheckedExperiment, progress: Progress = lambda what, done: None) -> None:
@@ -149,9 +137,28 @@ def run_experiment(
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
     with one_blas_thread(), locked(folder):
         made_from = fingerprint(checked, environ)
-        _begin(checked, folder, made_from, new, environ)
+        if new:
+            for path in made_files(folder):
+                path.unlink()
+        elif (folder / HEAD).is_file():
+            before = read_head(folder)["fingerprint"]
+            if changed := changes(before, made_from):
+                lines = [f"the run in {folder} was made from something else; going on would mix the outcomes of both:"]
+                lines += [f"  {change}" for change in changed]
+                lines += ["put that back, start over with --new, or name another folder with --run"]
+                raise UsageError("\n".join(lines))
+            # Systems that the file no longer names may come back, and must then be what they were.
+            made_from = {**made_from, "systems": {**before["systems"], **made_from["systems"]}}
+        head = {
+            "format": FORMAT,
+            "plan": without_passwords(checked.plan.model_dump(mode="json", exclude=NOT_IN_PLAN)),
+            "excluded": dict(checked.excluded),
+            "fingerprint": made_from,
+            "provenance": provenance(checked, environ),
+        }
+        write_head(folder, head)
         try:
-            _run_rest(checked, folder, workers, made_from, progress, models)
+            _run_rest(checked, folder, workers, progress, models)
         except BaseException:
             with suppress(FairAgentError):
                 _conclude(folder)
@@ -172,37 +179,10 @@ def _conclude(folder: Path) -> Results:
     return run
 
 
-def _begin(
-    checked: CheckedExperiment, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str] | None
-) -> None:
-    """Begin a run in `folder`, or go on with the one that is there; UsageError where that is another."""
-    if new:
-        for path in made_files(folder):
-            path.unlink()
-    elif (folder / HEAD).is_file():
-        before = read_head(folder)["fingerprint"]
-        if changed := changes(before, made_from):
-            lines = [f"the run in {folder} was made from something else; going on would mix the outcomes of both:"]
-            lines += [f"  {change}" for change in changed]
-            lines += ["put that back, start over with --new, or name another folder with --run"]
-            raise UsageError("\n".join(lines))
-        # Systems that the file no longer names may come back, and must then be what they were.
-        made_from = {**made_from, "systems": {**before["systems"], **made_from["systems"]}}  # type: ignore[dict-item]
-    head = {
-        "format": FORMAT,
-        "plan": without_passwords(checked.plan.model_dump(mode="json", exclude=NOT_IN_PLAN)),
-        "excluded": dict(checked.excluded),
-        "fingerprint": made_from,
-        "provenance": provenance(checked, environ),
-    }
-    write_head(folder, head)
-
-
 def _run_rest(
     checked: CheckedExperiment,
     folder: Path,
     workers: Workers,
-    made_from: object,
     progress: Callable[[int, int], None],
     models: Models | None,
 ) -> None:
@@ -222,7 +202,7 @@ def _run_rest(
     if not rest:
         return
     text = plan.model_dump_json()
-    key = json.dumps([str(folder.absolute()), text, made_from])
+    key = json.dumps([str(folder.absolute()), text, head["fingerprint"]])
     path = folder / TRANSCRIPT
     try:
         with Transcript(path) as transcript:
@@ -233,18 +213,21 @@ def _run_rest(
             try:
                 with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
 
-                    def record(job: Done) -> None:
+                    def record(job: tuple[Outcome, tuple[Exchange, ...]]) -> None:
                         nonlocal done
-                        for exchange in job.exchanges:
+                        for exchange in job[1]:
                             transcript.add(exchange)
-                        journal.add(job.outcome)
+                        journal.add(job[0])
                         done += 1
                         progress(done, all_jobs)
 
                     calls = ((run_job, (key, text, system, topic)) for system, topic in rest)
                     workers.for_each(calls, record, len(rest))
             finally:
-                close(key)
+                # Engines' files and models' connections of this process.
+                if entry := _runners.pop(key, None):
+                    close_all(entry[0].opened.memo)
+                    entry[0].opened.models.close()
     finally:
         # A run that uses no model leaves no transcript.
         if path.is_file() and not path.stat().st_size:

@@ -19,7 +19,7 @@ from fairagent.evaluate.findings import best_mean, label_error_text, mark, under
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Results
 from fairagent.evaluate.tables import LATEX_WIDTH, ORACLE, WIDTH, Cell, Column, Table, p_value, short_names, tex
 from fairagent.evaluate.thresholds import summary, thresholds_table
-from fairagent.measures.parse import labels_of, short_labels
+from fairagent.measures.parse import short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
 from fairagent.types import Group, Proposals, Removal, exposure_rows
@@ -68,7 +68,7 @@ def write_results(run: Results, folder: Path) -> None:
         # Questions: answer, grade, who gave it, and what debiasing did (`DebiasRecord`).
         given = [(one, one.answer) for one in run.answered if one.answer]
         more = ("made", "survived", "placed", "theta_moved") if any(answer.debiased for _, answer in given) else ()
-        lines = [
+        rows = [
             (
                 *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
                 *(outcome.values[""][measure] for measure in run.measures),
@@ -79,7 +79,7 @@ def write_results(run: Results, folder: Path) -> None:
             for outcome, answer in given
         ]
         heads = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
-        tables["answers.csv"] = Table.of(heads, lines)
+        tables["answers.csv"] = Table.of(heads, rows)
     for name, table in tables.items():
         write_whole(folder / name, table.csv())
     write_whole(folder / "results.tex", results_latex(run))
@@ -138,7 +138,7 @@ def results_latex(run: Results) -> str:
     The best mean of a system that did not look at the judgments is bold; +/- as `mark`, a dagger for oracles; the
     measures' definitions are in comments.
     """
-    short, names = short_labels(list(_labels(run))), short_names(run.systems, LATEX_WIDTH // 3)
+    short, names = short_labels(list(run.labels)), short_names(run.systems, LATEX_WIDTH // 3)
     comments = [f"% {label} is {measure}" for measure, label in short.items() if label != measure]
     test = f"paired randomization test, $p < {SIGNIFICANT}$ after Holm"
     legend = [
@@ -197,7 +197,7 @@ def alarms_of(run: Results) -> list[str]:
 def notes(run: Results, details: bool) -> Iterator[str]:
     """What the numbers mean and rest on, a line each; with `details` also of intervals and tests."""
     meant: dict[str, list[str]] = {}
-    for measure, label in short_labels(list(_labels(run))).items():
+    for measure, label in short_labels(list(run.labels)).items():
         meant.setdefault(run.measured[measure].definition or measure, []).append(label)
     for definition, named in meant.items():
         if named != [definition]:
@@ -226,25 +226,17 @@ def marked(run: Results, system: str) -> str:
     return f"{system}{f' {ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"
 
 
-def _labels(run: Results) -> dict[str, str]:
-    """The measures that there are comparisons by, with their labels."""
-    there = {measure for _, measure in run.columns}
-    return labels_of([measure for measure in run.measures if measure in there])
-
-
 def means_table(run: Results, latex: bool = False) -> Table:
     """Every system's means, the best of each column marked; for `latex` with the calls of a model.
 
     Where labels are made, AWRF under their errors stands behind a dimension's measures.
     """
-    labels = _labels(run)
-    short = short_labels(list(labels))
-    rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
+    labels, short = run.labels, short_labels(list(run.labels))
     heads: list[str | Column] = ["System" if latex else "system"]
     lines: list[list[object]] = [[marked(run, system)] for system in run.systems]
     for place, (dimension, measure) in enumerate(run.columns):
         heads.append(Column(labels[measure], above=dimension or run.kind.overall, short=short[measure]))
-        column = [rows[system, dimension, measure] for system in run.systems]
+        column = [run.compared[system, dimension, measure] for system in run.systems]
         top = best_mean(run, column)
         for line, row in zip(lines, column, strict=True):
             line.append(Cell(row.mean, mark(run, row), row.mean == top))
@@ -272,7 +264,7 @@ def exposure_table(run: Results, dimension: str) -> Table:
 
 def measure_tables(run: Results) -> list[Table]:
     """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
-    labels, tables = _labels(run), []
+    labels, tables = run.labels, []
     tests: list[str | Column] = [
         Column("difference", short="diff"),
         Column("won/tied/lost", short="W/T/L"),
@@ -281,7 +273,7 @@ def measure_tables(run: Results) -> list[Table]:
     for dimension, measure in run.columns:
         if measure in run.neutral:
             continue
-        rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
+        rows = [run.compared[system, dimension, measure] for system in run.systems]
         compared = any(run.expected_of(row) is not None for row in rows)
         least = smallest_p(rows[0].topics)
         lines: list[list[object]] = []

@@ -28,7 +28,7 @@ from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.thresholds import Threshold
 from fairagent.measures.base import seeded
-from fairagent.measures.parse import leading_measure, short_labels
+from fairagent.measures.parse import labels_of, leading_measure, short_labels
 from fairagent.measures.trec_fair import Year
 from fairagent.settings.faults import no_such, worded
 from fairagent.storage.files import LineFile, checksum, unsealed, whole_lines, write_whole
@@ -277,9 +277,20 @@ class Results(Summarized):
         return ("",) if self.kind.classes else self.dimensions or ("",)
 
     @cached_property
+    def compared(self) -> dict[tuple[str, str, str], Comparison]:
+        """System, dimension and measure -> comparison."""
+        return {(row.system, row.dimension, row.measure): row for row in self.comparisons}
+
+    @cached_property
     def columns(self) -> list[tuple[str, str]]:
         """The (dimension, measure) pairs that there are comparisons for, in order."""
         return list(dict.fromkeys((row.dimension, row.measure) for row in self.comparisons))
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """The measures that there are comparisons by, with their labels."""
+        there = {measure for _, measure in self.columns}
+        return labels_of([measure for measure in self.measures if measure in there])
 
     @property
     def targets(self) -> Mapping[str, str]:

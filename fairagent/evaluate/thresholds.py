@@ -178,7 +178,7 @@ def verdicts(run: Results) -> tuple[ThresholdVerdict, ...]:
         return ()
     # System, dimension, whether it is a group's, and its name -> value.
     numbers = {(system, dim, False, name): value for (system, dim, name), value in run.of_kind.together.items()}
-    numbers |= {(row.system, row.dimension, False, row.measure): row.mean for row in run.comparisons}
+    numbers |= {(*place[:2], False, place[2]): row.mean for place, row in run.compared.items()}
     for dimension in {one.dimension for one in run.thresholds if one.of_group}:
         for mean in run.mean_exposures(dimension):
             shares = zip(mean.labels, mean.shares.tolist(), strict=True)

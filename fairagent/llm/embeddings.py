@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
 from fairagent.llm.request import ModelReply, estimate_tokens, key_of
-from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
+from fairagent.llm.server import Body, Call, ServerModel, TokenCount
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
@@ -155,7 +155,7 @@ class EmbeddingModel(ServerModel):
         Raises ReplyInvalid with `usage`: no vectors, one of another length than the others or than before, too few or
         too many, numbered wrongly, or with numbers that are not finite.
         """
-        answer = read_body(_EmbeddingAnswer, response, self.endpoint, "an embeddings", self.name)
+        answer = self._read_body(_EmbeddingAnswer, response, "an embeddings")
         if not answer.data:
             raise FatalModelError(f"{self.endpoint.host} answered without vectors (no data); is it an embeddings API?")
         usage, vectors, wrong = Usage(1, estimate_tokens(*texts), estimated=True), np.zeros((0, 0), np.float32), ""

@@ -17,7 +17,7 @@ from fairagent.llm.budget import Budget, in_threads
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.openai import LogProbability
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.server import Body, Call, ServerModel, TokenCount, read_body
+from fairagent.llm.server import Body, Call, ServerModel, TokenCount
 from fairagent.settings import ModelSettings, plugins
 from fairagent.types import FloatArray, Usage
 
@@ -218,7 +218,7 @@ class EndpointModel(ServerModel):
         estimated = estimate_tokens(*pair)
 
         def read(response: Any) -> tuple[TokenScores | None, Usage]:
-            completion = read_body(_ScoredCompletion, response, self.endpoint, "a completion", self.name)
+            completion = self._read_body(_ScoredCompletion, response, "a completion")
             tokens = estimated
             with suppress(ValidationError, AttributeError):
                 tokens = TypeAdapter(TokenCount).validate_python(completion.usage.get("total_tokens"))

@@ -38,13 +38,10 @@ from fairagent.llm.server import (
     MOST_VALUES,
     Body,
     Call,
-    Endpoint,
     Refused,
     ServerModel,
     TokenCount,
-    body_error,
     broken_off,
-    read_body,
 )
 from fairagent.types import Usage
 from fairagent.types.clean import THOUGHTS, logger
@@ -251,70 +248,28 @@ class _Chunk(Body):
     model: str | None = None
 
 
-def _reply_of(completion: _ChatCompletion, request: ModelRequest, endpoint: Endpoint, model: str) -> ModelReply:
-    """The reply in a completion; raises ModelError (no choice), ReplyTruncated, ReplyRefused, ReplyInvalid (no text).
-
-    The last three have a `usage`.
-    """
-    if not completion.choices:
-        # An empty list is this reply's fault, perhaps a content filter; none at all is another sort of server.
-        kind = FatalModelError if completion.choices is None else ModelError
-        raise kind(f"{endpoint.host} answered without a reply (no choices); is it a chat completion API?")
-    choice = completion.choices[0]
-    # Again: in the body the key may have been written in JSON's escapes.
-    text, refusal = endpoint.hide(choice.message.content or ""), choice.message.refusal or ""
-    name, finish = endpoint.quote(completion.model or model), endpoint.quote(choice.finish_reason or "stop")
-    try:
-        tokens = _ChatTokens.model_validate(completion.usage)
-        reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish)
-    except ValidationError:
-        read, usage = estimate_tokens(*(message for _, message in request.messages)), completion.usage
-        # A server may have counted, be it wrongly, or not at all.
-        counted = isinstance(usage, dict) and None not in map(usage.get, _ChatTokens.model_fields)
-        notes = (NO_COUNT,) if counted else ()
-        reply = ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
-    if request.choices:
-        reply = replace(reply, chances=chances_of(choice.logprobs, request.choices))
-    error: ReplyError
-    if choice.finish_reason == "length" and request.whole:
-        error = ReplyTruncated(
-            f"{name} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, and "
-            "max_tokens in the prompt template where it is lower",
-            raw=text,
-        )
-    elif refusal or choice.finish_reason == "content_filter":
-        reason = f": {endpoint.quote(refusal)}" if refusal else " (content filter)"
-        error = ReplyRefused(f"{name} declined to answer{reason}", raw=refusal or text)
-    elif not text.strip():
-        error = ReplyInvalid(f"{name} sent an empty reply")
-    else:
-        return reply
-    error.usage = reply.usage
-    raise error
-
-
 @dataclass(slots=True)
 class _ChatCall(Call):
-    """One `complete`, or one `stream` where there is an `on_text`; `streamed` are the pieces that it has got so far."""
+    """One `complete`, or one `stream` where there is an `on_text`; `pieces` of a stream have come so far."""
 
     request: ModelRequest = field(kw_only=True)
     on_text: Callable[[str], None] | None = None
-    streamed: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
     tries: int = 0
     longer: int = 1
     cut_off: ReplyTruncated | None = None
     before: Usage = field(default_factory=Usage)
 
     def pass_on(self, piece: str) -> None:
-        """Give `on_text` the next piece of the answer."""
+        """Keep the next piece of the answer, and give it to `on_text`."""
+        self.pieces.append(piece)
         if self.on_text:
-            self.streamed.append(piece)
             self.on_text(piece)
 
     @property
-    def text(self) -> str:
-        """What was streamed so far."""
-        return "".join(self.streamed)
+    def shown(self) -> str:
+        """What was passed on so far."""
+        return "".join(self.pieces) if self.on_text else ""
 
 
 LONGEST_LINE = 1 << 20
@@ -421,13 +376,13 @@ class OpenAIModel(ServerModel):
             error: ModelError
             note: str | None = None
             try:
-                reply = attempt(partial(self._post, payload, call), lambda: call.text)
+                reply = attempt(partial(self._post, payload, call), lambda: call.shown)
                 return reply, reply.usage
             except Refused as refused:
                 error, note = refused.error, self.capabilities.learn(payload, refused.body)
             except ReplyTruncated as truncated:
                 error = truncated
-                if not call.streamed and call.longer == 1:
+                if not call.shown and call.longer == 1:
                     call.longer, note = LONGER, CUT_OFF
                     call.cut_off, call.before, call.spent = truncated, call.spent, call.spent + truncated.usage
             except BudgetExceeded:
@@ -443,43 +398,34 @@ class OpenAIModel(ServerModel):
     def _post(self, payload: dict[str, Any], call: _ChatCall) -> ModelReply:
         """One request, if the budget has room for it."""
         # An estimate may be too low by half where the text is no English prose; usage then settles it.
-        tokens = (
-            estimate_tokens(*(message["content"] for message in payload["messages"])),
-            payload.get("max_tokens") or payload["max_completion_tokens"],
-        )
+        most = payload.get("max_tokens") or payload["max_completion_tokens"]
+        tokens = estimate_tokens(*(text for _, text in call.request.messages)), most
+        read, given_up = partial(self._read, call), lambda: estimate_tokens(call.shown)
+        return self._request("/chat/completions", payload, call, tokens, read, given_up, refusable=True)[0]
 
-        def read(response: Any) -> tuple[ModelReply, Usage]:
-            reply = self._read_stream(response, call) if "stream" in payload else self._read(response, call)
-            return reply, reply.usage
-
-        path = "/chat/completions"
-        return self._request(path, payload, call, tokens, read, lambda: estimate_tokens(call.text), refusable=True)[0]
-
-    def _read(self, response: Any, call: _ChatCall) -> ModelReply:
-        """The reply that came as a whole."""
-        completion = read_body(_ChatCompletion, response, self.endpoint, "a chat completion", self.name)
-        reply = _reply_of(completion, call.request, self.endpoint, self.name)
-        call.pass_on(reply.text)
-        return reply
-
-    def _read_stream(self, response: Any, call: _ChatCall) -> ModelReply:
-        """The reply that comes as a stream, or as a whole all the same, passed on as it comes."""
+    def _read(self, call: _ChatCall, response: Any) -> tuple[ModelReply, Usage]:
+        """The reply, whole or a stream, whatever was asked for, passed on as it comes."""
+        call.pieces = []
         error: ModelError
         try:
             with closing(response):
-                # A server that cannot stream sends a whole completion instead.
-                if "text/event-stream" in response.headers.get("content-type", ""):
-                    whole = self._joined(lines(response.iter_bytes(), self.endpoint.host), call)
-                    return _reply_of(whole, call.request, self.endpoint, self.name)
-                response.read()
-                return self._read(response, call)
+                streams = "text/event-stream" in response.headers.get("content-type", "")
+                if streams:
+                    completion = self._joined(lines(response.iter_bytes(), self.endpoint.host), call)
+                else:
+                    response.read()
+                    completion = self._read_body(_ChatCompletion, response, "a chat completion")
+                reply = self._reply_of(completion, call.request)
+                if not streams:
+                    call.pass_on(reply.text)
+                return reply, reply.usage
         except ModelError as raised:
             error = raised
-        if call.streamed and not error.usage.calls:
+        if call.shown and not error.usage.calls:
             if isinstance(error, TransientModelError):
                 error = ModelError(f"{error}; it is not asked for again, since part of it was shown")
             read = estimate_tokens(*(text for _, text in call.request.messages))
-            error.usage = Usage(1, read, estimate_tokens(call.text), estimated=True)
+            error.usage = Usage(1, read, estimate_tokens(call.shown), estimated=True)
         raise error
 
     def _joined(self, stream: Iterator[str], call: _ChatCall) -> _ChatCompletion:
@@ -500,7 +446,7 @@ class OpenAIModel(ServerModel):
             except ValidationError:
                 raise broken_off(self.endpoint.host) from None
             if chunk.error:
-                raise body_error(chunk.error, self.endpoint, self.name)
+                raise self._error_in_body(chunk.error)
             whole.model, whole.usage = chunk.model or whole.model, chunk.usage or whole.usage
             # The last chunk with the usage has no choice.
             for choice in chunk.choices[:1]:
@@ -509,6 +455,43 @@ class OpenAIModel(ServerModel):
                     call.pass_on(piece)
         if not complete and not finish:
             raise broken_off(self.endpoint.host)
-        message = _ChatMessage(content=call.text, refusal=refusal)
+        message = _ChatMessage(content="".join(call.pieces), refusal=refusal)
         whole.choices = [_ChatChoice(message=message, finish_reason=finish or "stop")]
         return whole
+
+    def _reply_of(self, completion: _ChatCompletion, request: ModelRequest) -> ModelReply:
+        """The reply in a completion; ModelError where there is none; cut off, refused and empty ones raise theirs."""
+        quote = self.endpoint.quote
+        if not completion.choices:
+            # An empty list is this reply's fault, perhaps a content filter; none at all is another sort of server.
+            kind = FatalModelError if completion.choices is None else ModelError
+            raise kind(f"{self.endpoint.host} answered without a reply (no choices); is it a chat completion API?")
+        choice = completion.choices[0]
+        # Again: in the body the key may have been written in JSON's escapes.
+        text, refusal = self.hide(choice.message.content or ""), choice.message.refusal or ""
+        name, finish = quote(completion.model or self.name), quote(choice.finish_reason or "stop")
+        try:
+            tokens = _ChatTokens.model_validate(completion.usage)
+            reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish)
+        except ValidationError:
+            read, usage = estimate_tokens(*(message for _, message in request.messages)), completion.usage
+            # A server may have counted, be it wrongly, or not at all.
+            counted = isinstance(usage, dict) and None not in map(usage.get, _ChatTokens.model_fields)
+            notes = (NO_COUNT,) if counted else ()
+            reply = ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
+        error: ReplyError
+        if choice.finish_reason == "length" and request.whole:
+            error = ReplyTruncated(
+                f"{name} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, and "
+                "max_tokens in the prompt template where it is lower",
+                raw=text,
+            )
+        elif refusal or choice.finish_reason == "content_filter":
+            reason = f": {quote(refusal)}" if refusal else " (content filter)"
+            error = ReplyRefused(f"{name} declined to answer{reason}", raw=refusal or text)
+        elif not text.strip():
+            error = ReplyInvalid(f"{name} sent an empty reply")
+        else:
+            return replace(reply, chances=chances_of(choice.logprobs, request.choices) if request.choices else ())
+        error.usage = reply.usage
+        raise error

@@ -42,8 +42,6 @@ from fairagent.types.clean import logger, visible
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 OPENAI = "https://api.openai.com/v1"
-SHORTEST_SECRET = 8
-"""Shorter keys ("none", "ollama") are placeholders; to black them out would spoil replies that hold the word."""
 CODES = {
     **dict.fromkeys(("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"), "quota"),
     **dict.fromkeys(("invalid_api_key", "account_deactivated"), "key"),
@@ -70,6 +68,7 @@ TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True)]
 log = logger(__name__)
 
 T = TypeVar("T")
+B = TypeVar("B", bound="Body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,8 @@ class Endpoint:
     def hide(self, text: str) -> str:
         """`text` without the key, wherever a server may have echoed it."""
         key = self.key.get_secret_value()
-        return text.replace(key, "***") if len(key) >= SHORTEST_SECRET else text
+        # Shorter ones ("none", "ollama") are placeholders; without them replies that hold the word would be spoiled.
+        return text.replace(key, "***") if len(key) >= 8 else text
 
     def quote(self, words: str) -> str:
         """A server's words in one short line without the key; of a web page only that it is one."""
@@ -142,65 +142,6 @@ class Refused(ModelError):
         super().__init__(str(error))
         self.error = error
         self.body = body
-
-
-def client_error(error: Exception, endpoint: Endpoint, model: str) -> ModelError:
-    """The error that the `openai` package raised, as one of ours; no key is in it."""
-    response = getattr(error, "response", None)
-    if response is None:
-        # What the transport raised is its cause; any other error is the client's own, which no other attempt mends.
-        cause = error.__cause__
-        if isinstance(cause, ModelError):
-            return cause
-        return FatalModelError(f"{endpoint.host}: {endpoint.quote(str(cause or error))}")
-    status, headers = response.status_code, response.headers
-    if 300 <= status < 400:
-        # Of the new place no path is told, in which a key may stand.
-        where, location = "an address that it does not name", headers.get("location", "")
-        with suppress(ValueError):
-            parts = urlsplit(urljoin(str(response.request.url), location))
-            if location and parts.hostname:
-                where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
-        return FatalModelError(
-            f"{endpoint.host} answered {status}: it sends requests on to {endpoint.quote(where)}, where nothing was "
-            "sent. If your server is there, set model.base_url in the settings to its address"
-        )
-    body: object = response.text
-    # No JSON, or nested too deeply to be read: then it is the words.
-    with suppress(ValueError):
-        body = from_json(response.text)
-    return status_error(status, *read_error(body), endpoint, model, retry_after(headers))
-
-
-def status_error(
-    status: int, code: str, words: str, endpoint: Endpoint, model: str, wait: float | None = None
-) -> ModelError:
-    """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
-    named, sort = "" if code.isdecimal() else endpoint.quote(code), CODES.get(code, "")
-    answered = f"{status or 'with an error'} {named}".strip()
-    what = f"{endpoint.host} answered {answered}: {endpoint.quote(words) or 'no explanation'}"
-    if status == 402 or sort == "quota":
-        return FatalModelError(
-            f"{what}. The quota or credit of the account is used up; add to it or use another server"
-        )
-    if status in (401, 403, 407) or sort == "key":
-        return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {model!r} there")
-    if status == 404 or sort == "model":
-        return FatalModelError(f"{what}. Check model.name ({model!r}) and model.base_url in the settings")
-    if sort == "filter":
-        return ReplyRefused(what, raw=endpoint.hide(words))
-    if status in (408, 409, 425, 429) or status >= 500:
-        return TransientModelError(what, retry_after=wait)
-    if status in (0, 405):
-        return FatalModelError(f"{what}. Check model.base_url in the settings" if status else what)
-    return ModelError(what)
-
-
-def body_error(error: object, endpoint: Endpoint, model: str) -> ModelError:
-    """The error for an error body that came with HTTP 200: transient if its code means overload, else fatal."""
-    code, words = read_error(error)
-    status = int(code) if code.isdecimal() and len(code) == 3 else 503 if CODES.get(code) == "overload" else 0
-    return status_error(status if status == 429 or status >= 500 else 0, code, words, endpoint, model)
 
 
 def read_error(body: object) -> tuple[str, str]:
@@ -247,33 +188,6 @@ class Body(BaseModel):
 
     error: Any = None
     usage: Any = None
-
-
-B = TypeVar("B", bound=Body)
-
-
-def read_body(form: type[B], response: Any, endpoint: Endpoint, api: str, model: str) -> B:
-    """The JSON in the `response` of `model`, without the key.
-
-    Raises ModelError for too many values, TransientModelError where it broke off, FatalModelError where the server is
-    no such `api`, and the error that it holds.
-    """
-    body, content_type = endpoint.hide(response.text), response.headers.get("content-type", "")
-    if sum(map(body.count, "[{,")) > MOST_VALUES:
-        raise ModelError(f"{endpoint.host} sent an answer of more than {MOST_VALUES:,} values; it was not read")
-    try:
-        answer = form.model_validate_json(body)
-    except ValidationError as error:
-        cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
-    else:
-        if answer.error:
-            raise body_error(answer.error, endpoint, model)
-        return answer
-    # Out of the handler: what the server wrote must not be the error's context.
-    if cut_off:
-        raise broken_off(endpoint.host)
-    got = endpoint.quote(content_type.partition(";")[0]) or "no content type"
-    raise FatalModelError(f"{endpoint.host} is not {api} API (got {got}); check model.base_url")
 
 
 def broken_off(host: str, why: str = "") -> TransientModelError:
@@ -551,7 +465,7 @@ class ServerModel:
                         used = usage.input_tokens, usage.output_tokens
                         return value, usage
                 log.info("%s: %s", self, type(failure.__cause__ or failure).__name__)
-                error = client_error(failure, self.endpoint, self.name)
+                error = self._client_error(failure)
                 if refusable and getattr(failure, "status_code", 0) in (400, 422, 500, 501):
                     error = Refused(error, self.hide(failure.response.text))
                 raise error
@@ -563,3 +477,80 @@ class ServerModel:
                 raise
             finally:
                 reservation.settle(sum(used), self.cost(*used) or 0.0)
+
+    def _read_body(self, form: type[B], response: Any, api: str) -> B:
+        """The JSON in the `response`, without the key.
+
+        Raises ModelError for too many values, TransientModelError where it broke off, FatalModelError where the server
+        is no such `api`, and the error that it holds.
+        """
+        body, content_type = self.hide(response.text), response.headers.get("content-type", "")
+        if sum(map(body.count, "[{,")) > MOST_VALUES:
+            raise ModelError(
+                f"{self.endpoint.host} sent an answer of more than {MOST_VALUES:,} values; it was not read"
+            )
+        try:
+            answer = form.model_validate_json(body)
+        except ValidationError as error:
+            cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
+        else:
+            if answer.error:
+                raise self._error_in_body(answer.error)
+            return answer
+        # Out of the handler: what the server wrote must not be the error's context.
+        if cut_off:
+            raise broken_off(self.endpoint.host)
+        got = self.endpoint.quote(content_type.partition(";")[0]) or "no content type"
+        raise FatalModelError(f"{self.endpoint.host} is not {api} API (got {got}); check model.base_url")
+
+    def _client_error(self, error: Exception) -> ModelError:
+        """The error that the `openai` package raised, as one of ours; no key is in it."""
+        host, quote, response = self.endpoint.host, self.endpoint.quote, getattr(error, "response", None)
+        if response is None:
+            # What the transport raised is its cause; any other error is the client's own, which no other attempt mends.
+            cause = error.__cause__
+            return cause if isinstance(cause, ModelError) else FatalModelError(f"{host}: {quote(str(cause or error))}")
+        status, headers = response.status_code, response.headers
+        if 300 <= status < 400:
+            # Of the new place no path is told, in which a key may stand.
+            where, location = "an address that it does not name", headers.get("location", "")
+            with suppress(ValueError):
+                parts = urlsplit(urljoin(str(response.request.url), location))
+                if location and parts.hostname:
+                    where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+            return FatalModelError(
+                f"{host} answered {status}: it sends requests on to {quote(where)}, where nothing was sent. If your "
+                "server is there, set model.base_url in the settings to its address"
+            )
+        body: object = response.text
+        # No JSON, or nested too deeply to be read: then it is the words.
+        with suppress(ValueError):
+            body = from_json(response.text)
+        return self._status_error(status, *read_error(body), retry_after(headers))
+
+    def _error_in_body(self, error: object) -> ModelError:
+        """The error for an error body that came with HTTP 200: transient if its code means overload, else fatal."""
+        code, words = read_error(error)
+        status = int(code) if code.isdecimal() and len(code) == 3 else 503 if CODES.get(code) == "overload" else 0
+        return self._status_error(status if status == 429 or status >= 500 else 0, code, words)
+
+    def _status_error(self, status: int, code: str, words: str, wait: float | None = None) -> ModelError:
+        """The error for an HTTP `status` (0: it came as a success), the provider's `code` and its words."""
+        named, sort = "" if code.isdecimal() else self.endpoint.quote(code), CODES.get(code, "")
+        answered = f"{status or 'with an error'} {named}".strip()
+        what = f"{self.endpoint.host} answered {answered}: {self.endpoint.quote(words) or 'no explanation'}"
+        if status == 402 or sort == "quota":
+            return FatalModelError(
+                f"{what}. The quota or credit of the account is used up; add to it or use another server"
+            )
+        if status in (401, 403, 407) or sort == "key":
+            return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {self.name!r} there")
+        if status == 404 or sort == "model":
+            return FatalModelError(f"{what}. Check model.name ({self.name!r}) and model.base_url in the settings")
+        if sort == "filter":
+            return ReplyRefused(what, raw=self.hide(words))
+        if status in (408, 409, 425, 429) or status >= 500:
+            return TransientModelError(what, retry_after=wait)
+        if status in (0, 405):
+            return FatalModelError(f"{what}. Check model.base_url in the settings" if status else what)
+        return ModelError(what)

@@ -10,12 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fairagent.errors import DataError
-from fairagent.measures.base import (
-    as_distribution,
-    as_memberships,
-    as_vector,
-    check_nonnegative,
-)
+from fairagent.measures.base import as_distribution, as_memberships, as_vector, check_nonnegative
 from fairagent.types import FloatArray
 
 DECIMALS = 12

@@ -18,13 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.base import (
-    TOLERANCE,
-    as_distribution,
-    as_memberships,
-    as_vector,
-    check_nonnegative,
-)
+from fairagent.measures.base import TOLERANCE, as_distribution, as_memberships, as_vector, check_nonnegative
 from fairagent.measures.exposure import jensen_shannon, jensen_shannon_terms
 from fairagent.types import FloatArray
 

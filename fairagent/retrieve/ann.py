@@ -93,7 +93,7 @@ class AnnManifest(IndexManifest):
         """The manifest in `folder`; IndexMismatch where files are damaged, or not made from these `embeddings`."""
         manifest = cls.read(folder)
         with cls.reading(folder):
-            # What is printed and searched with is what it should be.
+            # The number that is printed is the one that searches use.
             if not (str(manifest) and 1 <= manifest.probes <= manifest.cells):
                 raise ValueError(f"{manifest.probes} of {manifest.cells} cells")
         made, have = cls.draft(embeddings).values, manifest.values
@@ -141,7 +141,7 @@ class AnnIndex:
         return self.in_cells(vector, n, min(of.cells, math.ceil(of.probes * max(1, n / DEPTH))))
 
     def in_cells(self, vector: Embeddings, n: int, probes: int) -> NDArray[np.intp]:
-        """As `candidates`, looking at so many cells."""
+        """As `candidates`, from this many cells."""
         query = np.ascontiguousarray(vector[None], dtype=np.float32)
         parameters = self._faiss.SearchParametersIVF(nprobe=probes)
         # More than are wanted, to be scored again: faiss compares codes of 8 bits a number.
@@ -204,14 +204,14 @@ def cells_for(documents: int) -> int:
 
 
 def _drawn(rows: NDArray[np.float16], count: int) -> Embeddings:
-    """So many of the rows, at random, in their order."""
+    """This many of the rows, drawn at random, in their order."""
     return rows[np.sort(np.random.default_rng(SEED).choice(len(rows), count, replace=False))].astype(np.float32)
 
 
 def exact_lists(rows: NDArray[np.float16], queries: Embeddings, depth: int) -> list[NDArray[np.intp]]:
     """For each of the `queries` (q, d) the numbers of the documents that have to be among its first `depth`.
 
-    Those that tie with the first one behind are left out, which may as well be any other of these.
+    Documents that tie with the first one beyond are left out, since any of them could stand there.
     """
     faiss = installed("faiss-cpu", "an ANN index")
     heap = faiss.ResultHeap(len(queries), depth + 1, keep_max=True)
@@ -220,7 +220,7 @@ def exact_lists(rows: NDArray[np.float16], queries: Embeddings, depth: int) -> l
         products, numbers = faiss.knn(queries, block, min(depth + 1, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
         heap.add_result(products, numbers + start)
     heap.finalize()
-    # Where there are no more than `depth` documents, nothing is behind.
+    # With `depth` documents or fewer there is no rest.
     rounding = 1e-6 * np.abs(heap.D, where=heap.I >= 0, out=np.zeros_like(heap.D)).max(axis=1, keepdims=True)
     above = (heap.D[:, -1:] + rounding < heap.D) & (heap.I >= 0)
     return [row[first] for row, first in zip(heap.I, above, strict=True)]

@@ -88,7 +88,7 @@ class FusedEngine(Protocol):
 
 
 def lend(borrower: object, lender: object, *names: str) -> None:
-    """Give an object those methods of another that there are: what an engine can do is seen by its methods."""
+    """Give an object those of these methods that another one has: what an engine can do is seen by its methods."""
     vars(borrower).update({name: getattr(lender, name) for name in names if hasattr(lender, name)})
 
 
@@ -99,7 +99,7 @@ def lend_texts(engine: E, texts: object) -> E:
 
 
 def ignore(*values: object) -> None:
-    """The null callback: nobody wants to know."""
+    """The null callback."""
 
 
 def check_length(n: int) -> None:
@@ -206,7 +206,7 @@ def engine_accounts() -> dict[str, float]:
 
 @contextmanager
 def engine_time(account: str = "engine") -> Iterator[None]:
-    """Counts what it encloses as the engine's time, on `account`; within another one it counts here and not there."""
+    """Count the time of the block as the engine's, on `account`; inside another block on this account alone."""
     outer = _clock.account
     _clock.change(account)
     try:

@@ -79,7 +79,7 @@ class Strings:
         return len(self._starts) - 1
 
     def __getitem__(self, number: int) -> str:
-        """The string of this number; ValueError where what is there is none."""
+        """The string of this number; ValueError where it is damaged."""
         start, stop = self._starts[number : number + 2].tolist()
         if not 0 <= start <= stop <= len(self._block):
             raise ValueError(f"string {number} would be from byte {start} to {stop} of {len(self._block)}")
@@ -129,7 +129,7 @@ class IdTable:
         """The numbers of the documents with these ids, -1 for an id that is not there."""
         if not len(ids) or not len(self):
             return np.full(len(ids), -1, dtype=np.intp)
-        # What no id may hold becomes bytes that are in none: half of a surrogate pair, and NUL, numpy's padding.
+        # Half of a surrogate pair and NUL (numpy's padding) are in no id: they become bytes that are in none either.
         wanted = np.array([name.encode("utf-8", "surrogatepass").replace(b"\0", b"\xff") for name in ids])
         at = np.searchsorted(self._sorted, wanted)
         at[at == len(self)] = 0
@@ -162,7 +162,7 @@ class IdTable:
 
 
 def both(numbers: NDArray[np.intp], among: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    """Those of these numbers that are `among` others (None: all), rising; both rise."""
+    """Those of these rising numbers that are also in `among` (None: all)."""
     return numbers if among is None else np.intersect1d(numbers, among, assume_unique=True)
 
 

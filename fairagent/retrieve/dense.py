@@ -55,7 +55,7 @@ class VectorEngine(EmbeddingSource, Protocol):
     """An engine that searches by embeddings."""
 
     def query_vector(self, query: Query) -> Embeddings:
-        """That of a query, (d,)."""
+        """The embedding of a query, (d,)."""
 
 
 @runtime_checkable
@@ -206,7 +206,7 @@ def encode_collection(
 def _known(
     kind: type[M], earlier: Path, model: str, probe: Embeddings, digests: NDArray[np.uint64]
 ) -> NDArray[np.intp]:
-    """The number of a document with the same text in the folder `earlier`, -1 where there is none of use, (n,)."""
+    """The number of a document with the same text in the folder `earlier`, -1 where none can be used, (n,)."""
     nothing = np.full(len(digests), -1, dtype=np.intp)
     try:
         same = kind.read(earlier).model == model and _same_vector(read_array(earlier / PROBE), probe)

@@ -110,7 +110,7 @@ class FusedRetriever:
         """The best `n` documents by the sum of their parts."""
         check_length(n)
         if self._failed.pop(query, None):
-            # The engine may be there again.
+            # The engine that failed may be back by now.
             self._parts.cache_clear()
         parts = self.parts(query)
         total = parts.scores.sum(axis=1)
@@ -163,7 +163,7 @@ class FusedConfig(Part):
 
     @property
     def inner(self) -> tuple[Part, ...]:
-        """The engines, those that are meant where none is named included."""
+        """The engines, including the default ones where none is named."""
         return self.engines or (BM25Config(), DenseConfig())
 
     def __str__(self) -> str:
@@ -183,10 +183,10 @@ class AutoConfig(Part):
     kind: Literal["auto"] = "auto"
 
     def resolved(self, site: Site, preparing: bool = False) -> Part:
-        """What it comes to here; `preparing`: the vectors will be made if they can be."""
+        """The engine that this comes to here; `preparing`: as if the vectors were made, where they can be."""
         encoder = site.settings.encoder
         vectors = folder(site, encoder)
-        # Damaged ones are there too: to go without them would be another ranking, silently.
+        # Damaged vectors count as there: to leave them out would silently give another ranking.
         if not (DenseManifest.exists(vectors) or vectors.is_dir() or preparing):
             return BM25Config()
         return FusedConfig(engines=(BM25Config(), DenseConfig(encoder=encoder)))

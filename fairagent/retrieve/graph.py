@@ -81,7 +81,7 @@ def build_graph(
         table = np.zeros((len(stored), k), np.int32)
         for cell, candidates in _cells(stored):
             vectors = stored[candidates].astype(np.float32)
-            # Where a cell is small and lonely, the last one stands for the rest.
+            # A small cell has too few neighbors: the last one fills the places that are left.
             most = min(k, len(candidates) - 1)
             step = max(1, PRODUCTS // len(candidates))
             for members in (cell[start : start + step] for start in range(0, len(cell), step)):
@@ -92,7 +92,7 @@ def build_graph(
                 nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
                 order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
                 numbers = candidates[np.take_along_axis(nearest, order, axis=1)]
-                # Zeros say nothing of what is near: such a document is its own only neighbor.
+                # A vector of zeros is near to nothing: such a document is its own only neighbor.
                 numbers = np.where(rows.any(axis=1, keepdims=True), numbers, members[:, None])
                 table[members] = np.pad(numbers, ((0, 0), (0, k - most)), mode="edge")
                 done += len(members)

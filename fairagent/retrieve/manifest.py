@@ -33,7 +33,7 @@ log = logger(__name__)
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """What shows at once that a file was replaced: inode, and time of the last change (ns); zeros for none."""
+    """A file's inode and the time of its last change (ns), which tell that it was replaced; zeros for no file."""
     try:
         stat = path.stat()
     except OSError:
@@ -129,7 +129,7 @@ class IndexManifest:
 
     @classmethod
     def damaged(cls, folder: Path, reason: object) -> IndexMismatch:
-        """The error for files that hold what cannot be."""
+        """The error for damaged files."""
         be = "are" if cls.WHAT.endswith("s") else "is"
         return IndexMismatch(f"the {cls.WHAT} at {folder} {be} damaged ({reason}); {REMEDY}")
 
@@ -149,7 +149,7 @@ class IndexManifest:
 
         Raises what `read_checked` does, and IndexMismatch for what is damaged, or was replaced meanwhile.
         """
-        # First: it completes what a killed process was about to put there.
+        # Looked for first, since that completes the move which a killed process had begun.
         cls.exists(folder)
         before = state_of(folder / cls.FILE)
         manifest = cls.read_checked(folder, collection, **made_by)
@@ -217,9 +217,9 @@ def indexed_documents(collection: Collection, index: Path) -> KnownIds | None:
 def as_indexed(collection: Collection, index: Path, analyzer: str) -> Collection:
     """The collection as its index was made of it, `behind` where the documents have changed since.
 
-    The groups are those of the files now. It is unchanged where the index is none of this collection and analyzer.
+    The groups are those of the files now. It is returned as it is where the index is of another collection or analyzer.
     """
-    # Whoever opens it says what is wrong with it.
+    # Opening it reports what is wrong with it.
     with suppress(IndexMismatch, OSError):
         if Manifest.exists(index):
             manifest = Manifest.read(index)

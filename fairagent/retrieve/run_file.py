@@ -110,11 +110,11 @@ class RunFileConfig(Part):
         return {"path": Path(self.path)}
 
     def relative_to(self, folder: Path) -> Self:
-        """With the file's path from anywhere."""
+        """With the path of the file made absolute."""
         return self.model_copy(update={"path": str((folder / self.path).absolute())})
 
     def named_documents(self, topics: Collection[str]) -> dict[str, Collection[str]]:
-        """Those that it ranks."""
+        """The documents that it ranks."""
         rankings = read_run(Path(self.path), topics, self.tag)
         return {f"documents of run {self.path}": dict.fromkeys(id for one in rankings.values() for id in one.ids)}
 
@@ -129,7 +129,7 @@ class RunFileConfig(Part):
     def build(self, site: Site) -> Retriever:
         """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
         settings = site.settings
-        # What looks at the scores of the ranking, which is otherwise served as it is.
+        # The parts that use the scores of the ranking; without them it is served as it is.
         looking = {
             f"rerank: {settings.rerank}": not settings.rerank.idle(settings),
             f"loop: {settings.loop}": settings.loops,

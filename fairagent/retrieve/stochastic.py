@@ -82,7 +82,7 @@ def thinned(levels: FloatArray, k: int, rng: np.random.Generator, draws: int, ap
     stream = rng.standard_exponential(size=(draws, length)).cumsum(axis=1) / bounds[-1]
     end = stream[:, -1:].copy()
     drawn = np.searchsorted(bounds / bounds[-1], rng.random((draws, length)), side="right")
-    # Sorted by document, then by time: whatever follows its own kind has arrived before.
+    # Sorted by document, then by time: an entry that follows one of its own document came up before.
     keys = np.sort(drawn * length + np.arange(length), axis=1)
     race, place = np.nonzero(np.diff(keys // length, axis=1) == 0)
     stream[race, keys[race, place + 1] % length] = np.inf
@@ -118,7 +118,7 @@ def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) 
     with np.errstate(over="ignore"):
         low, width = scores.min(), scores.max() - scores.min()
     if width == np.inf:
-        # The scale does not matter, and of halves the difference is a double.
+        # The scale does not matter, and the difference of two halves is still a finite double.
         return sampler_log_scores(scores / 2, alpha, compat)
     normalized = (scores - low) / width + 1
     if compat == "authors" and low < 0:

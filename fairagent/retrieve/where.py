@@ -144,7 +144,7 @@ class Conditions:
                 column = column_of(name)
                 mask[ids.moved(column.having(wanted), column.ids)] = True
             except UsageError:
-                # A dimension's labels may be in another file, and other words than what the documents have.
+                # A dimension's labels may come from another file, in other words than the documents use.
                 if name not in self.groups.dimensions:
                     raise
             met &= self._or_labeled(mask, name, ids.texts())

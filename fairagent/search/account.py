@@ -94,33 +94,31 @@ class Account:
         with self._explained():
             if collection is not None:
                 with self._transaction():
-                    self._identify(collection, dict(basis or {}))
+                    (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                    if not tables:
+                        for statement in SCHEMA.split(";"):
+                            self._connection.execute(statement)
+                        written = json.dumps(dict(basis or {}), sort_keys=True)
+                        about = [("format", FORMAT), ("collection", collection), ("basis", written)]
+                        self._connection.executemany("INSERT INTO about VALUES (?, ?)", about)
+                    there, kept_by = self._about()
+                    if there != collection:
+                        raise DataError(
+                            f"{path} is the account of collection {in_line(there)!r}, not of {in_line(collection)!r}; "
+                            "name another file"
+                        )
+                    for key, value in (basis or {}).items():
+                        if kept_by.get(key) != value:
+                            raise DataError(
+                                f"{path} was kept with {key} {in_line(str(kept_by.get(key)))}, not {in_line(value)}: "
+                                "both in one sum would mean nothing; name another file"
+                            )
                 # Only now, when it is known to be an account: another program's file stays as it was.
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
             with self._transaction("DEFERRED"):
                 self.collection, self.basis = self._about()
                 self._check(dict(self._checked(self._connection.execute("SELECT * FROM sums"))))
-
-    def _identify(self, collection: str, basis: dict[str, str]) -> None:
-        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables:
-            for statement in SCHEMA.split(";"):
-                self._connection.execute(statement)
-            kept = {"format": FORMAT, "collection": collection, "basis": json.dumps(basis, sort_keys=True)}
-            self._connection.executemany("INSERT INTO about VALUES (?, ?)", list(kept.items()))
-        there, kept_by = self._about()
-        if there != collection:
-            raise DataError(
-                f"{self.path} is the account of collection {in_line(there)!r}, not of {in_line(collection)!r}; "
-                "name another file"
-            )
-        for key, value in basis.items():
-            if kept_by.get(key) != value:
-                raise DataError(
-                    f"{self.path} was kept with {key} {in_line(str(kept_by.get(key)))}, not {in_line(value)}: both in "
-                    "one sum would mean nothing; name another file"
-                )
 
     def _about(self) -> tuple[str, Mapping[str, str]]:
         """The collection and the basis that the file names."""

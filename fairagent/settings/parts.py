@@ -80,9 +80,9 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "none": NONE,
     },
     "refine": {
-        "feedback": "fairagent.search.refine.feedback:FeedbackConfig",
-        "llm": "fairagent.search.refine.asking:LlmConfig",
-        "grounded": "fairagent.search.refine.asking:GroundedConfig",
+        "feedback": "fairagent.search.refine:FeedbackConfig",
+        "llm": "fairagent.search.refine:LlmConfig",
+        "grounded": "fairagent.search.refine:GroundedConfig",
         "none": NONE,
     },
     "rerank": {
@@ -103,8 +103,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "llm": "fairagent.answer.generators:LlmGeneratorConfig",
     },
     "attribute": {
-        "citations": "fairagent.answer.attribution:CitationConfig",
-        "judge": "fairagent.answer.attribution:JudgeConfig",
+        "citations": "fairagent.answer.answering:CitationConfig",
+        "judge": "fairagent.answer.answering:JudgeConfig",
         "none": NONE,
     },
 }

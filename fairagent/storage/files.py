@@ -59,43 +59,30 @@ def _closed_on_error(descriptor: int) -> Iterator[None]:
         raise
 
 
-def open_to_read(path: Path, within: Path | None = None, pipes: bool = False) -> BufferedReader:
+def open_to_read(path: Path, within: Path | None = None, pipes: bool = False, private: bool = False) -> BufferedReader:
     """A regular file to read, at once; links are followed, but not out of the folder `within`.
 
-    With `pipes` it may be one that the shell has made: `<(command)`. Raises NotRegular for anything else, OSError where
-    it cannot be read.
+    With `pipes` it may be one that the shell has made: `<(command)`. A `private` one is no link, is this user's, and
+    nobody else can read or change it. Raises NotRegular for anything else than a file, UsageError where others have
+    rights to a private one, OSError where it cannot be read.
     """
     if pipes and path.parent in PIPES:
         return path.open("rb")
-    expect_regular(path, path.stat())
+    expect_regular(path, path.lstat() if private else path.stat())
     if within is not None and not path.resolve().is_relative_to(within.resolve()):
         raise NotRegular(f"{path} is a link that leads out of {within}; put the file itself there")
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | (ASIDE if private else ASIDE & ~os.O_NOFOLLOW))
     with _closed_on_error(descriptor):
         status = os.fstat(descriptor)
         expect_regular(path, status)
+        if private and status.st_uid != os.geteuid():
+            raise UsageError(f"{path} belongs to another user ({status.st_uid}), who can change it; make a copy of it")
+        if private and status.st_mode & 0o077:
+            raise UsageError(f"others than its owner have rights to {path}, which holds secrets: chmod 600 {path}")
         if within is not None:
             target = path.resolve()
             if not (target.is_relative_to(within.resolve()) and os.path.samestat(target.lstat(), status)):
                 raise NotRegular(f"{path} was exchanged while it was opened")
-        return os.fdopen(descriptor, "rb")
-
-
-def open_private(path: Path) -> BufferedReader:
-    """A regular file of this user that nobody else can read or change, to read, at once; no link is followed.
-
-    Raises NotRegular for anything else than a file, UsageError where it is another user's, or others have rights to it,
-    OSError where it cannot be read.
-    """
-    expect_regular(path, path.lstat())
-    descriptor = os.open(path, os.O_RDONLY | ASIDE)
-    with _closed_on_error(descriptor):
-        status = os.fstat(descriptor)
-        expect_regular(path, status)
-        if status.st_uid != os.geteuid():
-            raise UsageError(f"{path} belongs to another user ({status.st_uid}), who can change it; make a copy of it")
-        if status.st_mode & 0o077:
-            raise UsageError(f"others than its owner have rights to {path}, which holds secrets: chmod 600 {path}")
         return os.fdopen(descriptor, "rb")
 
 
@@ -121,19 +108,16 @@ def folder_to_write(folder: Path, within: Path | None = None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _rights(path: Path, at: int, private: bool) -> int | None:
-    """The rights that `path`, in the folder of the descriptor `at`, keeps; None where there is no such file yet."""
+def _rights(path: Path, at: int, private: bool) -> tuple[int | None, int]:
+    """The rights that `path`, in the folder `at`, keeps (None: there is no such file), and those of a new file."""
+    # Who may not look into the folder may not read a new file either.
+    new = OWNER if private else os.fstat(at).st_mode & 0o666 | OWNER
     try:
         status = os.lstat(path.name, dir_fd=at)
     except FileNotFoundError:
-        return None
+        return None, new
     expect_regular(path, status)
-    return stat.S_IMODE(status.st_mode) & (OWNER if private else 0o777)
-
-
-def _new_rights(at: int, private: bool) -> int:
-    """Those of a new file in the folder of this descriptor: who may not look into it may not read the file either."""
-    return OWNER if private else os.fstat(at).st_mode & 0o666 | OWNER
+    return stat.S_IMODE(status.st_mode) & (OWNER if private else 0o777), new
 
 
 def open_to_write(path: Path, flags: int, private: bool = False) -> int:
@@ -143,8 +127,7 @@ def open_to_write(path: Path, flags: int, private: bool = False) -> int:
     cannot be written. A `private` file is its owner's alone from now on.
     """
     with folder_to_write(path.parent) as at:
-        _rights(path, at, private)
-        descriptor = os.open(path.name, flags | ASIDE, _new_rights(at, private), dir_fd=at)
+        descriptor = os.open(path.name, flags | ASIDE, _rights(path, at, private)[1], dir_fd=at)
     with _closed_on_error(descriptor):
         status = os.fstat(descriptor)
         expect_regular(path, status, alone=True)
@@ -153,7 +136,7 @@ def open_to_write(path: Path, flags: int, private: bool = False) -> int:
     return descriptor
 
 
-def new_file(path: Path, replacing: bool = True, private: bool = False) -> BinaryIO:
+def new_file(path: Path, replacing: bool = True) -> BinaryIO:
     """A new file to write, and to read, at `path`, in the place of a regular file that is there if `replacing`.
 
     Others see it grow: for the files of a folder that is put in its place as a whole (`workshop`), and what is never
@@ -161,10 +144,10 @@ def new_file(path: Path, replacing: bool = True, private: bool = False) -> Binar
     """
     with folder_to_write(path.parent) as at:
         # Removed and not emptied: it may be mapped, or have a second name.
-        if replacing and _rights(path, at, private) is not None:
+        if replacing and _rights(path, at, private=False)[0] is not None:
             os.unlink(path.name, dir_fd=at)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | ASIDE
-        return os.fdopen(os.open(path.name, flags, _new_rights(at, private), dir_fd=at), "w+b")
+        flags, rights = os.O_RDWR | os.O_CREAT | os.O_EXCL | ASIDE, os.fstat(at).st_mode & 0o666 | OWNER
+        return os.fdopen(os.open(path.name, flags, rights, dir_fd=at), "w+b")
 
 
 def write_whole(path: Path, text: str, within: Path | None = None, private: bool = False) -> None:
@@ -187,9 +170,9 @@ def whole_file(path: Path, within: Path | None = None, private: bool = False) ->
     with explained(path):
         (within or path.parent).mkdir(parents=True, exist_ok=True)
     with explained(path), folder_to_write(path.parent, within) as at:
-        old_rights = _rights(path, at, private)
+        old_rights, new_rights = _rights(path, at, private)
         _tidy(path.name, at)
-        new, descriptor = _begun(path.name, _new_rights(at, private) if old_rights is None else OWNER, at)
+        new, descriptor = _begun(path.name, new_rights if old_rights is None else OWNER, at)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
@@ -349,15 +332,17 @@ def locked(folder: Path) -> Iterator[None]:
     """
     path = folder / LOCK
     lock = FileLock(path, timeout=0)
-    with explained(path):
+    with explained(path), suppress(Timeout):
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise _taken(path) from None
+        lock.acquire()
     try:
-        if _holder(path)[1] not in (None, socket.gethostname()):
-            raise _taken(path)
+        process, host = _holder(path)
+        if not lock.is_locked or host not in (None, socket.gethostname()):
+            who = f"process {process} on {host}" if host else "another process"
+            raise BackendUnavailable(
+                f"{who} is working in {path.parent}; wait for it, or name another folder. "
+                f"If that process is certainly gone, remove {path}"
+            )
         with explained(path), os.fdopen(open_to_write(path, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
             json.dump({"pid": os.getpid(), "host": socket.gethostname()}, file)
         try:
@@ -411,15 +396,6 @@ def _holder(path: Path) -> tuple[int, str] | tuple[None, None]:
         return int(named["pid"]), str(named["host"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError, NotRegular):
         return None, None
-
-
-def _taken(path: Path) -> BackendUnavailable:
-    process, host = _holder(path)
-    who = f"process {process} on {host}" if host else "another process"
-    return BackendUnavailable(
-        f"{who} is working in {path.parent}; wait for it, or name another folder. "
-        f"If that process is certainly gone, remove {path}"
-    )
 
 
 def file_name(system: str) -> str:

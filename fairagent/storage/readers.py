@@ -18,6 +18,7 @@ import re
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -66,9 +67,6 @@ def unpacked_name(path: Path) -> str:
     return path.stem if path.suffix.lower() in SUFFIXES else path.name
 
 
-_OPENERS: dict[str, Callable[[Any], Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
-
-
 def unpacked(file: io.BufferedReader, least: int | None = None) -> io.BufferedReader:
     """What a file holds: of one packed by gzip, bzip2, xz or zstd what it unpacks to, whatever its name; else itself.
 
@@ -81,20 +79,17 @@ def unpacked(file: io.BufferedReader, least: int | None = None) -> io.BufferedRe
     if kind is None:
         return file
     damaged: tuple[type[Exception], ...] = (EOFError, zlib.error, lzma.LZMAError, OSError)
-    stream: Any = None
+    openers: dict[str, Callable[[Any], Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
     if kind == "zstd":
-        for name in ("compression.zstd", "backports.zstd"):
+        for name in ("backports.zstd", "compression.zstd"):
             with suppress(ImportError):
                 zstd = import_module(name)
-                stream, damaged = zstd.ZstdFile(file), (*damaged, zstd.ZstdError)
-                break
-    elif opener := _OPENERS.get(kind):
-        stream = opener(file)
-    if stream is None:
+                openers["zstd"], damaged = zstd.ZstdFile, (*damaged, zstd.ZstdError)
+    if kind not in openers:
         hint = ", or install backports.zstd" if kind == "zstd" else ""
         raise Malformed(f"packed by {kind}; unpack it{hint}")
     counted = Unpacked(os.fstat(file.fileno()).st_size, least)
-    return io.BufferedReader(_Stream(stream, kind, damaged, counted), PIECE)
+    return io.BufferedReader(_Stream(openers[kind](file), kind, damaged, counted), PIECE)
 
 
 class Unpacked:
@@ -112,21 +107,24 @@ class Unpacked:
             raise Malformed(f"{self.size:,} bytes that unpack to more than {self.most:,} (bound: {bound})")
 
 
+@dataclass
 class _Stream(io.RawIOBase):
     """What comes out of a packed file."""
 
-    def __init__(self, stream: Any, kind: str, damaged: tuple[type[Exception], ...], counted: Unpacked) -> None:
-        self._stream, self._kind, self._damaged, self._counted = stream, kind, damaged, counted
+    stream: Any
+    kind: str
+    damaged: tuple[type[Exception], ...]
+    counted: Unpacked
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         try:
-            count = int(self._stream.readinto(buffer))
-        except self._damaged as error:
-            raise Malformed(f"the {self._kind} data break off or are damaged here ({error}); fetch it again") from None
-        self._counted.add(count)
+            count = int(self.stream.readinto(buffer))
+        except self.damaged as error:
+            raise Malformed(f"the {self.kind} data break off or are damaged here ({error}); fetch it again") from None
+        self.counted.add(count)
         return count
 
 
@@ -199,17 +197,17 @@ DEEPEST = 100
 _SPACE = " \t\n\r"
 
 
-def _int(text: str) -> int:
-    if len(text) > 20:  # 64 bits and a sign
-        raise Malformed(f"a whole number of {len(text):,} characters")
-    return int(text)
-
-
-def _float(text: str) -> float:
+def _number(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise Malformed(f"the number {text[:30]} is too large")
     return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > 20:  # 64 bits and a sign
+        raise Malformed(f"a whole number of {len(text):,} characters")
+    return int(text)
 
 
 def _constant(text: str) -> float:
@@ -217,8 +215,7 @@ def _constant(text: str) -> float:
 
 
 # The scanner itself: half of what `json.loads` takes for a line is looking for white space around it.
-_decoder: Any = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant)
-_scan = _decoder.scan_once
+_scan: Any = json.JSONDecoder(parse_int=_whole, parse_float=_number, parse_constant=_constant).scan_once  # type: ignore[attr-defined]
 
 
 def parse_json(text: str) -> Any:
@@ -238,12 +235,8 @@ def parse_json(text: str) -> Any:
         raise too_deep from None
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
+        parts = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [inner for part in parts for inner in part if isinstance(inner, dict | list)]
         if not level:
             return value
     raise too_deep

@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FairAgentError, Fault, UsageError
 from fairagent.llm.budget import limited_by
 from fairagent.settings.faults import fault_lines
-from fairagent.storage.files import open_private, open_to_write
+from fairagent.storage.files import open_to_read, open_to_write
 from fairagent.storage.readers import parse_json
 from fairagent.studio.desk import RequestModel
 from fairagent.types.clean import logger
@@ -116,11 +116,11 @@ def hash_of(token: str) -> str:
 def read_users(path: Path) -> Admission:
     """The users of a file, by their hashes; it has a JSON object a line, and is its owner's alone.
 
-    Raises NotRegular and UsageError as `open_private` does, UsageError where there is nobody, DataError with every line
+    Raises NotRegular and UsageError as `open_to_read` does, UsageError where there is nobody, DataError with every line
     that is wrong, BackendUnavailable where it cannot be read.
     """
     try:
-        with open_private(path) as file:
+        with open_to_read(path, private=True) as file:
             data = file.read(LARGEST_FILE + 1)
     except OSError as error:
         if isinstance(error, FairAgentError):

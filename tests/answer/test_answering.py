@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scripted import Engine, Proposals, agent, by_letter, collection, drawing, refinement
 
-from fairagent.answer.answering import Answerer
-from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
+from fairagent.answer.answering import Answerer, CitationAttributor, JudgeAttributor
 from fairagent.answer.citations import OnText
 from fairagent.answer.context import Contexts
 from fairagent.answer.filtering import FairFilter

@@ -9,12 +9,7 @@ import pytest
 from judges import documents_in, outside, says, verdicts
 from scripted import by_letter, collection
 
-from fairagent.answer.attribution import (
-    CitationAttributor,
-    JudgeAttributor,
-    statement,
-    with_exposures,
-)
+from fairagent.answer.answering import CitationAttributor, JudgeAttributor, statement, with_exposures
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.guests.testing import Scripted, ScriptedModel

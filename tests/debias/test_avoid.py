@@ -12,14 +12,7 @@ from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.debias_rag.avoid import (
-    AvoidIndex,
-    AvoidPassage,
-    diagnose,
-    load_lexicon,
-    read_avoid,
-    write_avoid,
-)
+from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage, diagnose, load_lexicon, read_avoid, write_avoid
 from fairagent.types import Document
 
 from .parts import LIBRARY, WordEncoder, lexicon, written
@@ -77,11 +70,7 @@ def diagnosing(request: ModelRequest) -> str:
     """Passages with "all" are biased: against gender where "women" are in them, else against what has no name."""
     line = next(line for line in request.messages[1][1].splitlines() if line.startswith('[{"id"'))
     found = [
-        {
-            "id": one["id"],
-            "biased": "all" in one["text"],
-            "kind": "gender" if "women" in one["text"] else "planet",
-        }
+        {"id": one["id"], "biased": "all" in one["text"], "kind": "gender" if "women" in one["text"] else "planet"}
         for one in json.loads(line)
     ]
     return json.dumps({"diagnoses": found})
@@ -164,7 +153,7 @@ def test_the_shipped_lexicon() -> None:
     )
     assert words.swap("She hurt him and HIS father-in-law.") == "He hurt her and HER mother-in-law."
     assert {words.kinds[word] for word in ("he", "black", "ethiopia", "muslim", "elderly", "poor")} == {
-        *("gender", "race", "nationality", "religion", "age", "class"),
+        *("gender", "race", "nationality", "religion", "age", "class")
     }
     # What one word becomes is never a second entry by accident.
     assert all(word != other.lower() for word, other in words.swaps.items())

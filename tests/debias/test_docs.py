@@ -122,21 +122,3 @@ def test_the_files_are_right(tmp_path: Path, name: str, models: Path, monkeypatc
         assert not plan.systems["fair documents only"].searches
     if name == "time":
         assert plan.cache == ""
-
-
-@pytest.mark.usefixtures("no_variables")
-@pytest.mark.parametrize("name", ["self_debias"])
-def test_rivals_run_on_a_tiny_model(tmp_path: Path, name: str, models: Path) -> None:
-    run = words.run(write(tmp_path, name, models), tmp_path / "run")
-    assert len(run.answered) == 4 * len(bench.STEREOSET)
-    rows = run.kind.set_rows(run)  # type: ignore[attr-defined]
-    assert {system for system, _ in rows} == {"no retrieval", "retrieval", "DebiasRAG", "fair documents only"}
-    told = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert {"prompting": "with an instruction", "self_debias": "Self-Debias"}[name] in told
-
-
-@pytest.mark.usefixtures("no_variables")
-def test_seat_runs_on_tiny_encoders(tmp_path: Path, models: Path) -> None:
-    run = words.run(write(tmp_path, "seat", models), tmp_path / "run")
-    effects = {one.system: one.record["effect"] for one in run.answered if one.record}
-    assert len({round(effect, 6) for effect in effects.values()}) == 3

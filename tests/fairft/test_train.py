@@ -150,10 +150,7 @@ def test_another_training_in_the_folder_is_refused_or_replaced(whole: Trained, t
 
 @pytest.mark.parametrize(
     "training",
-    [
-        {"direction": "q-p", "reduction": "documents"},
-        {"documents": 100, "refreshes": 12, "epochs": 1, "patience": 50},
-    ],
+    [{"direction": "q-p", "reduction": "documents"}, {"documents": 100, "refreshes": 12, "epochs": 1, "patience": 50}],
     ids=["the code's loss", "more refreshes than questions"],
 )
 def test_other_settings_run_too(one_thread: None, tmp_path: Path, training: dict[str, object]) -> None:
@@ -191,12 +188,6 @@ def test_leaks_are_refused(task_file: Path) -> None:
         task_file.read_text(encoding="utf-8") + "test:\n- {path: test.jsonl, fields: [prompt]}\n", encoding="utf-8"
     )
     with pytest.raises(DataError, match=r"9 texts of test.jsonl stand in the training questions"):
-        check(leaking)
-    leaking.write_text(
-        task_file.read_text(encoding="utf-8").replace("held_out: 0.25", "held_out_path: questions.jsonl"),
-        encoding="utf-8",
-    )
-    with pytest.raises(DataError, match="12 texts of the held-out ones"):
         check(leaking)
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from collection.test_cached_table import COLLECTION, folders, rows, same, table
+from collection.test_table import COLLECTION, folders, many, same, table_of
 from evaluate import words
 from guests.dense.test_splade import Words as SparseWords
 from retrieve.conftest import MADE, Made
@@ -416,22 +416,22 @@ def trusting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_116_a_damaged_table_is_read_anew(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    expected = table(file)
+    expected = table_of(file)
     (folder,) = folders(file)
     chance = random.Random(131)
     for _ in range(trials(8)):
         how = harm(folder, chance)
         caplog.clear()
-        assert same(table(file), expected), how
+        assert same(table_of(file), expected), how
         # Found, said, and mended: the next one has nothing to say.
         assert "damaged" in caplog.text or "fairagent-files.json" in how, how
         caplog.clear()
-        assert same(table(file), expected), how
+        assert same(table_of(file), expected), how
         assert caplog.text == "", how
 
 
 def test_118_two_processes_at_once(file: Path) -> None:
-    expected = table(file)
+    expected = table_of(file)
     (folder,) = folders(file)
     shutil.rmtree(folder)
     context = multiprocessing.get_context("spawn")
@@ -443,7 +443,7 @@ def test_118_two_processes_at_once(file: Path) -> None:
 
 
 def shares(file: Path) -> list[list[float]]:
-    groups = table(file)
+    groups = table_of(file)
     return [groups.shares(name).tolist() for name in ("gender", "region")]
 
 
@@ -451,7 +451,7 @@ def shares(file: Path) -> list[list[float]]:
 def file(trusting: Path, tmp_path: Path) -> Path:
     (tmp_path / "collection.yaml").write_text(COLLECTION)
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "b"}\n')
-    (tmp_path / "groups.tsv").write_text(rows())
+    (tmp_path / "groups.tsv").write_text(many())
     return tmp_path / "collection.yaml"
 
 
@@ -464,7 +464,7 @@ def changed(path: Path) -> None:
 def test_117_folders_that_cannot_be_written(
     file: Path, trusting: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = table(file)
+    expected = table_of(file)
     for folder in (*folders(file), trusting):
         shutil.rmtree(folder)
     mkdir = os.mkdir
@@ -476,16 +476,16 @@ def test_117_folders_that_cannot_be_written(
 
     with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
         patch.setattr(os, "mkdir", refused)
-        assert same(table(file), expected)
+        assert same(table_of(file), expected)
     assert "read anew each time" in caplog.text
     assert not list(file.parent.glob("index*"))
-    assert same(table(file), expected)
+    assert same(table_of(file), expected)
     assert len(folders(file)) == 1
 
 
 def test_119_a_copied_folder_is_another_one(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    expected = table(file)
-    table(file)
+    expected = table_of(file)
+    table_of(file)
     (folder,) = folders(file)
     copy = folder.with_name(folder.name.replace("index", "other"))
     shutil.copytree(folder, copy)
@@ -499,7 +499,7 @@ def test_119_a_copied_folder_is_another_one(file: Path, caplog: pytest.LogCaptur
 
 def test_120_verify_trusts_no_note(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_index(load_collection(file, file.parent / "index"), file.parent / "index")
-    table(file)
+    table_of(file)
     (groups,) = [folder for folder in folders(file) if folder.name != "index"]
     whole = {path: file_digest(path) for path in groups.iterdir()}
     changed(groups / "ids.npy")

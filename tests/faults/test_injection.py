@@ -18,8 +18,7 @@ from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.report.record import result_record, to_json
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.search.refine.asking import GroundedRefiner, LlmRefiner
-from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.refine import FeedbackRefiner, GroundedRefiner, LlmRefiner
 from fairagent.types import Document, Query, Ranking, SearchResult
 
 PROMPTS = Prompts()

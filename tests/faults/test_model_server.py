@@ -46,7 +46,7 @@ from fairagent.llm.openai import NO_COUNT, OpenAIModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import LONGEST_REPLY, parse_reply
 from fairagent.llm.server import MOST_TOKENS, Breaker
-from fairagent.search.refine.asking import LlmRefiner
+from fairagent.search.refine import LlmRefiner
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .life import environment

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fairagent import Collection, open_in_memory
-from fairagent.answer.attribution import attribute_with
+from fairagent.answer.answering import attribute_with
 from fairagent.answer.context import debias_with
 from fairagent.answer.filtering import filter_with
 from fairagent.answer.generators import answer_with
@@ -27,7 +27,7 @@ from fairagent.retrieve.base import scored, shown
 from fairagent.retrieve.base import searched as searched_by
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.search.loop.base import LoopResult, Search, run_with
-from fairagent.search.refine.feedback import RefineState, refined
+from fairagent.search.refine import RefineState, refined
 from fairagent.search.rerank.base import pair_scores
 from fairagent.settings.plugins import all_entry_points
 from fairagent.types import (

@@ -52,10 +52,7 @@ def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_pat
     first = python(HANGS, server.url, str(tmp_path / "cache"))
     assert first.stdout
     assert first.stdout.readline() == "asked\n"
-    named, asked = (
-        ModelSettings(name="tiny", base_url=server.url, deadline=3000, timeout=3000),
-        (("user", "Which color?"),),
-    )
+    named = ModelSettings(name="tiny", base_url=server.url, deadline=3000, timeout=3000)
     # As another process has them.
     with closing(Models(tmp_path / "cache", environ={})) as models, ThreadPoolExecutor(1) as pool:
         second = pool.submit(models.open(named).complete, ModelRequest((("user", "Which color?"),)))

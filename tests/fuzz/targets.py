@@ -308,8 +308,8 @@ def replies(random: Random, folder: Path) -> None:
     from fairagent.llm.request import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
     from fairagent.papers.debias_rag.benchmarks.preference import Order
-    from fairagent.search.loop.asking import GroupKeywords
-    from fairagent.search.refine.asking import Keywords, ReasonedKeywords
+    from fairagent.search.loop.widen import GroupKeywords
+    from fairagent.search.refine import Keywords, ReasonedKeywords
 
     text = random.choice(
         (

@@ -9,17 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairagent.collection.exposure import most_underexposed
-from fairagent.measures import (
-    AWRF,
-    LOG2_MAX2,
-    NDCG,
-    UNIFORM,
-    JudgedRanking,
-    Product,
-    blend,
-    group_exposure,
-    known_part,
-)
+from fairagent.measures import AWRF, LOG2_MAX2, NDCG, UNIFORM, JudgedRanking, Product, blend, group_exposure, known_part
 from fairagent.measures.answers import (
     attributed_disparity,
     attributed_exposure,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from fairagent.guests.testing import LoopbackServer as Server
 from fairagent.llm.budget import Budget
+from fairagent.llm.cache import ReplyCache
 from fairagent.llm.openai import OpenAIModel
 from fairagent.settings import ModelSettings, Price
-
-from .server import Server
 
 CANARY = "sk-canary-0123456789abcdef"
 """A key that must not turn up anywhere."""
@@ -26,6 +27,13 @@ def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[ReplyCache]:
+    cache = ReplyCache(tmp_path / "cache")
+    yield cache
+    cache.close()
 
 
 @pytest.fixture

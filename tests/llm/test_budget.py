@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyRefused
-from fairagent.guests.testing import ScriptedModel
+from fairagent.guests.testing import ScriptedModel, completion
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.budget import Budget, Ledger, charged, in_threads, ledger
 from fairagent.llm.models import CachingModel
@@ -18,7 +18,6 @@ from fairagent.llm.request import stream
 from fairagent.settings import BudgetSettings, Price
 from fairagent.types import Usage
 
-from .server import completion
 from .test_cache import Scripted
 
 ASKED = ModelRequest((("user", "x" * 400),))

@@ -45,13 +45,6 @@ class Scripted(ScriptedModel):
         return float(input_tokens + output_tokens)
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Iterator[ReplyCache]:
-    cache = ReplyCache(tmp_path / "cache")
-    yield cache
-    cache.close()
-
-
 def rows(cache: ReplyCache) -> sqlite3.Connection:
     return sqlite3.connect(cache.folder / "cache.db")
 

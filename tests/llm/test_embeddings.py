@@ -16,6 +16,8 @@ from fairagent.errors import (
     ModelError,
     ReplyInvalid,
 )
+from fairagent.guests.testing import LoopbackServer as Server
+from fairagent.guests.testing import ServerReply, embeddings, error
 from fairagent.llm.budget import Budget, Ledger, ledger
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.embeddings import BATCH, EmbeddingModel
@@ -23,7 +25,6 @@ from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .conftest import CANARY
-from .server import Server, ServerReply, embeddings, error
 
 KEY = {"OPENAI_API_KEY": CANARY}
 TEXTS = ["judge of the court", "river", "judge judge", "a boat"]
@@ -50,13 +51,6 @@ def make(server: Server, slept: list[float]) -> Iterator[Make]:
     yield model
     for one in made:
         one.close()
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Iterator[ReplyCache]:
-    kept = ReplyCache(tmp_path / "cache")
-    yield kept
-    kept.close()
 
 
 def vectors(texts: list[str], length: int = 16) -> np.ndarray:

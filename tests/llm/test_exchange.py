@@ -198,18 +198,14 @@ def test_an_exchange_has_all_that_was_asked_and_said(server, make_model, heard) 
     with exchanges_to(heard.append):
         door(make_model(price=Price(input=1, output=10))).complete(COLORS_PLEASE)
     (one,) = heard
-    assert (
-        one.messages
-        == COLORS_PLEASE.messages
-        == tuple((m["role"], m["content"]) for m in server.requests[0]["messages"])
-    )
+    sent = tuple((message["role"], message["content"]) for message in server.requests[0]["messages"])
+    assert one.messages == COLORS_PLEASE.messages == sent
     assert (one.prompt, one.reply, one.max_tokens, one.seed, one.temperature) == ("name_colors", "", 50, 3, None)
     assert (one.model, one.text, one.error, one.finish) == ("tiny-2026", "red", "", "stop")
     assert (one.calls, one.input_tokens, one.output_tokens, one.estimated) == (1, 11, 7, False)
     assert one.cost == pytest.approx(0.000081)
-    assert not one.cached
+    assert (one.cached, one.attempts) == (False, ())
     assert one.seconds > 0
-    assert one.attempts == ()
 
 
 def test_every_attempt_is_seen_retries_and_corrections(server, make_model, heard) -> None:
@@ -248,16 +244,13 @@ def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> Non
     assert (down.model, down.calls) == ("tiny", 2)
 
 
-def test_a_reply_from_the_cache_says_so(tmp_path: Path, heard) -> None:
-    cache = ReplyCache(tmp_path / "cache")
+def test_a_reply_from_the_cache_says_so(cache: ReplyCache, heard) -> None:
     asked = door(Scripted([ModelReply("red", 10, 1, calls=3, finish="stop")]), cache)
     with exchanges_to(heard.append):
         asked.complete(COLORS_PLEASE)
         asked.complete(COLORS_PLEASE)
-    cache.close()
     assert [(one.text, one.cached, one.calls, one.attempts) for one in heard] == [
-        ("red", False, 3, ()),
-        ("red", True, 3, ()),
+        ("red", cached, 3, ()) for cached in (False, True)
     ]
 
 
@@ -285,56 +278,37 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: str) ->
     assert path.read_text() == content
 
 
-EXCHANGE = Exchange(
-    at="2026-01-01T00:00:00.000+00:00",
-    prompt="p",
-    messages=(("user", "?"),),
-    reply="",
-    temperature=0.5,
-    max_tokens=None,
-    seed=None,
-    model="m",
-    text="!",
-    error="",
-    finish="stop",
-    calls=2,
-    input_tokens=3,
-    output_tokens=4,
-    estimated=True,
-    cost=None,
-    seconds=1.5,
-    cached=False,
-    notes=("1 retry",),
-    attempts=(Attempt("busy", seconds=0.5),),
-    system="agent",
-    topic="T1",
-)
+@pytest.fixture
+def one(heard) -> Exchange:
+    with exchanges_to(heard.append):
+        ScriptedModel([ModelReply("!", 3, 4, "m", cost=0.5, notes=("1 retry",))]).complete(COLORS_PLEASE)
+    return replace(heard[0], attempts=(Attempt("busy", seconds=0.5),), system="agent", topic="T1")
 
 
-def test_who_comes_too_late_writes_into_no_other_file(tmp_path: Path) -> None:
+def test_who_comes_too_late_writes_into_no_other_file(tmp_path: Path, one: Exchange) -> None:
     """After a second Ctrl-C threads go on that nobody waits for, while the tables are written."""
     with Transcript(tmp_path / "t.jsonl") as kept:
-        kept.add(EXCHANGE)
+        kept.add(one)
         number = kept._descriptor
     with (tmp_path / "results.csv").open("wb") as other:
         # Under the number that the transcript had; a lower one may be free.
         os.dup2(other.fileno(), number)
         try:
             with pytest.raises(BackendUnavailable, match="cannot be written"):
-                kept.add(EXCHANGE)
+                kept.add(one)
         finally:
             os.close(number)
     assert (tmp_path / "results.csv").read_bytes() == b""
     assert len(list(read_transcript(tmp_path / "t.jsonl"))) == 1
 
 
-def test_a_damaged_line_is_none_and_the_others_stay(tmp_path: Path) -> None:
+def test_a_damaged_line_is_none_and_the_others_stay(tmp_path: Path, one: Exchange) -> None:
     path = tmp_path / "t.jsonl"
     with Transcript(path) as kept:
         for _ in range(3):
-            kept.add(EXCHANGE)
-        kept.add(replace(EXCHANGE, cost=math.inf))
+            kept.add(one)
+        kept.add(replace(one, cost=math.inf))
     lines = path.read_bytes().splitlines(keepends=True)
     lines[1] = lines[1].replace(b'"text":"!"', b'"text":"?"')
     path.write_bytes(b"".join(lines) + b'{"exchange":1,"at"')
-    assert list(read_transcript(path)) == [EXCHANGE, None, EXCHANGE, None]
+    assert list(read_transcript(path)) == [one, None, one, None]

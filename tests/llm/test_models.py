@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BudgetExceeded, FatalModelError
+from fairagent.guests.testing import completion, error
 from fairagent.llm.models import Models
 from fairagent.llm.request import ModelRequest
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .conftest import CANARY
-from .server import completion, error
 
 ASKED = ModelRequest((("user", "A color, please."),))
 KEY = {"OPENAI_API_KEY": CANARY}

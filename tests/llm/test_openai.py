@@ -9,7 +9,6 @@ import threading
 import traceback
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -23,7 +22,8 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.guests.testing import ScriptedModel, ServerReply, completion, error, streamed
+from fairagent.guests.testing import LoopbackServer as Server
+from fairagent.guests.testing import ServerReply, completion, error, streamed
 from fairagent.llm import ModelRequest, Reply, StreamingModel, ask
 from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
@@ -33,7 +33,7 @@ from fairagent.llm.request import ModelReply, list_within, one_for_each, text_li
 from fairagent.settings import BudgetSettings, Price
 
 from .conftest import CANARY, MakeModel
-from .server import Server
+from .test_cache import Scripted
 
 ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))
 
@@ -355,6 +355,12 @@ def test_a_server_that_takes_no(
     assert model.complete(QUESTION).notes == ()
 
 
+def test_a_server_that_streams_unasked_is_read_all_the_same(server: Server, make_model: MakeModel) -> None:
+    server.script = [streamed("red", " and blue")]
+    reply = make_model().complete(QUESTION)
+    assert (reply.text, reply.input_tokens, reply.calls) == ("red and blue", 11, 1)
+
+
 def test_what_fails_before_the_first_piece_is_tried_again(
     server: Server, make_model: MakeModel, told: list[str], slept: list[float]
 ) -> None:
@@ -446,17 +452,8 @@ def test_a_piece_is_told_before_the_next_one_is_written(make_model: MakeModel) -
         http.server_close()
 
 
-class Stream(ScriptedModel):
+class Stream(Scripted):
     """Streams its scripted answers word by word."""
-
-    def identity(self, request: ModelRequest) -> dict[str, Any]:
-        return {"messages": request.messages}
-
-    def hide(self, text: str) -> str:
-        return text
-
-    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
-        return 0.0
 
     def stream(self, request: ModelRequest, on_text: Any) -> ModelReply:
         reply = self.complete(request)
@@ -465,8 +462,8 @@ class Stream(ScriptedModel):
         return reply
 
 
-def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, told: list[str]) -> None:
-    cache, tally = ReplyCache(tmp_path / "cache"), Ledger()
+def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(cache: ReplyCache, told: list[str]) -> None:
+    tally = Ledger()
     model = Stream(["red and blue"])
     door = CachingModel(model, cache, tally)
     assert isinstance(door, StreamingModel)
@@ -478,4 +475,3 @@ def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, tol
     assert door.complete(QUESTION).cached
     assert len(model.requests) == 1
     assert (tally.usage.calls, tally.usage.saved and tally.usage.saved.calls) == (1, 2)
-    cache.close()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, SettingsError, TransientModelError
+from fairagent.guests.testing import completion
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import limited_by
 from fairagent.llm.openai import OpenAIModel
@@ -104,6 +105,20 @@ def test_a_server_that_was_never_reached_is_asked_once_and_not_waited_for(make_m
             model.complete(ModelRequest((("user", "Which color?"),)))
         assert caught.value.usage.calls == calls
     assert slept == []
+
+
+def test_requests_go_through_the_proxy_that_the_environment_names(make_model, server, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
+    server.script = [completion("red")]
+    asked = ModelRequest((("user", "Which color?"),))
+    assert make_model(base_url="http://llm.example.org/v1").complete(asked).text == "red"
+    assert server.paths == ["http://llm.example.org/v1/chat/completions"]
+    # The loopback interface is in NO_PROXY.
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    assert make_model().complete(asked).text == "red"
+    monkeypatch.setenv("HTTP_PROXY", "ftp://127.0.0.1:9")
+    with pytest.raises(BackendUnavailable, match=r"it has to be http://HOST:PORT"):
+        make_model(base_url="http://llm.example.org/v1")
 
 
 def test_one_users_failures_are_no_one_elses() -> None:

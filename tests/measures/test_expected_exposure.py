@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import linregress, ttest_ind
 
 from fairagent.errors import DataError
-from fairagent.measures import (
-    Discount,
-    expected_exposure,
-    item_exposure,
-    target_exposure,
-)
+from fairagent.measures import Discount, expected_exposure, item_exposure, target_exposure
 from fairagent.measures.expected_exposure import Bounded, area_under_curve, disparity_intervals, fitted_line
 
 from .laws import law

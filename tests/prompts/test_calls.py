@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-from refine.test_llm import state
+from search.test_refine import loop_state as state
 
-from fairagent.answer.attribution import LONGEST_ANSWER, JudgeAttributor
+from fairagent.answer.answering import LONGEST_ANSWER, JudgeAttributor
 from fairagent.answer.context import fit
 from fairagent.answer.filtering import LONGEST_TEXT, LONGEST_TITLE, FairFilter
 from fairagent.answer.generators import LlmGenerator
@@ -20,7 +20,7 @@ from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Calls, Case, Prompts, together
 from fairagent.llm.request import estimate_tokens
 from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN, Rewriter
-from fairagent.search.refine.asking import MOST_KEYWORDS, LlmRefiner
+from fairagent.search.refine import MOST_KEYWORDS, LlmRefiner
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, read_part, shipped
 from fairagent.types import Answer, Document, Term
@@ -93,19 +93,12 @@ def test_refining(source: str) -> None:
     given = case(refine="llm", iterations=3, prompts=source, model={"max_tokens": 100})
     calls = together(given.settings.model, given.settings.refine.worst_case(given))
     prompts = PROMPTS(source)
+    values = {"dimension": "region", "group": "North America", "share": "10.0%", "target": "50.0%"}
     read = 0
     for query in QUERIES:
         for iteration in range(3):
-            shown = prompts.render(
-                "refine_query",
-                query=query,
-                dimension="region",
-                group="North America",
-                share="10.0%",
-                target="50.0%",
-                keywords=["keywords"] * 20,
-                tried=["keywords"] * (MOST_KEYWORDS * iteration),
-            )
+            given_up = ["keywords"] * (MOST_KEYWORDS * iteration)
+            shown = prompts.render("refine_query", **values, query=query, keywords=["keywords"] * 20, tried=given_up)
             read += estimate_tokens(*(text for _, text in shown))
     assert calls == Calls(given.settings.model, 6, read, 6 * 100)
 

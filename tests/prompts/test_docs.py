@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from fairagent.llm.prompts import Prompts, sandbox, template, variants
-from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES, LlmConfig
+from fairagent.search.refine import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES, LlmConfig
 from fairagent.storage.readers import parse_yaml
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

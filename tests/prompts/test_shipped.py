@@ -17,8 +17,8 @@ from fairagent.llm.request import Reply, estimate_tokens, parse_reply
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
-from fairagent.search.loop.asking import GroupKeywords, GroupPassages
-from fairagent.search.refine.asking import REPLIES, GroundedRefiner, LlmRefiner
+from fairagent.search.loop.widen import GroupKeywords, GroupPassages
+from fairagent.search.refine import REPLIES, GroundedRefiner, LlmRefiner
 
 SOURCES = ("", *variants())
 REFINING = {LlmRefiner.template, GroundedRefiner.template}

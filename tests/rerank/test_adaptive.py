@@ -17,7 +17,7 @@ from scripted import Engine, agent, by_letter, collection
 from fairagent.errors import SettingsError
 from fairagent.measures import UNIFORM
 from fairagent.papers.rivals import adaptive
-from fairagent.papers.rivals.adaptive import AdaptiveConfig, AdaptiveReranker, CollectionGroups, GroupPolicy, Where
+from fairagent.papers.rivals.adaptive import AdaptiveConfig, AdaptiveReranker, CollectionGroups, GroupPolicy
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.relevance import ChainConfig
@@ -27,7 +27,6 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 from .greedy_pools import ROW
 
 POLICIES: tuple[GroupPolicy, ...] = ("none", "budget", "exposure")
-PLACES: tuple[Where, ...] = ("both", "frontier")
 
 
 def genders(query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
@@ -205,14 +204,12 @@ def reachable(listed: Sequence[str], near: Mapping[str, Sequence[str]]) -> set[s
     return found
 
 
-@given(cases(), st.sampled_from(POLICIES), st.sampled_from(PLACES))
+@given(cases(), st.sampled_from(POLICIES))
 @settings(max_examples=200, deadline=None)
-def test_laws(
-    case: tuple[Pool, dict[str, tuple[str, ...]], dict[str, float], int, int], policy: GroupPolicy, where: Where
-) -> None:
+def test_laws(case: tuple[Pool, dict[str, tuple[str, ...]], dict[str, float], int, int], policy: GroupPolicy) -> None:
     made, near, of, budget, batch = case
     score = Scores(of)
-    method = reranker(near, score, policy=policy, where=where, budget=budget, batch=batch)
+    method = reranker(near, score, policy=policy, budget=budget, batch=batch)
     found = method.rerank(made)
     asked = [id for ids in score.batches for id in ids]
     reach = reachable(made.ranking.ids, near)
@@ -277,7 +274,7 @@ def test_the_engines_own_score_and_the_collections_groups() -> None:
     assert isinstance(place.settings.rerank, AdaptiveConfig)
     made = place.settings.rerank.build(place)
     assert made.groups == CollectionGroups(place.collection, ("gender",))
-    assert (made.policy, made.where, made.budget, made.batch) == ("budget", "both", 4, 2)
+    assert (made.policy, made.budget, made.batch) == ("budget", 4, 2)
     # The engine gives 3, 2, 1, and 0 to f9, which it did not find: batches m1 f1, f9, m2.
     found = made.rerank(made_pool(place))
     assert (found.ids, found.scores.tolist()) == (("m1", "m2", "f1", "f9"), [3, 2, 1, 0])

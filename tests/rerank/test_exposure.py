@@ -151,8 +151,4 @@ def test_a_pool_has_one_frontier_and_ranks_without_weight_go_to_the_better_place
     assert len(ExposureReranker().frontier(made, [other]).gap) == 2
     # From rank 3 on nothing is at stake, not even a label; and kinds run out before the ranks do.
     assert order(ExposureReranker(discount=Discount("step", (2,))).rerank(pool("mfumf", 5))) == [0, 1, 2, 3, 4]
-    assert order(ExposureReranker(discount=Discount("geometric", (1e-200,))).rerank(pool("mfumf", 5)))[2:] == [
-        2,
-        3,
-        4,
-    ]
+    assert order(ExposureReranker(discount=Discount("geometric", (1e-200,))).rerank(pool("mfumf", 5)))[2:] == [2, 3, 4]

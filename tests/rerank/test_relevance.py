@@ -13,12 +13,7 @@ from scripted import ranking
 
 from fairagent.search.rerank.base import Pool, ordered
 from fairagent.search.rerank.exposure import ExposureReranker
-from fairagent.search.rerank.relevance import (
-    ChainReranker,
-    FusedReranker,
-    OriginalReranker,
-    PlackettLuceReranker,
-)
+from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker, PlackettLuceReranker
 from fairagent.types import FloatArray, Query, Ranking
 
 

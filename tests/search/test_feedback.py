@@ -21,8 +21,15 @@ from fairagent.retrieve.base import EngineScores
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.graph import Graph
-from fairagent.search.document_types import TypePrior, TypeSource, type_chances, type_prior
-from fairagent.search.relevance import VectorFeedback, Weighed, Weighing
+from fairagent.search.relevance import (
+    TypePrior,
+    TypeSource,
+    VectorFeedback,
+    Weighed,
+    Weighing,
+    type_chances,
+    type_prior,
+)
 from fairagent.search.run import moved_by_types
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking
@@ -257,6 +264,6 @@ def test_a_target_that_types_have_moved_is_said() -> None:
         after = replace(before, unlabeled=(before.unlabeled[0].by_type(np.array([share]), clustered=True),))
         assert moved_by_types(before, after) == [
             f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
-            f"the query asks for the type of documents that {type}",
+            f"the query asks for the type of documents that {type}"
         ]
     assert moved_by_types(before, before) == moved_by_types(meter, replace(meter, unlabeled=())) == []

@@ -23,15 +23,8 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.loop.widen import Widen
-from fairagent.search.pipeline import (
-    build,
-    build_answerer,
-    engine_alone,
-    open_site,
-    parts_of,
-    with_settings,
-)
-from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.pipeline import build, build_answerer, engine_alone, open_site, parts_of, with_settings
+from fairagent.search.refine import FeedbackRefiner
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
 from fairagent.search.rerank.similarity import GraphReranker, MMRReranker

@@ -78,14 +78,8 @@ def test_hits_are_those_of_the_ranking_with_the_engines_own_scores() -> None:
             ("refine: llm is not used, since loop: widen uses none; set loop=fair-qr, or loop.actions=[keywords]",),
         ),
         ({"loop": {"kind": "widen", "actions": ["filter"]}, "filter": "fair"}, ()),
-        (
-            {"filter": "fair"},
-            ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",),
-        ),
-        (
-            {"refine": {"terms": 3}},
-            ("refine: feedback is not used, since loop: widen uses none; set loop=fair-qr",),
-        ),
+        ({"filter": "fair"}, ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",)),
+        ({"refine": {"terms": 3}}, ("refine: feedback is not used, since loop: widen uses none; set loop=fair-qr",)),
     ],
 )
 def test_parts_that_nothing_uses_are_named_in_the_trace(told: dict[str, Any], said: tuple[str, ...]) -> None:

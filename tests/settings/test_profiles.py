@@ -10,7 +10,7 @@ import pytest
 from fairagent.papers.rivals.dlf import DLFConfig
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.search.loop.config import FairQRConfig
-from fairagent.search.refine.asking import LlmConfig
+from fairagent.search.refine import LlmConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import ChainConfig, FusedRerankConfig, OriginalConfig
 from fairagent.search.rerank.similarity import GraphConfig, MMRConfig

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 from fairagent.collection.targets import CorpusTarget, GivenTarget, UniformTarget
 from fairagent.errors import SettingsError
 from fairagent.search.pipeline import resolve
-from fairagent.search.refine.feedback import FeedbackConfig
+from fairagent.search.refine import FeedbackConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import FusedRerankConfig
 from fairagent.search.rerank.similarity import MMRConfig

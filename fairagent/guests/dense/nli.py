@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.answer.attribution import no_attribution, statement
+from fairagent.answer.answering import no_attribution, statement
 from fairagent.answer.filtering import page_of
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.retrieve.site import Site

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,7 +59,7 @@ class Prompts:
 
     def __init__(self, source: Path | str = "", drafts: Mapping[str, str] = MappingProxyType({})) -> None:
         faults: list[Fault] = []
-        shipped = {id: _read(path, faults) for id, path in shipped_files().items()}
+        shipped = {id: read_prompt(path, faults) for id, path in shipped_files().items()}
         self._prompts = {id: prompt for id, prompt in shipped.items() if prompt}
         # What the code passes, whatever a replacement makes of it.
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
@@ -132,7 +131,7 @@ class Prompts:
             named = " and ".join(f"{one.dist.name if one.dist else 'a package'} ({one.value})" for one in claims)
             raise PromptError(f"prompt template {id!r} of {named}: expected one module, in whose folder {id}.j2 lies")
         faults: list[Fault] = []
-        prompt = _read(Path(spec.origin).with_name(f"{id}.j2"), faults)
+        prompt = read_prompt(Path(spec.origin).with_name(f"{id}.j2"), faults)
         if prompt is None:
             raise _error(faults)
         self._prompts[id], self._accepted[id] = prompt, prompt.variables
@@ -148,7 +147,7 @@ class Prompts:
             return
         if not known:
             faults.append(Fault(path, None, no_such("shipped template", id, shipped)))
-        prompt = _read(path, faults, self.folder, self._prompts.get(id))
+        prompt = read_prompt(path, faults, self.folder, self._prompts.get(id))
         if prompt and id in self._prompts:
             self._prompts[id] = prompt
 
@@ -176,26 +175,6 @@ def check_prompts(source: Path | str = "", drafts: Mapping[str, str] = MappingPr
 def _error(faults: list[Fault]) -> PromptError:
     faults = sorted(dict.fromkeys(faults), key=lambda fault: (str(fault.path), fault.line or 0))
     return PromptError(f"prompt templates: {len(faults)} error{'s' * (len(faults) != 1)}", faults)
-
-
-def _read(path: Path, faults: list[Fault], within: Path | None = None, replaces: Prompt | None = None) -> Prompt | None:
-    """A template as `read_prompt` reads it, compiled once for each state of its file: each system has its prompts."""
-    try:
-        status = path.stat()
-    except OSError:
-        return read_prompt(path, faults, within, replaces)
-    prompt, its_faults = _compiled(path, within, replaces, status.st_size, status.st_mtime_ns)
-    faults += its_faults
-    return prompt
-
-
-@lru_cache(maxsize=256)
-def _compiled(
-    path: Path, within: Path | None, replaces: Prompt | None, size: int, modified: int
-) -> tuple[Prompt | None, tuple[Fault, ...]]:
-    """`size` and `modified` (ns) only distinguish the states of the file."""
-    faults: list[Fault] = []
-    return read_prompt(path, faults, within, replaces), tuple(faults)
 
 
 def shipped_folder() -> Path:

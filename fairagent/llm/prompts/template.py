@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,12 +125,22 @@ def read_prompt(
     A link that leads out of the folder `within` is a fault; `replaces` is the template in whose place it is used.
     """
     try:
-        return prompt_of(path, file_bytes(path, LARGEST_TEMPLATE, within=within), faults, replaces)
-    except OSError as error:
-        faults.append(Fault(path, None, f"cannot be read ({error.strerror or error})"))
-    except Malformed as error:
-        faults.append(Fault(path, None, str(error)))
-    return None
+        # Compiled once for each state of its file: each system of an experiment has its prompts.
+        status = path.stat()
+        prompt, found = _compiled(path, within, replaces, status.st_size, status.st_mtime_ns)
+    except (OSError, Malformed) as error:
+        words = str(error) if isinstance(error, Malformed) else f"cannot be read ({error.strerror or error})"
+        prompt, found = None, [Fault(path, None, words)]
+    faults += found
+    return prompt
+
+
+@lru_cache(maxsize=256)
+def _compiled(
+    path: Path, within: Path | None, replaces: Prompt | None, size: int, modified: int
+) -> tuple[Prompt | None, list[Fault]]:
+    faults: list[Fault] = []
+    return prompt_of(path, file_bytes(path, LARGEST_TEMPLATE, within=within), faults, replaces), faults
 
 
 def prompt_of(path: Path, content: bytes, faults: list[Fault], replaces: Prompt | None = None) -> Prompt | None:

@@ -326,7 +326,7 @@ class DebiasRAGConfig(Part):
     """What becomes of a counterfactual without a usable rewrite. keep: its words stay swapped. drop: left out."""
     scorer: str = ""
     """The local causal model that chooses the most fluent rewrite; empty takes the first."""
-    rate: float = Field(RATE, ge=0)
+    rate: float = Field(RATE, ge=0, allow_inf_nan=False)
     """The gradient step's size that is tried first; 0 leaves theta as it is."""
     exempt_synthesized: bool = False
     """Whether counterfactual contexts, which are near the passages they are made from, are never dropped."""

@@ -90,10 +90,7 @@ OF_GROUPS = tuple(
     MeasureInfo(name, definition, True, of_groups=True)
     for name, definition in (
         ("gap re-ranked", "1 - AWRF of the expected exposure in the k items that are drawn; lower is fairer"),
-        (
-            "gap retrieved",
-            "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer",
-        ),
+        ("gap retrieved", "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer"),
         ("gap cited", "1 - AWRF of what the answers rest on; lower is fairer"),
     )
 )
@@ -228,17 +225,14 @@ def stages(run: Results) -> tuple[Stages, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Median:
-    """The median of `curves` curves: measure -> value, over those that have one; normalized EU is of own orders."""
-
-    name: str
-    curves: int
-    values: dict[str, float]
+Medians = Mapping[str, tuple[int, Mapping[str, float]]]
+"""Name -> of how many curves they are, and measure -> the median of those that have one; normalized EU is of own
+orders."""
 
 
-def medians(requested: Mapping[str, Sequence[str]], of_run: Sequence[Curve]) -> Iterator[Median]:
+def medians(requested: Mapping[str, Sequence[str]], of_run: Sequence[Curve]) -> Medians:
     """Those requested, name -> systems, over all runs of these systems; none where no curve is there."""
+    found = {}
     for name, systems in requested.items():
         chosen = [curve for curve in of_run if curve.of in systems]
         own = {curve.of: curve.own.means[NORMALIZED] for curve in chosen if curve.own}
@@ -246,7 +240,8 @@ def medians(requested: Mapping[str, Sequence[str]], of_run: Sequence[Curve]) -> 
         for measure in MEASURES:
             values[measure] = [value for curve in chosen if (value := curve.measures.get(measure)) is not None]
         if chosen:
-            yield Median(name, len(chosen), {measure: median(each) for measure, each in values.items() if each})
+            found[name] = len(chosen), {measure: median(each) for measure, each in values.items() if each}
+    return found
 
 
 class DrawnKind(ExperimentKind, ABC):
@@ -306,7 +301,6 @@ class DrawnKind(ExperimentKind, ABC):
 
     @property
     def other_names(self) -> tuple[str, ...]:
-        """The medians."""
         return tuple(self.fair_rag.medians)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
@@ -353,10 +347,10 @@ class DrawnKind(ExperimentKind, ABC):
     def results(self, run: Results) -> KindResults:
         """The curves, the medians, the intervals of disparity, the stages of each dimension, the groups of queries."""
         of_run, of_stages = curves(run), stages(run)
-        of_medians = list(medians(self.fair_rag.medians, of_run))
+        of_medians = medians(self.fair_rag.medians, of_run)
         together = {(one.system, "", name): value for one in of_run for name, value in one.measures.items()}
-        for row in of_medians:
-            together |= {(row.name, "", name): value for name, value in row.values.items()}
+        for row, (_, found) in of_medians.items():
+            together |= {(row, "", name): value for name, value in found.items()}
         tables = [*self._tables(run, of_run, of_medians, of_stages), *query_group_tables(run)]
         lines: list[tuple[str, str, str, float | None]] = []
         for curve in of_run:
@@ -378,7 +372,7 @@ class DrawnKind(ExperimentKind, ABC):
         return KindResults(tables, files, page=page, together=values)
 
     def _tables(
-        self, run: Results, of_run: Sequence[Curve], of_medians: Sequence[Median], of_stages: Sequence[Stages]
+        self, run: Results, of_run: Sequence[Curve], of_medians: Medians, of_stages: Sequence[Stages]
     ) -> Iterator[Table]:
         def expected(name: str) -> Mapping[str, float]:
             return (run.expected or {}).get(name, {}).get("", {})
@@ -395,11 +389,11 @@ class DrawnKind(ExperimentKind, ABC):
         heads = ["system", SLOPE, AREA, *heads_of(shown), "EE-D rises with alpha (paired t: p)"]
         yield Table.of(heads, lines, "disparity (EE-D) and ranking quality (EE-R) over alpha")
         if of_medians:
-            shown = [name for name in (NORMALIZED, *MEASURES) if any(name in row.values for row in of_medians)]
-            compared = [name for name in shown if any(name in expected(row.name) for row in of_medians)]
+            shown = [name for name in (NORMALIZED, *MEASURES) if any(name in found for _, found in of_medians.values())]
+            compared = [name for name in shown if any(name in expected(row) for row in of_medians)]
             lines = [
-                [row.name, str(row.curves), *map(row.values.get, shown), *map(expected(row.name).get, compared)]
-                for row in of_medians
+                [row, str(count), *map(found.get, shown), *map(expected(row).get, compared)]
+                for row, (count, found) in of_medians.items()
             ]
             heads = ["median of", "curves", *shown, *heads_of(compared)]
             yield Table.of(heads, lines, "medians over systems and runs")
@@ -484,7 +478,6 @@ class LampQuestions:
 
     @property
     def questions(self) -> Mapping[str, LampQuestion]:
-        """The questions by their ids."""
         return {question.id: question for question in self.lamp.questions}
 
 
@@ -512,7 +505,6 @@ class LampKind(DrawnKind):
         return parse_task(self.lamp.task)
 
     def open(self, collection: Collection) -> LampQuestions:
-        """The questions of the files."""
         return LampQuestions(load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs), self.lamp.task)
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:

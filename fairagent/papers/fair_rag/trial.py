@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fairagent.answer.answering import Answerer
-from fairagent.answer.attribution import Attributor, attribute_with
+from fairagent.answer.answering import Answerer, Attributor, attribute_with
 from fairagent.answer.context import fit
 from fairagent.answer.filtering import filter_with
 from fairagent.answer.generators import answer_with

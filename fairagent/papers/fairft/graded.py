@@ -250,7 +250,6 @@ class GradedKind(QuestionsKind, ABC):
 
     @property
     def other_names(self) -> tuple[str, ...]:
-        """The judge's."""
         return (self.questions.judge.name,) if self.questions.judge else ()
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:

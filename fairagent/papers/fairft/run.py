@@ -135,21 +135,16 @@ def check(path: Path, seed: int | None = None) -> CheckedTraining:
     """Read the settings file and the data that it names; `seed` beats its own.
 
     Raises BackendUnavailable without the extra `dense`, DataError with every fault of a file, and where a text of the
-    held-out or the test questions is trained on.
+    test questions is trained on.
     """
     expect_installed("sentence-transformers", "FairFT")
     file = read_file(path)
     if seed is not None:
         file = file.model_copy(update={"training": file.training.model_copy(update={"seed": seed})})
     folder = path.parent
-    given = file.examples
-    examples = read_examples(folder / given.path, given.format)[: given.first]
-    if given.held_out_path:
-        training, held_out = examples, read_examples(folder / given.held_out_path, given.format)
-    else:
-        training, held_out = split(examples, given.held_out, file.training.seed)
+    examples = read_examples(folder / file.examples.path, file.examples.format)[: file.examples.first]
+    training, held_out = split(examples, file.examples.held_out, file.training.seed)
     trained_on = [text for example in training for text in example.texts]
-    refuse_overlap(trained_on, [text for example in held_out for text in example.texts], test_name="the held-out ones")
     for test in file.test:
         faults, texts = Faults(), list[str]()
         for number, record in json_records(folder / test.path, faults):

@@ -111,8 +111,6 @@ class ExamplesSection(Section):
     held_out: float = Field(0.1, gt=0, lt=1)
     """The share of the questions (0 to 1) that is not trained on: their KL says which weights are best, and when to
     stop. Larger values measure more exactly, and leave less to train on."""
-    held_out_path: str = ""
-    """A file of the held-out questions, of the same format; all questions of `path` are then trained on."""
 
 
 class TestSection(Section):

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from fairagent.collection import Collection
 from fairagent.collection.exposure import dimensions_of
-from fairagent.errors import SettingsError, UsageError
+from fairagent.errors import SettingsError
 from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
 from fairagent.papers.rivals.representative import counting_one, with_unknown
 from fairagent.retrieve.base import full_text, texts_for
@@ -33,7 +33,6 @@ from fairagent.settings.parts import Progress
 from fairagent.types import FloatArray, Query, Ranking
 
 GroupPolicy = Literal["none", "budget", "exposure"]
-Where = Literal["both", "frontier"]
 
 Scoring = Callable[[Query, Sequence[str]], FloatArray]
 """How well each of these documents answers the query, (n,)."""
@@ -55,8 +54,7 @@ class AdaptiveReranker:
     - `budget`: place by place, those of the group whose share of the documents scored so far lacks most of its target.
     - `exposure`: those of the group that lacks most exposure in the first n of what would be served now; then the best.
 
-    `where="frontier"`: the batches of the initial ranking are GAR's under every policy. The final order is by score
-    alone, ties by id; candidates that were not scored follow. Raises UsageError where `budget` or `batch` is below 1.
+    The final order is by score alone, ties by id; candidates that were not scored follow.
     """
 
     widens: ClassVar[bool] = True
@@ -65,14 +63,9 @@ class AdaptiveReranker:
     score: Scoring
     groups: GroupsOf
     policy: GroupPolicy = "budget"
-    where: Where = "both"
     budget: int = 100
     batch: int = 16
     discount: Discount = LOG2_MAX2
-
-    def __post_init__(self) -> None:
-        if self.budget < 1 or self.batch < 1:
-            raise UsageError(f"adaptive: budget and batch are 1 or more, not {self.budget} and {self.batch}")
 
     def rerank(self, pool: Pool) -> Ranking:
         state = _Waiting(pool, self.groups)
@@ -85,7 +78,7 @@ class AdaptiveReranker:
             size = min(self.batch, self.budget - len(state.scores), len(source))
             # The best first; ties as they came.
             batch = tuple(sorted(source, key=lambda id: -source[id]))
-            if self.policy == "none" or (self.where == "frontier" and not turn % 2):
+            if self.policy == "none":
                 batch = batch[:size]
             elif self.policy == "budget":
                 batch = self._by_budget(state, batch, size)
@@ -209,7 +202,6 @@ class CollectionGroups:
     dimensions: tuple[str, ...]
 
     def __call__(self, query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
-        """Those of these documents."""
         groups = self.collection.groups
         return tuple(groups.memberships(dimension, ids, query.id) for dimension in self.dimensions)
 
@@ -228,9 +220,6 @@ class AdaptiveConfig(Part):
     policy: GroupPolicy = "budget"
     """Which documents are scored next. none: the best-placed. budget: those of the group that has had too few of the
     documents scored so far. exposure: those of the group that lacks most exposure in what would be served now."""
-    where: Where = "both"
-    """both: the policy chooses among candidates and among their neighbors in the corpus graph. frontier: among
-    neighbors alone."""
     budget: int = Field(100, ge=1)
     """How many documents are scored for a query. More find more, and take longer in proportion."""
     batch: int = Field(16, ge=1)
@@ -280,7 +269,7 @@ class AdaptiveConfig(Part):
         known = collection.groups.dimensions or self.sees_groups
         groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
         discount = parse_discount(settings.discount)
-        return AdaptiveReranker(graph, score, groups, self.policy, self.where, self.budget, self.batch, discount)
+        return AdaptiveReranker(graph, score, groups, self.policy, self.budget, self.batch, discount)
 
 
 def _check_last(part: Part, settings: Settings) -> None:

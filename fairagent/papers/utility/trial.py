@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -165,14 +165,16 @@ def _ks(values: tuple[int, ...]) -> tuple[int, ...]:
     return ks
 
 
+def _orders(values: tuple[Order, ...]) -> tuple[Order, ...]:
+    return tuple(dict.fromkeys(("rank", *values)))
+
+
 class Utility(Section):
     """The whole section."""
 
     ks: Annotated[tuple[int, ...], AfterValidator(_ks)] = (1, 2, 5, 10, 15)
     """How many documents an answer is given; one from none is always there."""
-    orders: Annotated[tuple[Order, ...], AfterValidator(lambda given: tuple(dict.fromkeys(("rank", *given))))] = (
-        *("rank", "reversed"),
-    )
+    orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
     """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
     compat: Annotated[
         tuple[Compat, ...],
@@ -393,8 +395,7 @@ class RankedDocuments:
     search: SearchResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Worth:
+class Worth(NamedTuple):
     """How much of the relevant passages an answer says, its text (the first run's), and what it took."""
 
     performance: float

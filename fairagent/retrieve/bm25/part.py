@@ -69,7 +69,7 @@ def check_index(site: Site) -> None:
 def prepare_index(site: Site, progress: Progress) -> None:
     """Build the index of the site where there is none."""
     if not Manifest.exists(site.index):
-        # Who searches needs no scipy.
+        # Imported here, since a search needs no scipy.
         from fairagent.retrieve.bm25.build import build_index
 
         what = f"indexing {site.collection.name}"

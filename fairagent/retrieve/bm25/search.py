@@ -198,7 +198,7 @@ class BM25Retriever:
         lengths = self.matrix.lengths
         self._with_terms = int(np.count_nonzero(lengths))
         average = np.float32(lengths.sum(dtype=np.int64) / max(1, self._with_terms))
-        # As BM25Similarity does, in 32-bit floats: what repetitions of a word count for, by the length's byte.
+        # The weight of repeated words by the byte of the length, in 32-bit floats as in BM25Similarity.
         table = stored_lengths()
         with np.errstate(divide="ignore"):
             relative = np.float32(b) * table.astype(np.float32) / max(average, np.float32(1e-9))

@@ -12,22 +12,20 @@ from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
-from fairagent.search.loop.asking import (
+from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.loop.widen import (
     FORMS,
     RELEVANCE,
+    ROUNDS,
+    Action,
     ModelJudge,
     Says,
     Sources,
-    group_shown,
-)
-from fairagent.search.loop.fair_qr import FairQR
-from fairagent.search.loop.widen import (
-    ROUNDS,
-    Action,
     Widen,
     among_group,
     by_model,
     filtering,
+    group_shown,
     judging,
     near_in,
     of_documents,

@@ -13,7 +13,7 @@ import numpy as np
 from fairagent.collection.exposure import ExposureMeter, most_underexposed, total_gap, worse_dimensions
 from fairagent.measures import min_max
 from fairagent.search.loop.base import LoopResult, Search
-from fairagent.search.refine.feedback import Refiner, RefineState, new_keywords, refined
+from fairagent.search.refine import Refiner, RefineState, new_keywords, refined
 from fairagent.search.rerank.base import ordered
 from fairagent.types import Ranking, Step
 from fairagent.types.search import with_terms

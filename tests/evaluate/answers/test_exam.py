@@ -121,22 +121,6 @@ def test_lower_agreement_is_better(agreed: Agreed) -> None:
     assert mark(run, type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
 
 
-def test_a_failed_answer_leaves_the_denominator_for_all(server: LoopbackServer, tmp_path: Path) -> None:
-    def moody(request: dict[str, object]) -> ServerReply:
-        asked = request["messages"][1]["content"]  # type: ignore[index]
-        refused = asked.startswith("The documents") and asked.endswith("painter late ?")
-        return completion(None, refusal="I will not.") if refused else school.model(request)
-
-    server.script = moody
-    run = school.run(school.write(tmp_path), tmp_path / "run")
-    assert list(run.excluded) == ["q3"]
-    assert run.excluded["q3"] == "words failed: tiny-2026 declined to answer: I will not."
-    assert school.means(run, "alone") == {"": pytest.approx(2 / 3), "gender": pytest.approx(2 / 3)}
-    failed = next(outcome for outcome in outcomes(run, "filtered") if outcome.topic == "q3")
-    # Four verdicts, a second look and the question itself were spent all the same.
-    assert failed.calls == 6
-
-
 def test_what_was_cut_off_is_an_answer(server: LoopbackServer, tmp_path: Path) -> None:
     def wordy(request: dict[str, object]) -> ServerReply:
         if request["messages"][1]["content"] == "Is every judge late ?":  # type: ignore[index]

@@ -233,17 +233,14 @@ def curve(of: str, slope: float | None, eu: float | None, low: float | None = No
 def test_by_hand() -> None:
     """Two runs of a and one of b: slopes .1, .3, .2, one of them missing; a's own order counts once."""
     found = [curve("a", 0.1, 0.4, -0.3), curve("a", 0.3, 0.4), curve("b", 0.2, 0.8, -0.1), curve("c", 9.0, 9.0)]
-    (row,) = medians({"both": ("a", "b")}, found)
-    assert (row.name, row.curves) == ("both", 3)
-    assert row.values == {
-        "slope": 0.2,
-        "AUC": 0.2,
-        NORMALIZED: pytest.approx(0.6),
-        "difference [0, 0.2)": pytest.approx(-0.2),
-    }
-    (row,) = medians({"both": ("a", "b")}, [curve("a", None, None), curve("b", 0.5, None)])
-    assert (row.curves, row.values) == (2, {"slope": 0.5, "AUC": 0.5})
-    assert list(medians({"nobody": ("d",)}, found)) == []
+    count, values = medians({"both": ("a", "b")}, found)["both"]
+    assert (count, values) == (
+        3,
+        {"slope": 0.2, "AUC": 0.2, NORMALIZED: pytest.approx(0.6), "difference [0, 0.2)": pytest.approx(-0.2)},
+    )
+    few = [curve("a", None, None), curve("b", 0.5, None)]
+    assert medians({"both": ("a", "b")}, few) == {"both": (2, {"slope": 0.5, "AUC": 0.5})}
+    assert medians({"nobody": ("d",)}, found) == {}
 
 
 def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Results) -> None:
@@ -252,15 +249,7 @@ def test_every_run_is_drawn_anew_and_has_the_systems_own_order(several_runs: Res
         *(f"plain α={alpha}, run {number}" for number in (2, 3) for alpha in (0, 2, 8)),
     ]
     found = {one.system: one for one in curves(several_runs)}
-    assert list(found) == [
-        "plain",
-        "plain, run 2",
-        "plain, run 3",
-        "fair",
-        "fair, run 2",
-        "fair, run 3",
-        "oracle α=8",
-    ]
+    assert list(found) == ["plain", "plain, run 2", "plain, run 3", "fair", "fair, run 2", "fair, run 3", "oracle α=8"]
     assert len({found[name].slope for name in ("plain", "plain, run 2", "plain, run 3")}) == 3
     assert found["plain, run 3"].own == found["plain"].own
     assert found["oracle α=8"].own is None

@@ -123,7 +123,7 @@ def test_files_with_faults(tmp_path: Path, text: str, said: str) -> None:
 
 def test_the_numbers_by_hand(run: Results) -> None:
     """Alone: painters +, -, + (regard 33.3), miners - and neutral (-50); north is both (other, 0), south + (100)."""
-    rows = {(row.system, row.group): row.shares for row in run.kind.group_rows(run)}  # type: ignore[attr-defined]
+    rows = {(system, group): shares for (system, _, group), shares in run.kind.group_rows(run).items()}  # type: ignore[attr-defined]
     painters, miners = rows["alone", "Painters"], rows["alone", "Miners"]
     assert (painters.count, painters.positive, painters.negative) == (3, pytest.approx(200 / 3), pytest.approx(100 / 3))
     assert (miners.neutral, miners.negative, miners.regard) == (50.0, 50.0, -50.0)

@@ -13,7 +13,7 @@ import pytest
 import tiny_models
 
 from evaluate import words
-from fairagent.errors import BackendUnavailable, FairAgentError, ReplyInvalid, SettingsError
+from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Results
@@ -272,30 +272,6 @@ def test_a_model_that_will_not_choose_fails_its_item(server: LoopbackServer, tmp
     assert {row.count for _, row in found.kind.set_rows(found) if row.kind == "profession"} == {1}
 
 
-def debiasing(folder: Path, *passages: str) -> str:
-    """A fifth system, which avoids these passages."""
-    records = [json.dumps({"id": f"a{number}", "text": text}) + "\n" for number, text in enumerate(passages)]
-    (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
-    debias = "{kind: debias-rag, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
-    return f"  DebiasRAG: {{profile: engine, engine: words, debias: {debias}}}\n"
-
-
-def test_what_is_avoided_must_not_be_what_is_tested(server: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    file = bench.write(tmp_path)
-    avoided = debiasing(tmp_path, "Every nurse is a woman.", "the BAD judge was")
-    text = file.read_text(encoding="utf-8").replace("questions:", f"{avoided}questions:")
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(FairAgentError) as found:
-        check_experiment(file)
-    assert "systems.DebiasRAG" in str(found.value)
-    assert "the avoid library avoid.jsonl" in str(found.value)
-    assert "'The bad judge was.'" in str(found.value)
-    # Another part of the benchmark may be tested.
-    file.write_text(f"{text}topics: [q2, q3]\n", encoding="utf-8")
-    check_experiment(file)
-
-
 INTRA = StereoSetExample(
     "e1", "intrasentence", "gender", "judge", "The BLANK judge.", "The bad judge.", "The good judge.", "The law judge."
 )
@@ -430,11 +406,3 @@ def test_what_is_no_order_is_asked_for_again(reply: str) -> None:
     found = ChoiceScorer(model, Prompts()).score(INTRA)
     assert (found.usage.calls, found.by_chance) == (2, False)
     assert "order must be all of the letters A, B, C" in model.requests[1].messages[-1][1]
-
-
-def test_a_reply_that_cannot_be_read_was_paid_for_all_the_same() -> None:
-    scorer = ChoiceScorer(ScriptedModel(["I would rather not."] * 3), Prompts())
-    with pytest.raises(ReplyInvalid) as found:
-        scorer.score(PAIR)
-    assert found.value.usage.calls == 3
-    assert np.isfinite(found.value.usage.input_tokens)

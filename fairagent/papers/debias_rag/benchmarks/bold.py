@@ -289,16 +289,6 @@ class ContinuingTrial:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRow:
-    """How one system speaks of one group of one domain."""
-
-    system: str
-    domain: str
-    group: str
-    shares: RegardShares
-
-
 class Bold(QuestionsKind):
     """Beginnings of texts about people of some group, which models write on from."""
 
@@ -347,8 +337,8 @@ class Bold(QuestionsKind):
 
     # --- results
 
-    def group_rows(self, run: Results) -> list[GroupRow]:
-        """Every system's groups, over the openings that every system has written on from."""
+    def group_rows(self, run: Results) -> dict[tuple[str, str, str], RegardShares]:
+        """(system, domain, group) -> how it is spoken of, over the openings that every system has written on from."""
         written = Counter(one.topic for one in run.answered)
         labels: dict[tuple[str, str, str], list[Label]] = {}
         for one in run.answered:
@@ -356,29 +346,27 @@ class Bold(QuestionsKind):
                 key = one.system, one.record["domain"], one.record["group"]
                 labels.setdefault(key, []).append(one.record["label"])
         ordered = sorted(labels, key=lambda key: run.systems.index(key[0]))
-        return [GroupRow(*key, RegardShares.of(labels[key])) for key in ordered]
+        return {key: RegardShares.of(labels[key]) for key in ordered}
 
     def results(self, run: Results) -> KindResults:
         """The groups of each domain; then the gaps between them, of each domain and of all, with what was expected."""
         rows, tables, together = self.group_rows(run), [], {}
         of_domain: dict[tuple[str, str], dict[str, RegardShares]] = {}
-        for row in rows:
-            of_domain.setdefault((row.system, row.domain), {})[row.group] = row.shares
+        for (system, domain, group), shares in rows.items():
+            of_domain.setdefault((system, domain), {})[group] = shares
         gaps = {key: regard_gap(groups) for key, groups in of_domain.items()}
-        for system in run.systems:
-            of_system = [row for row in rows if row.system == system]
-            for domain in dict.fromkeys(("", *(row.domain for row in of_system))) if of_system else ():
-                shares = [row.shares for row in of_system if domain in ("", row.domain)]
-                count = sum(one.count for one in shares)
-                together[system, domain, SHARE] = sum(one.count * one.negative for one in shares) / count
-                between = [gap.regard for (name, of), gap in gaps.items() if name == system and domain in ("", of)]
-                together[system, domain, GAP] = sum(between) / len(between)
+        for system, domain in dict.fromkeys(place for key in of_domain for place in ((key[0], ""), key)):
+            every = [shares for (name, of, _), shares in rows.items() if name == system and domain in ("", of)]
+            count = sum(shares.count for shares in every)
+            together[system, domain, SHARE] = sum(shares.count * shares.negative for shares in every) / count
+            between = [gap.regard for (name, of), gap in gaps.items() if name == system and domain in ("", of)]
+            together[system, domain, GAP] = sum(between) / len(between)
         of_labels = [Column(name, ".1f") for name in (*LABELS, REGARD)]
-        for domain in dict.fromkeys(row.domain for row in rows):
+        for domain in dict.fromkeys(domain for _, domain, _ in rows):
             lines: list[list[object]] = [
-                [row.system, row.group, str(row.shares.count), *row.shares.numbers]
-                for row in rows
-                if row.domain == domain
+                [system, group, str(shares.count), *shares.numbers]
+                for (system, of, group), shares in rows.items()
+                if of == domain
             ]
             tables.append(Table.of(["system", "group", "texts", *of_labels], lines, f"{domain}: regard", systems=True))
         for domain in dict.fromkeys(domain for _, domain, _ in together):
@@ -398,6 +386,8 @@ class Bold(QuestionsKind):
         first, *more = map(Note, remarks)
         page = PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None
         header = ("system", "domain", "group", "texts", *LABELS, REGARD, "way")
-        of_file = [(row.system, row.domain, row.group, row.shares.count, *row.shares.numbers, way) for row in rows]
-        records = {"way": way, "regard": [asdict(row) for row in rows]}
+        of_file = [(*key, shares.count, *shares.numbers, way) for key, shares in rows.items()]
+        names = ("system", "domain", "group")
+        listed = [dict(zip(names, key, strict=True), shares=asdict(shares)) for key, shares in rows.items()]
+        records = {"way": way, "regard": listed}
         return KindResults(tables, {"regard.csv": Table.of(header, of_file)}, remarks, page, records, together)

@@ -507,9 +507,7 @@ class CrowsPairs(PreferenceKind):
     kind: Literal["crows-pairs"] = "crows-pairs"
     of_items: ClassVar[tuple[MeasureInfo, ...]] = (
         MeasureInfo(
-            MORE,
-            "the share of pairs whose more stereotyping sentence is preferred; .5 is fair",
-            lower_is_better=True,
+            MORE, "the share of pairs whose more stereotyping sentence is preferred; .5 is fair", lower_is_better=True
         ),
     )
     together: ClassVar[tuple[str, ...]] = ("CP-S", "CP-S stereo", "CP-S antistereo")

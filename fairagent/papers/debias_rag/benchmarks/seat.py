@@ -194,29 +194,6 @@ class InContext:
         return "\n\n".join([*contexts, text])
 
 
-@dataclass(frozen=True, slots=True)
-class Associations:
-    """Tests an encoder's vectors of texts as documents; threads may share it. Each test samples by `seed` anew."""
-
-    encoder: Encoder
-    samples: int = SAMPLES
-    seed: int = 0
-    _vectors: Memo = field(default_factory=Memo)
-
-    def test(self, test: TargetsAndAttributes) -> Association:
-        """DataError, naming the test, where an association is not defined."""
-
-        def encoded(texts: Sequence[str]) -> FloatArray:
-            return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
-
-        # Tests share their sets.
-        x, y, a, b = (self._vectors.get(texts, partial(encoded, texts)) for texts in test.sets)
-        try:
-            return association_test(x, y, a, b, self.samples, np.random.default_rng(self.seed))
-        except DataError as error:
-            raise DataError(f"{test.name}: {error}") from None
-
-
 class SeatTests(FileSection):
     """The section `seat:`."""
 
@@ -244,15 +221,32 @@ class Tests:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeatTrial:
-    """Puts encoders to the tests."""
+    """Puts encoders to the tests, whose texts they read as documents; threads may share it.
+
+    Each test samples by `seed` anew.
+    """
 
     tests: Tests
-    systems: Mapping[str, Associations]
+    encoders: Mapping[str, Encoder]
+    samples: int
+    seed: int
+    _vectors: Memo = field(default_factory=Memo)
 
     def outcome(self, system: str, id: str) -> Outcome:
-        association = self.systems[system].test(self.tests.tests[id])
-        values = {"": {EFFECT: abs(association.effect)}}
-        return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(association))
+        """DataError, naming the test, where an association is not defined."""
+
+        def encoded(texts: Sequence[str]) -> FloatArray:
+            return np.asarray(self.encoders[system].documents(list(texts)), dtype=np.float64)
+
+        # Tests share their sets.
+        sets = self.tests.tests[id].sets
+        x, y, a, b = (self._vectors.get((system, texts), partial(encoded, texts)) for texts in sets)
+        try:
+            found = association_test(x, y, a, b, self.samples, np.random.default_rng(self.seed))
+        except DataError as error:
+            raise DataError(f"{id}: {error}") from None
+        values = {"": {EFFECT: abs(found.effect)}}
+        return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(found))
 
 
 class Seat(ExperimentKind):
@@ -271,7 +265,6 @@ class Seat(ExperimentKind):
         return 1
 
     def open(self, collection: Collection) -> Tests:
-        """The tests of the file."""
         return Tests(read_seat(Path(self.seat.path)), Path(self.seat.path).name)
 
     def check(self, checking: Checking) -> None:
@@ -312,19 +305,18 @@ class Seat(ExperimentKind):
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
 
     def trial(self, opened: Opened) -> SeatTrial:
-        systems = {}
+        encoders = {}
         for name, system in opened.plan.systems.items():
             engine: Any = system.settings.engine
             encoder: Encoder = open_encoder(engine.text_encoder, self.seat.device)
             chosen = system.settings.debias
             if not chosen.idle(system.settings):
                 encoder = InContext(encoder, chosen.build(site_of(system, opened.collection, opened.models)))
-            systems[name] = Associations(encoder, self.seat.samples, self.seed)
+            encoders[name] = encoder
         assert isinstance(opened.subject, Tests)  # `open` made it
-        return SeatTrial(opened.subject, systems)
+        return SeatTrial(opened.subject, encoders, self.seat.samples, self.seed)
 
     def results(self, run: Results) -> KindResults:
-        """Every system's tests."""
         columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
         tables, every = [], []
         for system in run.systems:

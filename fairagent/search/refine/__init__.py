@@ -1,1 +1,0 @@
-"""Refinement: proposing the next query for an under-exposed group."""
