@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from fairagent import Collection, FairAgent, GroupTable, Ranking, Topic
+from fairagent.evaluate.findings import fairness_bounds
 from fairagent.evaluate.judging import TARGET, Judge, evaluate_topic, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
-from fairagent.evaluate.unawareness import fairness_bounds
 from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, open_site, prepare, with_settings

@@ -104,8 +104,14 @@ class SettingsOptions:
     assignments: Assignments = None
 
     def chosen(self, **more: Any) -> Settings:
-        """The settings of a call, with `more` of the command's own; SettingsError names every fault."""
-        return settings_of(self.settings, self.assignments, **more)
+        """The settings of a call, with `more` of the command's own; SettingsError names every fault.
+
+        Logs are turned on where `--log-prompts` asks for them.
+        """
+        own = {name: getattr(self, name) for name in ("collection", "index") if hasattr(self, name)}
+        if getattr(self, "log_prompts", False):
+            own["model"] = logged(True)
+        return settings_of(self.settings, self.assignments, **own, **more)
 
 
 @dataclass(frozen=True)
@@ -115,10 +121,6 @@ class CollectionOptions(SettingsOptions):
     collection: CollectionFile = None
     index: IndexFolder = None
 
-    def chosen(self, **more: Any) -> Settings:
-        """As of `SettingsOptions`, with the collection and the index."""
-        return super().chosen(collection=self.collection, index=self.index, **more)
-
 
 @dataclass(frozen=True)
 class SiteOptions(CollectionOptions):
@@ -126,10 +128,6 @@ class SiteOptions(CollectionOptions):
 
     log_prompts: LogPrompts = False
     transcript: TranscriptFile = None
-
-    def chosen(self, **more: Any) -> Settings:
-        """As of `CollectionOptions`; turns logs on where `--log-prompts` asks for them."""
-        return super().chosen(model=logged(self.log_prompts), **more)
 
 
 MEANING = {name: str(field.description) for name, field in SearchOptions.model_fields.items()}

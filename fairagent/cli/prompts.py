@@ -182,16 +182,15 @@ def try_prompt(
     id = _known(name, used)
     site = open_live(settings=chosen).now()
     tryout = tryout_of(id, used, site, query_of(query, topic, site.collection), group, documents, answer)
-    shown = tryout.show()
-    tokens = estimate_tokens(*(text for _, text in shown.messages))
+    tokens = estimate_tokens(*(text for _, text in tryout.messages))
     longest = used[id].longest_reply(chosen.model.max_tokens)
     if not as_json:
-        console().print(shown.about, soft_wrap=True)
-        if shown.messages:
-            _print_texts(shown.messages)
+        console().print(tryout.about, soft_wrap=True)
+        if tryout.messages:
+            _print_texts(tryout.messages)
             console().print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
     reply: TryoutReply | None = None
-    if send and shown.messages:
+    if send and tryout.messages:
         model = RecordingModel(site.model)
         try:
             reply = tryout.send(model)
@@ -209,8 +208,8 @@ def try_prompt(
             replied |= {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "cost")}
         record: dict[str, Any] = {
             "template": {"id": id, "version": prompt.head.version, "file": str(prompt.path), "sha256": prompt.sha256},
-            "about": shown.about,
-            "messages": [{"role": role, "text": text} for role, text in shown.messages],
+            "about": tryout.about,
+            "messages": [{"role": role, "text": text} for role, text in tryout.messages],
             "tokens": tokens,
             "reply": replied,
         }

@@ -18,8 +18,15 @@ from pydantic import Field
 from fairagent.collection import Collection, Groups
 from fairagent.collection.records import listed
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.evaluate import unawareness
-from fairagent.evaluate.findings import query_group_files, query_group_tables
+from fairagent.evaluate.findings import (
+    Unaware,
+    base_of,
+    check_confusion,
+    query_group_files,
+    query_group_tables,
+    unawareness,
+    unawareness_tables,
+)
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
 from fairagent.evaluate.kind import (
     SEARCH,
@@ -289,7 +296,7 @@ class RankingKind(JudgedKind):
                 problems.add(UsageError, f"measures: {one} needs judgments, and the collection has none")
         for dimension, matrix in self.confusion.items() if collection else ():
             assert collection
-            check = unawareness.check_confusion
+            check = check_confusion
             problems.attempt(f"confusion.{dimension}", check, matrix, dimension, collection.groups)
         baseline = checking.systems.get(self.baseline or next(iter(checking.systems), ""))
         drawing = [name for name, system in checking.systems.items() if system.settings.sampling.alpha is not None]
@@ -361,9 +368,9 @@ class RankingKind(JudgedKind):
             for dimension, values in record["spread"].items()
             for name, deviation in values.items()
         ]
-        base, recalls = unawareness.base_of(self.of_rankings), mean_recalls(run)
-        unaware = unawareness.unawareness(run, base, {name: np.array(rows) for name, rows in self.confusion.items()})
-        tables, files = list(unawareness.tables(run, unaware, base)), query_group_files(run)
+        base, recalls = base_of(self.of_rankings), mean_recalls(run)
+        unaware = unawareness(run, base, {name: np.array(rows) for name, rows in self.confusion.items()})
+        tables, files = list(unawareness_tables(run, unaware, base)), query_group_files(run)
         tables += [*recall_tables(recalls), *query_group_tables(run)]
         if spreads:
             by_row: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
@@ -379,7 +386,7 @@ class RankingKind(JudgedKind):
             tables.insert(0, Table.of(heads, lines, title, [note]))
             names = ("topic", "system", "dimension", "measure", "draws", "mean", "spread")
             files["draws.csv"] = Table.of(names, spreads)
-        for name, cls, rows in (("unawareness", unawareness.Unaware, unaware), ("recall", MeanRecall, recalls)):
+        for name, cls, rows in (("unawareness", Unaware, unaware), ("recall", MeanRecall, recalls)):
             if rows:
                 files[f"{name}.csv"] = Table.of([field.name for field in fields(cls)], map(astuple, rows))
         parts: list[Note | Table] = [*map(Note, remarks), *tables, *recall_tables(recalls, folded=True)]

@@ -38,7 +38,7 @@ from fairagent.settings.section import meanings
 from fairagent.storage.readers import parse_json
 from fairagent.studio.contents import contents_record, document_count, frontier_record
 from fairagent.studio.lanes import Listener, NothingThere, ignore_event
-from fairagent.types import Hit, Query, Ranking, SearchResult, Step
+from fairagent.types import Query, Ranking, SearchResult, Step
 from fairagent.types.clean import LONGEST_QUERY, name_of, printable
 
 MOST_IDS = 1000
@@ -67,15 +67,6 @@ class Choices(RequestModel):
     rerank: Literal["original", "fused", "exposure", "mmr", "graph", "fa-star-ir", "none"] | None = None
     filter: Literal["none", "fair"] | None = None
     generate: Literal["extractive", "llm"] | None = None
-
-    @property
-    def overrides(self) -> dict[str, Any]:
-        """Those that were chosen, as settings.
-
-        >>> Choices(n=5, loop=None).overrides
-        {'n': 5}
-        """
-        return self.model_dump(exclude_none=True)
 
 
 QueryText = Annotated[str, Field(max_length=LONGEST_QUERY, description="What is searched for.")]
@@ -268,7 +259,7 @@ class Desk:
 
     def settings_of(self, choices: Choices) -> Settings:
         """The settings of a request, whose choices each take the place of what was set; SettingsError."""
-        return load_settings(self._file, {**self._overrides, **choices.overrides})
+        return load_settings(self._file, {**self._overrides, **choices.model_dump(exclude_none=True)})
 
     @property
     def site(self) -> Site:
@@ -462,19 +453,15 @@ def _search_record(
     now = {hit.id: hit.rank for hit in result.hits}
     return {
         **result_record(result),
-        "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
-        "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],
+        # None: not in the other list.
+        "hits": [{**hit_record(hit), "engine_rank": before.get(hit.id)} for hit in result.hits],
+        "engine_hits": [{**hit_record(hit), "agent_rank": now.get(hit.id)} for hit in engine_hits],
         "frontier": run and frontier_record(run, result, before),
         "order": {"n": agent.settings.n, "most": MOST_SERVED, "unknown": agent.settings.unknown},
     }
 
 
 ALONE = "the targets are estimated from the list itself; with a query they come from what the engine finds for it"
-
-
-def ranked_hit(hit: Hit, name: str, ranks: Mapping[str, int]) -> PlainRecord:
-    """A line of a ranking with its rank in another list as `name`; None: not in it."""
-    return {**hit_record(hit), name: ranks.get(hit.id)}
 
 
 def _steps(listen: Listener) -> Callable[[Step], None]:

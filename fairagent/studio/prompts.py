@@ -15,7 +15,6 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from fairagent.collection import Collection
 from fairagent.errors import (
     BackendUnavailable,
     BudgetExceeded,
@@ -28,21 +27,22 @@ from fairagent.errors import (
     UsageError,
 )
 from fairagent.evaluate.judging import judged_value
+from fairagent.llm import Message
 from fairagent.llm.prompts import Prompts, check_prompts, folder_of, shipped_folder, variants
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE, meaning, specimens
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
-from fairagent.report.record import PlainRecord, usage_record
+from fairagent.report.record import PlainRecord, hit_record, usage_record
 from fairagent.search.refine import REFINERS
 from fairagent.settings import Settings
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import write_whole
 from fairagent.storage.readers import Malformed, as_text, file_bytes
 from fairagent.studio.app import Studio, StudioPage
-from fairagent.studio.desk import Desk, Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest, ranked_hit
+from fairagent.studio.desk import Desk, Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.lanes import FileChanged, Listener, ignore_event
-from fairagent.studio.tryout import READERS, FilledTemplate, RecordingModel, tryout_of
-from fairagent.types import Query, Ranking
+from fairagent.studio.tryout import READERS, RecordingModel, tryout_of
+from fairagent.types import Query
 from fairagent.types.clean import LONGEST_QUERY, visible
 from fairagent.types.common import counted
 
@@ -161,22 +161,29 @@ class PromptDesk:
     def check(self, draft: FilledDraft) -> PlainRecord:
         """What is wrong with a draft, line by line; if nothing, the messages that it is filled to; and its changes."""
         prompts, faults = self._read(draft)
-        shown = FilledTemplate((), "")
+        messages: Sequence[Message] = ()
+        about = ""
         if prompts:
             try:
-                shown = self._fill(draft, prompts)
+                if draft.query.strip() or draft.topic:
+                    query = self._desk.query_of(SearchRequest(query=draft.query, topic=draft.topic))
+                    tryout = tryout_of(draft.id, prompts, self._desk.site, query, draft.group, draft.documents)
+                    messages, about = tryout.messages, tryout.about
+                else:
+                    messages = prompts.render(draft.id, **specimens()[draft.id])
+                    about = "filled with examples; with a query, from a search"
             except PromptError as error:
                 faults = error.faults
             except FairAgentError as error:
-                shown = FilledTemplate((), f"not filled: {error}")
+                about = f"not filled: {error}"
         before = self._shipped[draft.id].path.read_text(encoding="utf-8").splitlines()
         after, names = draft.template.splitlines(), (f"shipped/{draft.id}.j2", "edited")
         return {
             "faults": [{"line": fault.line, "message": fault.message} for fault in faults],
             "hidden": [number for number, line in enumerate(draft.template.split("\n"), 1) if visible(line) != line],
-            "about": shown.about,
-            "messages": [{"role": role, "text": text} for role, text in shown.messages],
-            "tokens": estimate_tokens(*(text for _, text in shown.messages)),
+            "about": about,
+            "messages": [{"role": role, "text": text} for role, text in messages],
+            "tokens": estimate_tokens(*(text for _, text in messages)),
             "longest_reply": prompts and prompts[draft.id].longest_reply(self._desk.settings.model.max_tokens),
             "diff": list(difflib.unified_diff(before, after, *names, lineterm="")),
         }
@@ -261,29 +268,21 @@ class PromptDesk:
             raise UsageError(f"the template has {len(faults)} error{'s' * (len(faults) != 1)}: {listed}")
         return prompts
 
-    def _fill(self, draft: FilledDraft, prompts: Prompts) -> FilledTemplate:
-        if draft.query.strip() or draft.topic:
-            query = self._desk.query_of(SearchRequest(query=draft.query, topic=draft.topic))
-            return tryout_of(draft.id, prompts, self._desk.site, query, draft.group, draft.documents).show()
-        about = "filled with examples; with a query, from a search"
-        return FilledTemplate(prompts.render(draft.id, **specimens()[draft.id]), about)
-
     def _trial(self, draft: TrialRequest, prompts: Prompts, query: Query) -> PlainRecord:
         """One template on one query; raises where the model, or what it takes to ask it, fails."""
         model = RecordingModel(self._desk.site.model)
         try:
             tryout = tryout_of(draft.id, prompts, self._desk.site, query, draft.group, draft.documents)
-            shown = tryout.show()
-            if not shown.messages:
-                return {"about": shown.about, "replies": []}
+            if not tryout.messages:
+                return {"about": tryout.about, "replies": []}
             reply = tryout.send(model)
         except (ReplyError, DataError) as error:
             return {"about": "", "replies": model.texts, "error": str(error)}
         if model.failed:
             raise model.failed
         record: PlainRecord = {
-            "about": shown.about,
-            "prompt": hashlib.sha256(repr(shown.messages).encode()).hexdigest(),
+            "about": tryout.about,
+            "prompt": hashlib.sha256(repr(tryout.messages).encode()).hexdigest(),
             "replies": list(reply.texts),
             "rows": [row._asdict() for row in reply.rows],
             "end": reply.end,
@@ -292,12 +291,17 @@ class PromptDesk:
         }
         if reply.result:
             trace = reply.result.trace
-            ranks = {id: rank for rank, id in enumerate(trace.steps[0].ranking.ids, start=1)}
+            first, n = trace.steps[0].ranking, self._desk.settings.n
+            ranks = {id: rank for rank, id in enumerate(first.ids, start=1)}
             record["gap"] = {"before": trace.steps[0].gap, "after": trace.gap}
             record["kept"] = any(step.accepted for step in trace.steps[1:])
-            first, settings = trace.steps[0].ranking, self._desk.settings
-            record["ndcg"] = ndcg_of(self._desk.collection, query, first, reply.result.ranking, settings.n)
-            record["hits"] = [ranked_hit(hit, "engine_rank", ranks) for hit in reply.result.hits]
+            record["hits"] = [{**hit_record(hit), "engine_rank": ranks.get(hit.id)} for hit in reply.result.hits]
+            # None where nobody has judged what it asks for.
+            topic, collection = self._desk.collection.topics.get(query.id), self._desk.collection
+            lists = (first, reply.result.ranking) if topic is not None and topic.query == query.text else ()
+            values = [judged_value(NDCG(n), collection, query.id, one.top(n).ids) for one in lists]
+            judged = values and None not in values
+            record["ndcg"] = {"measure": f"nDCG@{n}", "before": values[0], "after": values[1]} if judged else None
         return record
 
 
@@ -315,29 +319,20 @@ def means_of(pairs: Sequence[Pair], sides: Sequence[str]) -> dict[str, PlainReco
 
     Of the gaps also on how many topics the second's is lower or higher, of nDCG also that of the first list.
     """
-    of_gaps: PlainRecord | None = None
-    of_ndcg: PlainRecord | None = None
-    if gaps := [(one["gap"]["after"], two["gap"]["after"]) for one, two in pairs if "gap" in one and "gap" in two]:
-        fell, rose = sum(two < one for one, two in gaps), sum(two > one for one, two in gaps)
-        of_gaps = {"topics": len(gaps), **_by_side(sides, gaps), "lower": fell, "higher": rose}
-    if judged := [(one["ndcg"], two["ndcg"]) for one, two in pairs if one.get("ndcg") and two.get("ndcg")]:
-        before, measure = fmean(one["before"] for one, _ in judged), judged[0][0]["measure"]
-        after = _by_side(sides, [(one["after"], two["after"]) for one, two in judged])
-        of_ndcg = {"topics": len(judged), "measure": measure, "before": before, **after}
-    return {"gaps": of_gaps, "ndcg": of_ndcg}
 
+    def of(key: str, more: PlainRecord, pairs: list[Pair]) -> PlainRecord:
+        means = {side: fmean(pair[place][key]["after"] for pair in pairs) for place, side in enumerate(sides)}
+        return {"topics": len(pairs), **more, **means}
 
-def _by_side(sides: Sequence[str], values: Sequence[tuple[float, float]]) -> dict[str, float]:
-    return dict(zip(sides, map(fmean, zip(*values, strict=True)), strict=True))
-
-
-def ndcg_of(collection: Collection, query: Query, first: Ranking, served: Ranking, n: int) -> PlainRecord | None:
-    """The nDCG of a topic's first list and of the one served; None where nobody has judged what it asks for."""
-    topic = collection.topics.get(query.id)
-    if topic is None or topic.query != query.text:
-        return None
-    values = [judged_value(NDCG(n), collection, query.id, ranking.top(n).ids) for ranking in (first, served)]
-    return None if None in values else {"measure": f"nDCG@{n}", "before": values[0], "after": values[1]}
+    gaps, ndcg = ([pair for pair in pairs if all(one.get(key) for one in pair)] for key in ("gap", "ndcg"))
+    rose = [two["gap"]["after"] - one["gap"]["after"] for one, two in gaps]
+    lower_higher = {"lower": sum(one < 0 for one in rose), "higher": sum(one > 0 for one in rose)}
+    before = {"before": fmean(one["ndcg"]["before"] for one, _ in ndcg)} if ndcg else {}
+    measure = {"measure": ndcg[0][0]["ndcg"]["measure"]} if ndcg else {}
+    return {
+        "gaps": of("gap", lower_higher, gaps) if gaps else None,
+        "ndcg": of("ndcg", measure | before, ndcg) if ndcg else None,
+    }
 
 
 def no_effect(pairs: Sequence[Pair]) -> str:

@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -92,7 +92,27 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return Small(file, folder / "index")
 
 
-Call = Callable[..., Result]
+class Call:
+    """The program, called in a process of the tests."""
+
+    def __call__(self, *arguments: str) -> Result:
+        return CliRunner().invoke(app, list(arguments))
+
+    def well(self, *arguments: str) -> Result:
+        """A call that ends with 0."""
+        result = self(*arguments)
+        assert result.exit_code == 0, result.output
+        return result
+
+    def record(self, *arguments: str) -> Any:
+        """What a call that ends with 0 prints as JSON."""
+        return json.loads(self.well(*arguments, "--json").stdout)
+
+    def refused(self, code: int, *arguments: str) -> str:
+        """What a call that ends with this exit code says on standard error, in one line."""
+        result = self(*arguments)
+        assert result.exit_code == code, result.output
+        return " ".join(result.stderr.split())
 
 
 @pytest.fixture
@@ -103,11 +123,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     for name in os.environ:
         if name.startswith(("FAIRAGENT_", "OPENAI_")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-
-    def call(*arguments: str) -> Result:
-        return CliRunner().invoke(app, list(arguments))
-
-    return call
+    return Call()
 
 
 def start(*arguments: str, folder: Path, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,8 +17,7 @@ def test_every_layer_is_named_where_it_wins(call: Call, monkeypatch: pytest.Monk
     Path("fairagent.yaml").write_text("n: 5\ndepth: 300\nrerank: {kind: fused}\n", encoding="utf-8")
     monkeypatch.setenv("FAIRAGENT_DEPTH", "200")
     monkeypatch.setenv("FAIRAGENT_ITERATIONS", "3")
-    result = call("config", "--set", "iterations=2")
-    assert result.exit_code == 0
+    result = call.well("config", "--set", "iterations=2")
     expected = {"n: 5  # fairagent.yaml", "depth: 200  # FAIRAGENT_DEPTH", "iterations: 2  # --set", "divergence: js"}
     assert {*expected, "  kind: fused  # fairagent.yaml"} <= set(result.stdout.splitlines())
     assert yaml.safe_load(result.stdout)["rerank"]["kind"] == "fused"
@@ -49,7 +47,7 @@ def test_passwords_in_addresses_are_not_shown(call: Call) -> None:
 
 
 def sources(call: Call, *arguments: str) -> dict[str, str]:
-    found: dict[str, str] = json.loads(call("config", *arguments, "--json").stdout)["sources"]
+    found: dict[str, str] = call.record("config", *arguments)["sources"]
     return found
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from .conftest import Call
 
 @pytest.mark.slow
 def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
-    result = call("demo", "--people", "60", "--folder", "here")
-    assert result.exit_code == 0, result.stderr
+    result = call.well("demo", "--people", "60", "--folder", "here")
     text = result.stdout
     lines = [line.strip() for line in text.splitlines()]
     assert any(line.startswith("FAIR-QR =") for line in lines)
@@ -24,9 +22,9 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
     assert re.search(r"^ +\[1\] .* yes *$", text, re.M)
     for command in ("search", "answer"):
         (proposed,) = re.findall(rf"^fairagent ({command} -c here/collection.yaml --index here/index .+)$", text, re.M)
-        assert call(*proposed.split()).exit_code == 0
+        call.well(*proposed.split())
     built = Path("here/index/fairagent.json").stat().st_ino
-    again = json.loads(call("demo", "--people", "60", "--folder", "here", "--json").stdout)
+    again = call.record("demo", "--people", "60", "--folder", "here")
     assert Path("here/index/fairagent.json").stat().st_ino == built
     assert Path("here/run/report.html").is_file()
     # Without vectors there is no row of vector search.
@@ -45,8 +43,8 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
         rows = [one for one in again["exposures"] if one["dimension"] == dimension and one["target"] is not None]
         assert 0 < sum(one["exposure"] for one in rows) / len(again["systems"]) <= 1 + 1e-9
     # It is an experiment like any other.
-    assert call("evaluate", "here/experiment.yaml", "--run", "here/run").exit_code == 0
-    uniform = json.loads(call("demo", "--people", "60", "--folder", "here", "--target", "uniform", "--json").stdout)
+    call.well("evaluate", "here/experiment.yaml", "--run", "here/run")
+    uniform = call.record("demo", "--people", "60", "--folder", "here", "--target", "uniform")
     targets = [one["target"] for one in uniform["exposures"] if one["group"] in ("female", "male")]
     assert targets == pytest.approx([1 / 3] * len(targets))
 
@@ -54,7 +52,5 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
 def test_a_folder_with_something_else_in_it_is_left_alone(call: Call) -> None:
     Path("mine").mkdir()
     Path("mine/note.txt").write_text("mine", encoding="utf-8")
-    result = call("demo", "--folder", "mine", "--people", "50")
-    assert result.exit_code == 2
-    assert "mine" in result.stderr
+    assert "mine" in call.refused(2, "demo", "--folder", "mine", "--people", "50")
     assert [path.name for path in Path("mine").iterdir()] == ["note.txt"]

@@ -20,12 +20,11 @@ from .conftest import Call, Small
 
 
 def test_all_is_well(call: Call, small: Small) -> None:
-    result = call("doctor", *small.options)
-    assert result.exit_code == 0
+    result = call.well("doctor", *small.options)
     assert "Everything that a search needs is here." in result.stdout
     assert "30 documents of small" in result.stdout
     assert "problem" not in result.stdout
-    found = json.loads(call("doctor", "--json", *small.options).stdout)
+    found = call.record("doctor", *small.options)
     checks = {check["name"]: check for check in found["checks"]}
     assert (found["ok"], checks["packages"]["status"], checks["index"]["status"]) == (True, "ok", "ok")
     for name in ("openai", "scipy", "tenacity", "pydantic", "jinja2", "diskcache"):

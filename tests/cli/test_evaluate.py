@@ -43,8 +43,7 @@ def write(small: Small, more: str = "", name: str = "try.yaml") -> str:
 
 def test_evaluate(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    result = call("evaluate", write(small))
-    assert result.exit_code == 0, result.stderr
+    result = call.well("evaluate", write(small))
     assert result.stderr == ""
     folder = Path("runs/small_try")
     for name in (*RESULTS, "run.json", "journal.jsonl", "timings.csv", "report.html"):
@@ -63,18 +62,17 @@ def test_evaluate(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_runs_become_one_table(call: Call, small: Small) -> None:
-    assert call("evaluate", write(small), "--run", "one").exit_code == 0
+    call.well("evaluate", write(small), "--run", "one")
     file = Path(write(small, name="other.yaml"))
     text = file.read_text(encoding="utf-8").replace("small try", "other").replace("nDCG@10, ", "nDCG@5, ")
     file.write_text(text, encoding="utf-8")
-    assert call("evaluate", str(file), "--run", "two").exit_code == 0
-    joined = call("report", "--join", "one", "two", "--to", "tables")
-    assert joined.exit_code == 0, joined.stderr
+    call.well("evaluate", str(file), "--run", "two")
+    joined = call.well("report", "--join", "one", "two", "--to", "tables")
     assert joined.stdout.splitlines()[1].split()[:2] == ["system", "nDCG@10"]
     assert {path.name for path in Path("tables").iterdir()} == {
         f"joined.{form}" for form in ("txt", "md", "tex", "csv")
     }
-    record = json.loads(call("report", "--join", "one", "two", "--json").stdout)
+    record = call.record("report", "--join", "one", "two")
     assert [run["name"] for run in record["runs"]] == ["small try", "other"]
     for arguments, said in (
         (("one", "two"), "are for --join"),
@@ -82,9 +80,7 @@ def test_runs_become_one_table(call: Call, small: Small) -> None:
         (("--join", "one"), "two or more runs"),
         (("--join", "one", "two", "--baseline", "agent"), "--baseline is of one run"),
     ):
-        refused = call("report", *arguments)
-        assert refused.exit_code == 2
-        assert said in refused.stderr
+        assert said in call.refused(2, "report", *arguments)
 
 
 ENDING = """
@@ -107,14 +103,13 @@ main()
 def test_killed_and_repeated(call: Call, small: Small, tmp_path: Path) -> None:
     """The program itself, with its index and a real kill."""
     file = write(small)
-    assert call("evaluate", file, "--run", "whole").exit_code == 0
+    call.well("evaluate", file, "--run", "whole")
     arguments = ("evaluate", file, "--run", "killed")
     for after in ("2", "4"):
         process = start(*arguments, "--workers", "1", folder=tmp_path, program=ENDING, AFTER=after, BY="SIGKILL")
         process.communicate()
         assert process.returncode == -signal.SIGKILL
-    result = call(*arguments, "--workers", "3")
-    assert result.exit_code == 0, result.stderr
+    call.well(*arguments, "--workers", "3")
     for name in RESULTS:
         assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
 
@@ -126,14 +121,13 @@ def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
     assert process.returncode == 130
     assert said.splitlines()[-1] == "fairagent: interrupted; what is done stays; to go on, repeat the command"
     assert "PARTIAL" in Path("stopped/results.txt").read_text(encoding="utf-8")
-    assert call("report", "stopped").exit_code == 0
+    call.well("report", "stopped")
 
 
 def test_what_is_wrong_is_said_at_once_and_nothing_begins(call: Call, small: Small) -> None:
-    wrong = call("evaluate", write(small, "  odd: {engine: bm26}\nbaseline: none\nmeasure: []\n"))
-    assert wrong.exit_code == 2
+    wrong = call.refused(2, "evaluate", write(small, "  odd: {engine: bm26}\nbaseline: none\nmeasure: []\n"))
     for fault in ("no engine of kind 'bm26'; did you mean 'bm25'?", "no system 'none'", "did you mean 'measures'?"):
-        assert fault in wrong.stderr
+        assert fault in wrong
     keyless = call("evaluate", write(small, MODEL))
     assert (keyless.exit_code, "set OPENAI_API_KEY" in keyless.stderr) == (3, True)
     assert not Path("runs").exists()
@@ -141,15 +135,14 @@ def test_what_is_wrong_is_said_at_once_and_nothing_begins(call: Call, small: Sma
 
 def test_estimate(call: Call, small: Small) -> None:
     file = write(small, MODEL)
-    result = call("estimate", file)
-    assert result.exit_code == 0, result.stderr
+    result = call.well("estimate", file)
     rows = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
     assert rows["BM25"].split()[-5:] == ["2", "0", "0", "0", "$0.0000"]
     assert " 6 " in rows["agent, llm"]
     assert rows["agent, free"].endswith("price unknown")
     assert "At most 8 calls, price unknown" in result.stdout
 
-    record = json.loads(call("estimate", file, "--json", "--limit-topics", "1").stdout)
+    record = call.record("estimate", file, "--limit-topics", "1")
     priced = next(row for row in record["systems"] if row["system"] == "agent, llm")
     assert (priced["topics"], priced["calls"], priced["output_tokens"]) == (1, 3, 300)
     assert 3 * 300 < priced["input_tokens"] < 3 * 1500
@@ -159,20 +152,17 @@ def test_estimate(call: Call, small: Small) -> None:
 
 
 def test_report_writes_what_evaluate_wrote(call: Call, small: Small) -> None:
-    assert call("evaluate", write(small)).exit_code == 0
+    call.well("evaluate", write(small))
     folder = Path("runs/small_try")
     names = [*RESULTS, "report.html", "timings.csv"]
     before = {name: (folder / name).read_bytes() for name in names}
     for name in names:
         (folder / name).unlink()
-    result = call("report", str(folder))
-    assert result.exit_code == 0, result.stderr
+    call.well("report", str(folder))
     assert {name: (folder / name).read_bytes() for name in names} == before
 
     assert "baseline: agent" in call("report", str(folder), "--baseline", "agent").stdout
-    wrong = call("report", str(folder), "--baseline", "agnet")
-    assert wrong.exit_code == 2
-    assert "no system 'agnet'" in wrong.stderr
+    assert "no system 'agnet'" in call.refused(2, "report", str(folder), "--baseline", "agnet")
 
 
 def test_an_experiment_says_before_what_it_may_ask(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,8 +201,7 @@ def trouble(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
 
 
 def test_all_met(call: Call, small: Small) -> None:
-    result = call("evaluate", write(small, MET))
-    assert result.exit_code == 0, result.stderr
+    result = call.well("evaluate", write(small, MET))
     assert result.stderr == ""
     assert result.stdout.endswith("4 of 4 thresholds are met\n")
 
@@ -308,7 +297,7 @@ def test_what_each_system_lacks(call: Call, lacking: Path) -> None:
     assert [record["lacks"][number - 1][: len(WEIGHTS)] for number in record["systems"][3]["lacks"]] == [WEIGHTS]
     # Two topics, five iterations and two.
     assert [row["calls"] for row in record["costs"]] == [0, 10, 4, 0]
-    estimated = json.loads(call("estimate", str(only(lacking, "sees")), "--json").stdout)
+    estimated = call.record("estimate", str(only(lacking, "sees")))
     assert record["dollars"] == pytest.approx(estimated["dollars"])
     assert record["dollars"] > 0
 
@@ -341,11 +330,11 @@ def test_shared_settings_that_a_profile_overrides_are_shown(call: Call, lacking:
     said = result.stdout.partition("shared settings that a system's profile overrides:\n\n")[2].splitlines()
     # `own` says both itself, and BM25's profile sets what the shared settings say.
     assert said[:2] == ["filtered: filter: fair, not none; context.documents: 3, not 9", ""]
-    record = json.loads(call("evaluate", str(lacking), "--check-only", "--json").stdout)
+    record = call.record("evaluate", str(lacking), "--check-only")
     assert record["overridden"] == {"filtered": ["filter: fair, not none", "context.documents: 3, not 9"]}
     # A system that names another kind has none of the keys that are shared.
     text = text.replace(shared, "target: estimated, rerank: {fairness: 2}") + "  z: {rerank: fused}\n"
     lacking.write_text(text, encoding="utf-8")
-    record = json.loads(call("evaluate", str(lacking), "--check-only", "--json").stdout)
+    record = call.record("evaluate", str(lacking), "--check-only")
     assert "BM25" in record["overridden"]
     assert "z" not in record["overridden"]

@@ -28,8 +28,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_whole_official_report(call: Call, data: str, run: Path) -> None:
-    result = call("evaluate-run", str(run), "--data", data, "--task", "1")
-    assert result.exit_code == 0, result.stderr
+    result = call.well("evaluate-run", str(run), "--data", data, "--task", "1")
     lines = result.stdout.splitlines()
     assert lines[0] == "mine.tsv: TREC Fair 2022, Task 1, eval; topics in the means: 2"
     assert lines[2].split() == ["dimensions", "nDCG", "AWRF", "Score"]
@@ -68,8 +67,7 @@ def test_the_values_of_the_organizers_code(call: Call, golden: Path, tmp_path: P
     shutil.copyfile(raw8 / "articles.jsonl", data / "trec_2022_articles_discrete_assessed.json")
     shutil.copyfile(raw8 / "reldocs.jsonl", data / "trec_2022_eval_reldocs.jsonl")
     run = raw8 / f"task{task}_{name}.tsv"
-    result = call("evaluate-run", str(run), "--data", str(data), "--task", str(task), "--json")
-    assert result.exit_code == 0, result.stderr
+    result = call.well("evaluate-run", str(run), "--data", str(data), "--task", str(task), "--json")
     found = {evaluation["name"]: evaluation for evaluation in json.loads(result.stdout)["evaluations"]}
     ours = {"all8": "all", "sub-geo*gender": "2021"}
     columns = {"nDCG": "ndcg", "AWRF": "awrf", "Score": "score", "EE-L": "ee_l", "EE-D": "ee_d", "EE-R": "ee_r"}
@@ -92,19 +90,17 @@ def test_runs_on_a_collection(call: Call, small: Small, tmp_path: Path) -> None:
     first.write_text("T1 Q0 d00 1 2 me\nT1 Q0 d16 2 1 me\nT2 Q0 d24 1 1 me\n", encoding="utf-8")
     second.write_text("T1\td16\nT1\td00\n", encoding="utf-8")
     arguments = ("evaluate-run", str(first), str(second), "-c", str(small.file))
-    shown = call(*arguments)
-    assert shown.exit_code == 0, shown.stderr
+    shown = call.well(*arguments)
     lines = shown.stdout.splitlines()
     assert lines[1].endswith("rankings of 20; baseline: first")
     head = next(number for number, line in enumerate(lines) if line.startswith("system "))
     assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["first", "second"]
     assert "page:" not in shown.stdout
-    kept = call(*arguments, "--run", "out", "--baseline", "second", "--n", "1", "--dimension", "gender")
-    assert kept.exit_code == 0, kept.stderr
+    kept = call.well(*arguments, "--run", "out", "--baseline", "second", "--n", "1", "--dimension", "gender")
     assert "rankings of 1; baseline: second" in kept.stdout
     for name in ("report.html", "topics.csv", "results.csv", "runs/first.txt"):
         assert (Path("out") / name).is_file()
-    record = json.loads(call(*arguments, "--measure", "nDCG@1", "--measure", "nDCG@2", "--json").stdout)
+    record = call.record(*arguments, "--measure", "nDCG@1", "--measure", "nDCG@2")
     assert [row["measure"][-2:] for row in record["comparisons"]] == ["@1", "@1", "@2", "@2"]
 
 
@@ -115,7 +111,7 @@ def test_a_single_run_shows_what_each_group_gets(
     run = tmp_path / "mine.csv"
     run.write_text('qid,docno,rank,score,query\nT1,d00,0,1,"x, y"\nT1,d16,1,2,"x, y"\n', encoding="utf-8")
     arguments = ("evaluate-run", str(run), "-c", str(small.file))
-    shown, record = call(*arguments), json.loads(call(*arguments, "--json").stdout)
+    shown, record = call(*arguments), call.record(*arguments)
     assert shown.exit_code == 0, shown.stderr
     assert "as trec_eval orders them" in caplog.text
     gets = {(one["dimension"], one["group"]): (one["exposure"], one["target"]) for one in record["exposures"]}
@@ -128,8 +124,7 @@ def test_a_single_run_shows_what_each_group_gets(
 def test_a_log_of_another_engine(call: Call, small: Small, tmp_path: Path) -> None:
     shown = "".join(f"q,{id}\n" for id in ("d00", "d16", "d01", "nobody"))
     (tmp_path / "log.csv").write_text(f"query,document\n{shown}")
-    result = call("audit", "log.csv", *small.options, "--set", "target=uniform", "--json")
-    assert result.exit_code == 0, result.stderr
+    result = call.well("audit", "log.csv", *small.options, "--set", "target=uniform", "--json")
     found = json.loads(result.stdout)
     assert found["requests"] == 1
     assert any("1 of 4" in note for note in found["notes"])

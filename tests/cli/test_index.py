@@ -11,21 +11,18 @@ from .conftest import Call, documents, write_collection
 
 def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
-    result = call("index", "-c", str(file))
-    assert result.exit_code == 0
+    result = call.well("index", "-c", str(file))
     assert result.stderr == ""
     assert result.stdout.startswith("Built indexes/small in ")
     assert "30 documents of small, analyzer english" in result.stdout
     manifest = tmp_path / "indexes" / "small" / "fairagent.json"
     built = manifest.stat().st_ino
 
-    result = call("index", "-c", str(file))
-    assert result.exit_code == 0
+    result = call.well("index", "-c", str(file))
     assert result.stdout.startswith("indexes/small is up to date: 30 documents")
     assert manifest.stat().st_ino == built
 
-    result = call("index", "-c", str(file), "--set", "analyzer=english-nostem", "--force")
-    assert result.exit_code == 0
+    result = call.well("index", "-c", str(file), "--set", "analyzer=english-nostem", "--force")
     assert "analyzer english-nostem" in result.stdout
     assert json.loads(manifest.read_text(encoding="utf-8"))["analyzer"] == "english-nostem"
 
@@ -42,12 +39,11 @@ def test_an_index_is_made_anew_with_all_in_it(call: Call, tmp_path: Path) -> Non
     """With the default loop: BM25 with terms, embeddings, their graph."""
     file = write_collection(tmp_path / "small")
     options = ("-c", str(file), "--set", "engine=fused")
-    assert call("index", *options).exit_code == 0
+    call.well("index", *options)
     add_a_page(file)
-    earlier = json.loads(call("search", "lawyer", *options, "--json").stdout)
+    earlier = call.record("search", "lawyer", *options)
     assert "`fairagent index` brings the index up to date" in earlier["notes"][0]
-    result = call("index", *options)
-    assert result.exit_code == 0, result.stderr
+    result = call.well("index", *options)
     first, *more = result.stdout.splitlines()
     assert first.startswith("Built indexes/small in ")
     assert more == ["built besides: light vectors of small, neighbors in small"]
@@ -55,11 +51,10 @@ def test_an_index_is_made_anew_with_all_in_it(call: Call, tmp_path: Path) -> Non
     assert again.startswith("indexes/small is up to date: 30 documents")
     assert "besides" not in again
     # As if it had been built of these documents in the first place.
-    assert call("index", *options, "--index", "anew").exit_code == 0
+    call.well("index", *options, "--index", "anew")
     for query in ("lawyer", "roses", "court", "a lawyer who won before judges"):
         found, expected = (
-            json.loads(call("search", query, *options, "--index", index, "--json").stdout)
-            for index in ("indexes/small", "anew")
+            call.record("search", query, *options, "--index", index) for index in ("indexes/small", "anew")
         )
         # With every step of the loop: exposure, gap, keywords added and dropped.
         assert found.pop("seconds")
@@ -76,7 +71,7 @@ def test_an_ann_index_and_splade_weights_are_made_anew(call: Call, tmp_path: Pat
         f"engine={{kind: splade, model: {tmp_path / 'model'}}}",
     )
     for engine in (ann, splade):
-        assert call("index", "-c", str(file), "--set", engine).exit_code == 0
+        call.well("index", "-c", str(file), "--set", engine)
     add_a_page(file)
     first = call("index", "-c", str(file), "--set", ann).stdout
     assert "built besides: embedding small, ANN index of small" in first
@@ -88,7 +83,7 @@ def test_an_ann_index_and_splade_weights_are_made_anew(call: Call, tmp_path: Pat
     assert "built besides: weighing small" in second.stdout
     for engine in (ann, splade):
         plain = ("-c", str(file), "--set", "profile=engine", "--set", engine, "--set", "n=30")
-        assert call("index", *plain, "--index", "anew").exit_code == 0
+        call.well("index", *plain, "--index", "anew")
         found, expected = (
             {hit["id"]: hit["score"] for hit in json.loads(call("search", "lawyer", *plain, *named).stdout)["hits"]}
             for named in (("--index", "indexes/small", "--json"), ("--index", "anew", "--json"))
@@ -107,18 +102,17 @@ def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, t
     pytest.importorskip("faiss")
     file = write_collection(tmp_path / "small")
     ann = ("-c", str(file), "--set", "engine={kind: dense, encoder: minilm, ann: always}")
-    result = call("index", *ann, "--device", "cpu")
-    assert result.exit_code == 0, result.stderr
+    result = call.well("index", *ann, "--device", "cpu")
     assert "built besides: embedding small, ANN index of small" in result.stdout
     said = "recall@500 1.000 of exact search (32 queries)"
     assert f"ANN index of minilm: {said}" in result.stdout
-    (found,) = json.loads(call("index", *ann, "--json").stdout)["ann"]
+    (found,) = call.record("index", *ann)["ann"]
     assert (found["documents"], found["recall"]) == (30, 1.0)
-    checks = json.loads(call("doctor", "--json", *ann).stdout)["checks"]
+    checks = call.record("doctor", *ann)["checks"]
     (check,) = (check for check in checks if check["name"] == "ANN index")
     assert check["status"] == "ok"
     assert said in check["detail"]
-    assert call("search", "lawyer", *ann).exit_code == 0
+    call.well("search", "lawyer", *ann)
     # Of other embeddings it is a problem.
     (manifest,) = Path("indexes").glob("small/*-ann/fairagent-ann.json")
     manifest.write_text(manifest.read_text(encoding="utf-8").replace('"vectors": "', '"vectors": "0'), encoding="utf-8")
@@ -126,6 +120,4 @@ def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, t
     (check,) = (check for check in checks if check["name"] == "ANN index")
     assert check["status"] == "problem"
     assert "was not made from the embeddings at" in check["detail"]
-    assert "ANN index" not in {
-        check["name"] for check in json.loads(call("doctor", "--json", "-c", str(file)).stdout)["checks"]
-    }
+    assert "ANN index" not in {check["name"] for check in call.record("doctor", "-c", str(file))["checks"]}

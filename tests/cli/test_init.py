@@ -30,37 +30,31 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_three_commands_from_a_csv_file_to_a_fair_search(call: Call, file: Path) -> None:
-    first = call("init", "mine.csv", "--yes", "--target", "uniform")
-    assert first.exit_code == 0, first.stderr
+    first = call.well("init", "mine.csv", "--yes", "--target", "uniform")
     assert "male 20, female 10" in first.stdout
     index, search = re.findall(r"^  fairagent (.+)$", first.stdout, re.MULTILINE)
-    assert call(*index.split()).exit_code == 0
-    found = call(*re.sub('"[^"]*"', "judge", search).split())
-    assert found.exit_code == 0, found.stderr
+    call.well(*index.split())
+    found = call.well(*re.sub('"[^"]*"', "judge", search).split())
     assert "A judge, number" in found.stdout
     assert re.search(r"^exposure +before +after +target", found.stdout, re.MULTILINE)
 
 
 def test_a_file_is_never_overwritten(call: Call, file: Path) -> None:
     Path("collection.yaml").write_text("mine\n", encoding="utf-8")
-    result = call("init", "mine.csv", "--yes")
-    assert result.exit_code == 2
-    assert "collection.yaml is there already and is never overwritten" in result.stderr
+    assert "collection.yaml is there already and is never overwritten" in call.refused(2, "init", "mine.csv", "--yes")
     assert Path("collection.yaml").read_text(encoding="utf-8") == "mine\n"
-    assert call("init", "mine.csv", "--yes", "-o", "other.yaml").exit_code == 0
+    call.well("init", "mine.csv", "--yes", "-o", "other.yaml")
 
 
 def test_without_a_target_the_first_search_asks(call: Call, file: Path) -> None:
-    assert call("init", "mine.csv", "--yes").exit_code == 0
+    call.well("init", "mine.csv", "--yes")
     text = Path("collection.yaml").read_text(encoding="utf-8")
     assert text.endswith("\n#target: uniform\n")
-    assert call("index", "-c", "collection.yaml").exit_code == 0
-    refused = call("search", "law", "-c", "collection.yaml")
-    assert refused.exit_code == 2
-    assert "no target is set for gender" in refused.stderr
-    assert call("search", "law", "-c", "collection.yaml", "--target", "corpus").exit_code == 0
+    call.well("index", "-c", "collection.yaml")
+    assert "no target is set for gender" in call.refused(2, "search", "law", "-c", "collection.yaml")
+    call.well("search", "law", "-c", "collection.yaml", "--target", "corpus")
     Path("collection.yaml").write_text(text.replace("#target:", "target:"), encoding="utf-8")
-    assert call("search", "law", "-c", "collection.yaml").exit_code == 0
+    call.well("search", "law", "-c", "collection.yaml")
 
 
 # --- one way from a source to an index --------------------------------------------------------------------------------
@@ -149,12 +143,11 @@ def test_what_is_deleted_in_the_source_is_in_no_index(
         return call("search", word, "-c", "collection.yaml").stdout
 
     source = write(PEOPLE)
-    first = call("init", str(source), "--yes", "--target", "uniform")
-    assert first.exit_code == 0, first.stderr
+    call.well("init", str(source), "--yes", "--target", "uniform")
     collection = Path("collection.yaml").read_text(encoding="utf-8")
     assert collection.count(f"path: {source}\n") == 2
     assert said in collection
-    assert call("index", "-c", "collection.yaml").exit_code == 0
+    call.well("index", "-c", "collection.yaml")
     assert holds()
     assert "Jurist 7 in Köln" in found(SECRET)
     write([row for row in PEOPLE if SECRET not in row["text"]])
@@ -192,12 +185,11 @@ def test_mended_ids_and_numbers_of_rows_are_told_by_init_and_index(call: Call, f
 def test_a_source_that_is_not_as_it_was_is_one_error(
     call: Call, file: Path, change: Callable[[Path], object], message: str
 ) -> None:
-    assert call("init", "mine.csv", "--yes", "--target", "uniform").exit_code == 0
+    call.well("init", "mine.csv", "--yes", "--target", "uniform")
     change(file)
-    result = call("index", "-c", "collection.yaml")
-    assert result.exit_code == 4
-    assert "1 error" in result.stderr
-    assert message in result.stderr
+    result = call.refused(4, "index", "-c", "collection.yaml")
+    assert "1 error" in result
+    assert message in result
 
 
 TOPICS = "<top>\n<num> Number: 007\n<title> judge of court 3\n<desc> Description:\nx\n</top>\n"
@@ -209,8 +201,7 @@ def test_topics_and_judgments_make_an_experiment(call: Call, file: Path, topics:
     """Judged documents have zeros before them that the rows lack, and topics or not."""
     Path("topics.301-350").write_text(topics, encoding="utf-8")
     Path("qrels.txt").write_text(f"{zeros} 0 03 1\n{zeros} 0 04 0\n{zeros} 0 99 0\n", encoding="utf-8")
-    result = call("init", "mine.csv", "--yes", "--topics", "topics.301-350", "--qrels", "qrels.txt")
-    assert result.exit_code == 0, result.stderr
+    result = call.well("init", "mine.csv", "--yes", "--topics", "topics.301-350", "--qrels", "qrels.txt")
     collection = load_collection(Path("collection.yaml"))
     assert collection.topics["007"].query == "judge of court 3"
     assert collection.qrels["007"] == {"3": 1, "4": 0, "99": 0}
@@ -219,8 +210,7 @@ def test_topics_and_judgments_make_an_experiment(call: Call, file: Path, topics:
         assert said in result.stdout
     commands = re.findall(r"^  fairagent (.+)$", result.stdout, re.MULTILINE)
     for command in commands:
-        found = call(*shlex.split(command), *(["--target", "uniform"] if command.startswith("search") else []))
-        assert found.exit_code == 0, found.stderr
+        call.well(*shlex.split(command), *(["--target", "uniform"] if command.startswith("search") else []))
     assert [command.split()[0] for command in commands] == ["index", "evaluate", "search"]
     # A submission has the topics without judgments too, and the measures do not.
     ranked = {line.split()[0] for line in Path("runs/mine/runs/agent.txt").read_text(encoding="utf-8").splitlines()}

@@ -37,8 +37,7 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     (tmp_path / "words.yaml").write_text(WORDS, encoding="utf-8")
     arguments = ("label", "--dimension", "gender", "--by", "words", "--words", str(tmp_path / "words.yaml"))
     where = ("-c", str(file), "--index", str(small.index))
-    result = call(*arguments, *where)
-    assert result.exit_code == 0, result.stderr
+    result = call.well(*arguments, *where)
     assert "12 labels made, 6 abstained" in result.stdout
     assert "under label error" in result.stdout
     path = tmp_path / "small.gender.labels.jsonl"
@@ -48,13 +47,10 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     assert chances["male"] > 0.5 > chances.get("female", 0)
     assert records["d24"]["source"] == "words: abstained"
 
-    again = call(*arguments, *where)
-    assert again.exit_code == 2
-    assert "--force" in again.stderr
+    assert "--force" in call.refused(2, *arguments, *where)
 
     file.write_text(f"# Of mine.\n{file.read_text(encoding='utf-8')}# The end.\n", encoding="utf-8")
-    written = call(*arguments, "--force", "--write", *where)
-    assert written.exit_code == 0, written.stderr
+    call.well(*arguments, "--force", "--write", *where)
     text = file.read_text(encoding="utf-8")
     assert text.startswith("# Of mine.\nname: small\n")
     assert text.endswith("target: trec-estimated\npopulation:\n  gender: {female: 0.5, male: 0.5}\n# The end.\n")
@@ -64,15 +60,13 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     systems = "dimensions: [gender]\nsystems: {plain: {profile: engine}}\n"
     experiment = f"name: labeled\ncollection: collection.yaml\n{systems}"
     (tmp_path / "experiment.yaml").write_text(experiment, encoding="utf-8")
-    run = call("evaluate", str(tmp_path / "experiment.yaml"), "--run", str(tmp_path / "run"), "--details")
-    assert run.exit_code == 0, run.stderr
+    run = call.well("evaluate", str(tmp_path / "experiment.yaml"), "--run", str(tmp_path / "run"), "--details")
     head, row = [line for line in run.stdout.splitlines() if line.startswith(("system ", "plain "))][:2]
     assert "under label error" in head
     assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", row)
     assert "under label error" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "adjusted by its confusion matrix (PACC)" in run.stdout
-    found = call("search", "lawyer", "-c", str(file), "--index", str(small.index))
-    assert found.exit_code == 0, found.stderr
+    found = call.well("search", "lawyer", "-c", str(file), "--index", str(small.index))
     verdict = " ".join(found.stdout.partition("rank")[0].split())
     # Of the dimension whose labels were made alone.
     assert re.findall(r"AWRF [01]\.\d\d \[0\.\d\d, [01]\.\d\d\] under label error", verdict)[1:] == []
@@ -94,9 +88,8 @@ def test_what_is_missing(call: Call, small: Small, tmp_path: Path) -> None:
 def test_by_vectors_and_by_asking(call: Call, tmp_path: Path) -> None:
     file = gaps(tmp_path)
     where = ("-c", str(file), "--index", str(tmp_path / "index"))
-    assert call("index", *where).exit_code == 0
-    result = call("label", "--dimension", "gender", *where)
-    assert result.exit_code == 0, result.stderr
+    call.well("index", *where)
+    result = call.well("label", "--dimension", "gender", *where)
     assert "classifier (light): 1.000 right" in result.stdout
 
     site = open_site(file, tmp_path / "index")

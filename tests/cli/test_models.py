@@ -3,7 +3,6 @@ llama.cpp's library (tests/real has the real one)."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -53,14 +52,13 @@ def test_a_second_search_asks_nothing_stats_tell_and_clear_forgets(
     assert "1 model call" in first.stdout
     assert len(server.requests) == 1
     assert Path(".fairagent/replies/cache.db").is_file()
-    told = call("cache", "stats")
-    assert told.exit_code == 0, told.stderr
+    told = call.well("cache", "stats")
     assert ".fairagent/replies: 1 replies" in told.stdout
     assert "tiny-2026: 1" in told.stdout
     assert "they took 1 calls, 520 tokens" in told.stdout
     # Nobody there to say yes.
     assert call("cache", "clear").exit_code == 1
-    record = json.loads(call("cache", "stats", "--json").stdout)
+    record = call.record("cache", "stats")
     assert (record["replies"], record["tokens"], record["models"]) == (1, 520, {"tiny-2026": 1})
     assert "1 replies deleted from .fairagent/replies" in call("cache", "clear", "--yes").stdout
     searching(call, small)
@@ -69,8 +67,7 @@ def test_a_second_search_asks_nothing_stats_tell_and_clear_forgets(
 
 def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small, server: LoopbackServer) -> None:
     Path("kept.yaml").write_text(EXPERIMENT.format(collection=small.file, index=small.index), encoding="utf-8")
-    first = call("evaluate", "kept.yaml")
-    assert first.exit_code == 0, first.stderr
+    first = call.well("evaluate", "kept.yaml")
     asked = len(server.requests)
     assert asked
     paid = f"{asked} call{'s' * (asked != 1)}, {520 * asked:,} tokens, ${asked * 0.0007:.4f}"
@@ -81,7 +78,7 @@ def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small
     assert len(server.requests) == asked
     for name in ("results.csv", "results.txt"):
         assert Path("again", name).read_bytes() == Path("runs/kept", name).read_bytes()
-    record = json.loads(call("evaluate", "kept.yaml", "--run", "third", "--json").stdout)
+    record = call.record("evaluate", "kept.yaml", "--run", "third")
     assert record["paid"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0}
     assert record["saved"]["calls"] == asked
     assert record["saved"]["cost"] == pytest.approx(asked * 0.0007)
@@ -130,8 +127,7 @@ def file(tmp_path: Path) -> str:
 
 def test_it_is_served_to_this_machine_alone_until_ctrl_c(call: Call, library: Library, file: str) -> None:
     sizes = ["--context", "512", "--threads", "3", "--slots", "2", "--port", "0"]
-    result = call("model", "serve", "--model", file, *sizes)
-    assert result.exit_code == 0
+    result = call.well("model", "serve", "--model", file, *sizes)
     assert result.stdout == "ready http://127.0.0.1:4711/v1 model=tiny-instruct context=512 slots=2 threads=3\n"
     assert 'model: {name: tiny-instruct, base_url: "http://127.0.0.1:4711/v1", context: 512}' in result.stderr
     assert result.stderr.endswith("stopped\n")

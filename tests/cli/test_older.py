@@ -76,4 +76,4 @@ def test_what_is_old(
     assert file.read_bytes() == before
     if write is index:
         # And what it says does it.
-        assert call("index", "-c", str(small.file), "--index", "index").exit_code == 0
+        call.well("index", "-c", str(small.file), "--index", "index")

@@ -76,7 +76,7 @@ def test_what_is_done_is_shown_and_erased(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_search_and_an_answer_say_what_they_do(call: Call, small: Small) -> None:
     heard: list[str] = []
     with listening(heard.append):
-        assert call("answer", "lawyer", *small.options).exit_code == 0
+        call.well("answer", "lawyer", *small.options)
     order = ["reading the collection", f"opening the index {small.index}", "searching", "writing the answer"]
     assert [one for one in dict.fromkeys(heard) if one in order] == order
 

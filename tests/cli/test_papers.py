@@ -28,14 +28,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_train_and_evaluate(call: Call, file: Path) -> None:
-    trained = call("fairft", "train", str(file), "--run", "here", "--json")
-    assert trained.exit_code == 0, trained.stderr
+    trained = call.well("fairft", "train", str(file), "--run", "here", "--json")
     record = json.loads(trained.stdout)
     assert (Path(record["model"]) / "modules.json").is_file()
     assert len(record["measured"]) == 3
 
-    again = call("fairft", "train", str(file), "--run", "here")
-    assert again.exit_code == 0, again.stderr
+    again = call.well("fairft", "train", str(file), "--run", "here")
     assert "held-out KL before each refresh" in again.stdout
 
     evaluated = call("fairft", "evaluate", str(file), "--run", "here", "--json")
@@ -44,9 +42,7 @@ def test_train_and_evaluate(call: Call, file: Path) -> None:
     told = call("fairft", "evaluate", str(file), "--model", "here/model", "--run", "here")
     assert "overlap of the first 5" in told.stdout
 
-    other = call("fairft", "train", str(file), "--run", "here", "--seed", "3")
-    assert other.exit_code == 2
-    assert "--new" in other.stderr
+    assert "--new" in call.refused(2, "fairft", "train", str(file), "--run", "here", "--seed", "3")
 
 
 # --- the whole chain ------------------------------------------------------------------------------------------------
@@ -99,9 +95,8 @@ def test_one_command_from_training_to_the_table(call: Call, task: Path, monkeypa
 def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [str(task / f"{kind}.yaml") for kind in ("agreement", "accuracy")]
     # Before it, an experiment says which training is missing.
-    early = call("evaluate", files[0])
-    assert early.exit_code == 3
-    assert f"{task / 'fairft.yaml'} is not trained: there is no finished training at runs/small" in early.stderr
+    early = call.refused(3, "evaluate", files[0])
+    assert f"{task / 'fairft.yaml'} is not trained: there is no finished training at runs/small" in early
 
     # Ctrl-C in the middle of the training, then the same command.
     whole, steps = Training._step, []
@@ -116,8 +111,7 @@ def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         patched.setattr(Training, "_step", broken)
         assert call("fairft", "run", *files).exit_code == 130
     assert not Path("runs/agreement").exists()
-    done = call("fairft", "run", *files)
-    assert done.exit_code == 0, done.stderr
+    done = call.well("fairft", "run", *files)
     record = json.loads(Path("runs/small/fairft.json").read_text(encoding="utf-8"))
     assert record["training"] == 9
 
@@ -142,8 +136,7 @@ def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Path("runs/accuracy/journal.jsonl").read_bytes()
     with monkeypatch.context() as patched:
         patched.setattr(trainings, "run_training", None)
-        again = call("fairft", "run", *files, "--to", "tables", "--json")
-    assert again.exit_code == 0, again.stderr
+        again = call.well("fairft", "run", *files, "--to", "tables", "--json")
     assert Path("runs/accuracy/journal.jsonl").read_bytes() == journal
     assert [run["name"] for run in json.loads(again.stdout)["runs"]] == ["agreement", "accuracy"]
     assert Path("tables/joined.md").is_file()
@@ -152,22 +145,17 @@ def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = yaml.safe_load((task / "fairft.yaml").read_text(encoding="utf-8"))
     other["training"]["rate"] = 0.001
     (task / "fairft.yaml").write_text(yaml.safe_dump(other), encoding="utf-8")
-    changed = call("evaluate", files[1])
-    assert changed.exit_code == 2
-    assert "runs/small holds a training of other settings" in changed.stderr
-    assert call("fairft", "train", str(task / "fairft.yaml"), "--new").exit_code == 0
-    refused = call("evaluate", files[1])
-    assert refused.exit_code == 2
-    assert "systems.FairFT.files.engine.encoder: was" in refused.stderr
+    assert "runs/small holds a training of other settings" in call.refused(2, "evaluate", files[1])
+    call.well("fairft", "train", str(task / "fairft.yaml"), "--new")
+    assert "systems.FairFT.files.engine.encoder: was" in call.refused(2, "evaluate", files[1])
     answers = task / "accuracy.yaml"
     answers.write_text(answers.read_text(encoding="utf-8").replace(str(task / "index"), str(task / "other")), "utf-8")
-    assert call("evaluate", files[1], "--new").exit_code == 0
-    mixed = call("report", "--join", "runs/agreement", "runs/accuracy")
-    assert mixed.exit_code == 2
-    assert "rows of the same name are not of the same system" in mixed.stderr
-    assert "systems.FairFT.files.engine.encoder: was" in mixed.stderr
-    assert "(runs/agreement was, runs/accuracy is)" in mixed.stderr
-    assert "untrained" not in mixed.stderr
+    call.well("evaluate", files[1], "--new")
+    mixed = call.refused(2, "report", "--join", "runs/agreement", "runs/accuracy")
+    assert "rows of the same name are not of the same system" in mixed
+    assert "systems.FairFT.files.engine.encoder: was" in mixed
+    assert "(runs/agreement was, runs/accuracy is)" in mixed
+    assert "untrained" not in mixed
 
 
 # --- avoid ----------------------------------------------------------------------------------------------------------
@@ -187,8 +175,7 @@ def test_diagnose(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     arguments = ("avoid", "diagnose", "--data", str(data), "--out", str(out), "--set", "model.name=tiny")
     with LoopbackServer(diagnoses_of) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        done = call(*arguments)
-        assert done.exit_code == 0, done.output
+        done = call.well(*arguments)
         assert read_avoid(out) == (AvoidPassage("a", "All nurses are women.", "gender"),)
         assert "1 of 2 passages, in 1 calls" in done.stdout
         write_avoid(data, [AvoidPassage("b", "A nurse works in a hospital.")])

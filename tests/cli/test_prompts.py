@@ -31,13 +31,12 @@ def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServ
 
 
 def test_the_list_names_every_template_and_variant_and_none_has_a_fault(call: Call) -> None:
-    result = call("prompts", "list")
-    assert result.exit_code == 0
+    result = call.well("prompts", "list")
     for id in Prompts().ids:
         assert f"{id} version {Prompts()[id].head.version}" in result.stdout
         assert Prompts()[id].head.purpose in result.stdout
     assert "few-shot, reasoning" in result.stdout
-    found = json.loads(call("prompts", "list", "--json").stdout)
+    found = call.record("prompts", "list")
     assert [prompt["id"] for prompt in found["prompts"]] == list(Prompts().ids)
     assert found["prompts"][0]["sha256"] == Prompts()["answer"].sha256
     assert found["variants"] == ["few-shot", "reasoning"]
@@ -69,20 +68,17 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
 
 
 def test_eject_copies_and_overwrites_nothing(call: Call) -> None:
-    assert call("prompts", "eject", "mine", "refine_query").exit_code == 0
+    call.well("prompts", "eject", "mine", "refine_query")
     copy = Path("mine/refine_query.j2")
     assert copy.read_bytes() == (shipped_folder() / "refine_query.j2").read_bytes()
     copy.write_text("my own", encoding="utf-8")
-    result = call("prompts", "eject", "mine")
-    assert result.exit_code == 2
-    assert "mine already holds refine_query.j2; nothing was copied" in result.stderr
+    assert "mine already holds refine_query.j2; nothing was copied" in call.refused(2, "prompts", "eject", "mine")
     assert [path.name for path in Path("mine").iterdir()] == ["refine_query.j2"]
     assert copy.read_text(encoding="utf-8") == "my own"
 
 
 def asked(call: Call, small: Small, name: str, *arguments: str) -> dict[str, object]:
-    result = call("prompts", "try", name, *arguments, "--json", *small.options)
-    assert result.exit_code == 0, result.stderr
+    result = call.well("prompts", "try", name, *arguments, "--json", *small.options)
     found: dict[str, object] = json.loads(result.stdout)
     return found
 
@@ -109,8 +105,7 @@ def test_try_fills_a_template_from_the_loop(call: Call, small: Small) -> None:
 def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, server: LoopbackServer) -> None:
     asked_for = ["--query", "lawyer", "--dimension", "gender", "--send"]
     arguments = [*asked_for, "--set", "model.name=tiny", "--set", "n=6", *WORDS]
-    result = call("prompts", "try", "refine_query", *arguments, *small.options)
-    assert result.exit_code == 0, result.stderr
+    result = call.well("prompts", "try", "refine_query", *arguments, *small.options)
     (request,) = server.requests
     assert '"group_shown_too_little": "female"' in request["messages"][1]["content"]
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -140,7 +135,6 @@ def test_templates_that_read_get_the_first_documents(call: Call, small: Small, n
 
 def test_try_fills_every_other_template_with_examples(call: Call, small: Small) -> None:
     for name in sorted(specimens().keys() - {*REFINERS, *READERS}):
-        result = call("prompts", "try", name, "--query", "a lawyer of Oz", *small.options)
-        assert result.exit_code == 0, result.output
+        result = call.well("prompts", "try", name, "--query", "a lawyer of Oz", *small.options)
         assert "with examples" in result.output
         assert ("a lawyer of Oz" in result.output) == ("query" in specimens()[name])

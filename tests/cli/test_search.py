@@ -16,8 +16,7 @@ from .conftest import FAIR_QR, Call, Small
 
 
 def record(call: Call, *arguments: str) -> Any:
-    result = call(*arguments, "--json")
-    assert result.exit_code == 0, result.stderr
+    result = call.well(*arguments, "--json")
     assert result.stderr in ("", "may ask tiny 21 times (price unknown)\n")
     assert result.stdout.isascii()
 
@@ -33,8 +32,7 @@ def shares(exposures: Any) -> dict[str, float]:
 
 
 def test_the_ranking_the_bars_and_the_story(call: Call, small: Small) -> None:
-    result = call("search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
-    assert result.exit_code == 0
+    result = call.well("search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
     table, _, rest = result.stdout.partition("exposure ")
     verdict, head = table.splitlines()[0], table.splitlines()[2]
     assert re.fullmatch("gender: female gets [0-9]+% of the attention instead of 0%; it should have [0-9]+%", verdict)
@@ -78,12 +76,11 @@ def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, qu
     answer = record(call, "answer", query, *small.options)
     assert (answer["answer"], answer["context"], answer["cited"]) == ("", [], [])
     for more in ([], ["--beside"]):
-        assert call("answer", query, *more, *small.options).exit_code == 0
+        call.well("answer", query, *more, *small.options)
 
 
 def test_the_answer_its_sources_the_exposures_and_the_story(call: Call, small: Small) -> None:
-    result = call("answer", "lawyer", "--dimension", "gender", *FAIR_QR, *small.options)
-    assert result.exit_code == 0, result.stderr
+    result = call.well("answer", "lawyer", "--dimension", "gender", *FAIR_QR, *small.options)
     text, _, rest = result.stdout.partition("source ")
     assert re.search(r"\w \[\d+\]\.", text)
     sources, _, rest = rest.partition("exposure ")

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.evaluate.findings import under_label_error
+from fairagent.evaluate.findings import Unaware, base_of, fairness_bounds, unawareness, under_label_error
+from fairagent.evaluate.findings import unawareness_tables as tables
 from fairagent.evaluate.outcome import GroupShares, from_value, to_line
-from fairagent.evaluate.unawareness import Unaware, base_of, fairness_bounds, tables, unawareness
 from fairagent.measures import jensen_shannon, parse_measure
 from fairagent.report.page import page
 

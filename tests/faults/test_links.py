@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,27 +50,18 @@ PUT: dict[str, Callable[[Path, Path], object]] = {
 """What a stranger's folder may have in the place of a file."""
 
 
-def add(path: Path) -> None:
-    with LineFile(path) as lines:
-        lines.write("{}")
-
-
-def note(path: Path) -> None:
-    with Transcript(path):
-        pass
-
-
-def pieces(path: Path) -> None:
-    with ArrayWriter(path, np.float32):
-        pass
+def opened(writer: Any) -> None:
+    with writer as lines:
+        if isinstance(lines, LineFile):
+            lines.write("{}")
 
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "whole": lambda path: write_whole(path, "theirs"),
-    "line": add,
-    "transcript": note,
+    "line": lambda path: opened(LineFile(path)),
+    "transcript": lambda path: opened(Transcript(path)),
     "array": lambda path: write_array(path, np.zeros(3)),
-    "pieces": pieces,
+    "pieces": lambda path: opened(ArrayWriter(path, np.float32)),
     "new": lambda path: new_file(path).close(),
 }
 
@@ -94,10 +86,13 @@ def test_193_no_writer_follows_a_link_or_waits_for_a_fifo(writer: str, mine: Pat
         assert path.stat().st_nlink == 1
 
 
-def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
-    def rights(path: Path) -> int:
-        return path.stat().st_mode & 0o777
+def rights(path: Path) -> int:
+    return path.stat().st_mode & 0o777
 
+
+def test_193_and_195_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
+    with Transcript(tmp_path / "transcript.jsonl"):
+        assert rights(tmp_path / "transcript.jsonl") == 0o600
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     write_whole(closed / "a", "")
@@ -236,8 +231,3 @@ def test_194_runs_pages_and_templates_are_read_from_regular_files_of_their_own(
             listed = {one["name"]: one for one in client.get("/api/runs").json()["runs"]}
             # Of what is not even a link to a file there is no run.
             assert ("run" not in listed) if what != "link" else "run.json is a" in listed["run"]["fault"]
-
-
-def test_195_a_transcript_is_its_owners_alone(tmp_path: Path) -> None:
-    with Transcript(tmp_path / "transcript.jsonl"):
-        assert (tmp_path / "transcript.jsonl").stat().st_mode & 0o777 == 0o600

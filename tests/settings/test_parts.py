@@ -31,14 +31,6 @@ def loaded(**overrides: Any) -> Settings:
     return load_settings(overrides=overrides, environ={})
 
 
-def faults(**overrides: Any) -> list[str]:
-    with pytest.raises(SettingsError) as raised:
-        loaded(**overrides)
-    first, *found = str(raised.value).splitlines()
-    assert first.startswith(f"settings: {len(found)} error")
-    return [fault.removeprefix("  ") for fault in found]
-
-
 # --- the table --------------------------------------------------------------------------------------------------
 
 
@@ -112,38 +104,31 @@ def test_a_part_that_holds_another(tmp_path: Path) -> None:
 # --- what is wrong ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("overrides", "expected"),
-    [
-({"refine": "groundd"}, "refine: no refiner of kind 'groundd'; did you mean 'grounded'?"),
-({"refine": "gpt"}, "refine: no refiner of kind 'gpt'; there are: feedback, llm, grounded, none"),
-(
-            {"rerank": {"fairnes": 1}},
-            "rerank.parts[1].fairnes: unknown key of re-ranker 'exposure'; did you mean 'fairness'?",
-        ),
-({"rerank": {"refined": 1}}, "rerank.parts[1].refined: unknown key of re-ranker 'exposure'; fused has it"),
-({"generate": {"language": "fr"}}, "generate.language: unknown key of generator 'extractive'; llm has it"),
-({"engine": {"kind": "splade"}}, "engine.model: is missing"),
-(
-            {"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}},
-            "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?",
-        ),
-({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'widen'; fair-qr has it"),
-(
-            {"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
-            "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure has it",
-        ),
-(
-            {"rerank": {"kind": "mmr", "relevance": 3}},
-            "rerank.relevance: expected 1 or less (got 3)",
-        ),
-({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got nothing)"),
-({"target": {"gender": "corpu"}}, "target.gender: no target of kind 'corpu'; did you mean 'corpus'?"),
-],
-)  # fmt: skip
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"refine": "groundd"}, "refine: no refiner of kind 'groundd'; did you mean 'grounded'?"),
+    ({"refine": "gpt"}, "refine: no refiner of kind 'gpt'; there are: feedback, llm, grounded, none"),
+    ({"rerank": {"fairnes": 1}}, "rerank.parts[1].fairnes: unknown key of re-ranker 'exposure'; did you mean 'fairn"),
+    ({"rerank": {"refined": 1}}, "rerank.parts[1].refined: unknown key of re-ranker 'exposure'; fused has it"),
+    ({"generate": {"language": "fr"}}, "generate.language: unknown key of generator 'extractive'; llm has it"),
+    ({"engine": {"kind": "splade"}}, "engine.model: is missing"),
+    ({"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}},
+     "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?"),
+    ({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'widen'; fair-qr has it"),
+    ({"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
+     "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure has it"),
+    ({"rerank": {"kind": "mmr", "relevance": 3}}, "rerank.relevance: expected 1 or less (got 3)"),
+    ({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got nothing)"),
+    ({"target": {"gender": "corpu"}}, "target.gender: no target of kind 'corpu'; did you mean 'corpus'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("overrides", "expected"), WRONG)
 def test_what_is_wrong_is_said_with_its_place(overrides: dict[str, Any], expected: str) -> None:
-    (said,) = faults(**overrides)
-    assert said.startswith(expected)
+    with pytest.raises(SettingsError) as raised:
+        loaded(**overrides)
+    first, said = str(raised.value).splitlines()
+    assert first == "settings: 1 error"
+    assert said.startswith(f"  {expected}")
 
 
 # --- what a part tells ------------------------------------------------------------------------------------------
@@ -174,26 +159,24 @@ def test_who_looks_at_groups() -> None:
             assert [value for value in values if read_part(slot, value).sees_groups != sees] == []
 
 
-@pytest.mark.parametrize(
-    ("overrides", "loops", "sees"),
-    [
+def test_whether_settings_loop_and_look_at_groups() -> None:
+    qr: dict[str, Any] = {"loop": "fair-qr"}
+    for given, loops, sees in (
         ({}, True, True),
         ({"loop": "none"}, False, True),
         ({"rerank": "mmr"}, True, True),
         ({"loop": "none", "rerank": "mmr"}, False, False),
         # The part `refine` is that of one loop.
         ({"refine": "none", "iterations": 0}, True, True),
-        ({"loop": "fair-qr"}, True, True),
-        ({"loop": "fair-qr", "refine": "none"}, False, True),
-        ({"loop": "fair-qr", "iterations": 0}, False, True),
-        ({"loop": "fair-qr", "rerank": "mmr"}, True, True),
-        ({"loop": "fair-qr", "refine": "none", "rerank": "mmr"}, False, False),
-        ({"loop": "fair-qr", "iterations": 0, "rerank": "none"}, False, False),
-    ],
-)
-def test_whether_settings_loop_and_look_at_groups(overrides: dict[str, Any], loops: bool, sees: bool) -> None:
-    chosen = loaded(**overrides)
-    assert (chosen.loops, chosen.sees_groups) == (loops, sees)
+        (qr, True, True),
+        ({**qr, "refine": "none"}, False, True),
+        ({**qr, "iterations": 0}, False, True),
+        ({**qr, "rerank": "mmr"}, True, True),
+        ({**qr, "refine": "none", "rerank": "mmr"}, False, False),
+        ({**qr, "iterations": 0, "rerank": "none"}, False, False),
+    ):
+        chosen = loaded(**given)
+        assert (chosen.loops, chosen.sees_groups) == (loops, sees), given
 
 
 def test_files_are_taken_from_beside_the_settings() -> None:

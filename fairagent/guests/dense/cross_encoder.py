@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.base import Retriever, full_text, texts_for
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import PairScorer, Pool, ordered, pair_scorer, pair_scores
@@ -134,18 +134,13 @@ class CrossEncoderReranker:
     """The best `depth` candidates by the scorer's number for the user's query and the document, ties by id.
 
     It reads title and text as `retriever` keeps them, of a long document the passage that answers best. Candidates
-    beyond `depth` follow in their order, each one below the one before. Raises UsageError where `depth` is below 1 or
-    the engine keeps no texts, DataError where a score is no finite number.
+    beyond `depth` (1 or more) follow in their order, each one below the one before. Raises UsageError where the engine
+    keeps no texts, DataError where a score is no finite number.
     """
 
     retriever: Retriever
     scorer: PairScorer
     depth: int = 100
-
-    def __post_init__(self) -> None:
-        """Check the depth."""
-        if self.depth < 1:
-            raise UsageError(f"depth is the number of documents to re-rank and must be at least 1, not {self.depth}")
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` of the candidates."""
