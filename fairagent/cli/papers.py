@@ -104,10 +104,10 @@ def run_chain(
 
     environ = experiments.environment(False)
     finished = {}
-    chain = read_chain(files)
-    for file, values in chain.untrained.items():
+    trainings, untrained = read_chain(files)
+    for file, values in untrained.items():
         check_experiment_values(values, file, file.parent, limit_topics, environ)
-    for training in chain.trainings:
+    for training in trainings:
         if not is_finished(training, folder := run_folder(training.file)):
             trained = _trained(training, folder)
             error_console().print(f"{training.file.name}: {_change_text(trained.change)}", soft_wrap=True)

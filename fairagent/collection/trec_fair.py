@@ -221,8 +221,9 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
             pages = record.get("rel_docs")
             if not isinstance(pages, list):
                 raise ValueError(f"field 'rel_docs' is {shown(pages)}, expected a list of page ids")
+            what = f"topic {topic}: a relevant page"
             for page in pages:
-                page_id(page, f"topic {topic}: a relevant page")
+                page_id(page, what)
             if topic in qrels:
                 raise ValueError(f"topic {topic} is that of line {lines[topic]} already")
         except ValueError as error:

@@ -162,7 +162,7 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
         shares = (math.floor(share * 10**digits) / 10**digits for digits in range(2, 10))
         return next((one for one in shares if frontier.keeping(one) == place), share)
 
-    engine, gap = frontier.engine, frontier.gap
+    engine, gap, kept = frontier.engine, frontier.gap, [frontier.share(one) for one in frontier.relevance.tolist()]
     # The engine's list is left out where another is at least as good in everything.
     numbers = [one for one in range(len(gap)) if one in (0, number) or one != engine or gap[one] < gap[:one].min()]
     lists = [frontier.ranking(one) for one in numbers]
@@ -171,11 +171,11 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
     traces = [replace(result.trace, exposures=run.meter.measure(one)) for one in lists]
     return {
         "served": numbers.index(number),
-        "own": None if engine is None else {"kept": float(frontier.kept[engine]), "gap": float(gap[engine])},
+        "own": None if engine is None else {"kept": kept[engine], "gap": float(gap[engine])},
         "lists": [
             {
-                "keep": share_of(float(frontier.kept[place]), place),
-                "kept": float(frontier.kept[place]),
+                "keep": share_of(kept[place], place),
+                "kept": kept[place],
                 "gap": total_gap(trace.exposures),
                 "exposure": [exposure_record(one) for one in trace.exposures],
                 "changes": [one.record() for one in trace.changes],

@@ -26,7 +26,7 @@ ELSEWHERE = {
     16: "test_three_invalid_replies_are_an_error_with_text_and_usage",
     65: "test_own_error_or_success",
     62: "test_everything_from_outside_is_text",
-    108: "test_another_model_of_the_same_name_is_refused",
+    108: "test_a_changed_collection_and_another_model_of_the_same_name_are_refused",
     110: "test_check_refuses_an_index_of_other_embeddings",
     111: "test_where_it_is_wanted_and_not_there_the_way_out_is_named",
     112: "test_the_fewest_cells_that_reach_the_floor",

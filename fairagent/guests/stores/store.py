@@ -250,9 +250,10 @@ class StoreConfig(Part):
                     if checked >= CHECKED_IDS:
                         break
                 detail = f"{len(missing):,} of {checked:,} ids of the group table are not in {store.name}"
-                status = "ok" if not missing else "problem" if len(missing) == checked else "note"
                 fix = f"the first: {_first(missing)}; if all are missing, the id is another column" if missing else ""
-                yield Check(name, status, detail, fix)
+                yield Check(
+                    name, "ok" if not missing else "problem" if len(missing) == checked else "note", detail, fix
+                )
         except FairAgentError as error:
             yield Check(self.kind, "problem", str(error), "mend this first; nothing else of it was checked")
 

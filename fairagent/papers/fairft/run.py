@@ -15,7 +15,9 @@ from fairagent.collection import load_collection
 from fairagent.collection.known import refuse_overlap
 from fairagent.collection.records import Faults, json_records, read_text
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.llm.likelihood import open_local
+from fairagent.llm.budget import Budget
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.likelihood import EndpointModel, open_local
 from fairagent.llm.prompts import Prompts, source_relative_to
 from fairagent.papers.fairft.settings import OPENING, FairFTFile, TrainingExample, read_examples, split
 from fairagent.papers.fairft.train import (
@@ -239,10 +241,6 @@ def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
         local = open_local("causal", name, chosen.device, chosen.dtype, chosen.batch, chosen.chat)
         yield Signals(local, prompts, path, chosen.tokens)
         return
-    from fairagent.llm.budget import Budget
-    from fairagent.llm.cache import ReplyCache
-    from fairagent.llm.likelihood import EndpointModel
-
     with ExitStack() as stack:
         cache = ReplyCache(file.cache) if file.cache else None
         if cache:
@@ -261,22 +259,21 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The `trainings` that experiment files name, each once and checked; `untrained` are the files' values before.
+def read_chain(files: Sequence[Path]) -> tuple[list[CheckedTraining], dict[Path, Mapping[str, Any]]]:
+    """The `trainings` that these experiment files name, each once and checked, and the files' values before training.
 
-    That is with every retriever as it is before training: what can be checked before.
+    These are with every retriever as it is before: what can be checked beforehand. Raises UsageError where a file names
+    no training, or two trainings would have one folder; what `check` raises.
     """
 
-    trainings: tuple[CheckedTraining, ...]
-    untrained: Mapping[Path, Mapping[str, Any]]
+    def renamed(value: Any, names: Mapping[str, str]) -> Any:
+        """`value` with some of the texts in it replaced."""
+        if isinstance(value, dict):
+            return {key: renamed(part, names) for key, part in value.items()}
+        if isinstance(value, list):
+            return [renamed(part, names) for part in value]
+        return names.get(value, value) if isinstance(value, str) else value
 
-
-def read_chain(files: Sequence[Path]) -> Chain:
-    """What these experiment files name.
-
-    Raises UsageError where a file names no training, or two trainings would have one folder; what `check` raises.
-    """
     trainings: dict[Path, CheckedTraining] = {}
     folders: dict[Path, Path] = {}
     experiments = {}
@@ -296,14 +293,5 @@ def read_chain(files: Sequence[Path]) -> Chain:
             if folders.setdefault(folder, path) != path:
                 raise UsageError(f"{path} and {folders[folder]} would both be trained in {folder}; rename one of them")
             models[str(folder / MODEL)] = place(checked.folder, checked.file.retriever.model)
-        experiments[file] = _renamed(values, models)
-    return Chain(tuple(trainings.values()), experiments)
-
-
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """`value` with some of the texts in it replaced."""
-    if isinstance(value, dict):
-        return {key: _renamed(part, names) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_renamed(part, names) for part in value]
-    return names.get(value, value) if isinstance(value, str) else value
+        experiments[file] = renamed(values, models)
+    return list(trainings.values()), experiments

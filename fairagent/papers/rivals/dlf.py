@@ -73,7 +73,6 @@ def fuse(fairness: FloatArray, relevance: FloatArray, alpha: float) -> FloatArra
 def fit_dlf(
     pools: Sequence[Pool],
     features: Features,
-    direction: Direction = "kl-reverse",
     epochs: int = 50,
     rate: float = 1e-3,
     l2: float = 1e-4,
@@ -98,7 +97,7 @@ def fit_dlf(
         of_scores = np.zeros_like(scores)
         # Smoothed: a group of the target may have no candidate.
         for memberships, target in zip(pool.memberships, pool.targets, strict=True):
-            of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, 1e-6)[1]
+            of_scores += exposure_loss(scores, memberships[:, 1:], target, smoothing=1e-6)[1]
         gradient = of_scores @ rows + 2 * l2 * weights
         mean += 0.1 * (gradient - mean)
         square += 0.001 * (gradient**2 - square)

@@ -31,7 +31,7 @@ from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.llm import Model, Reply
 from fairagent.llm.exchange import valid_reply
-from fairagent.llm.likelihood import Likelihood, open_local
+from fairagent.llm.likelihood import EndpointModel, Likelihood, open_local
 from fairagent.llm.prompts import Calls, Case, Prompts
 from fairagent.llm.request import estimate_tokens, one_of
 from fairagent.papers.debias_rag.benchmarks.items import (
@@ -220,8 +220,6 @@ class Likelihoods(Section):
         if self.self_debias and self.kind != "causal":
             raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
         if self.kind == "server":
-            from fairagent.llm.likelihood import EndpointModel
-
             server = EndpointModel(ModelSettings(name=self.name, base_url=self.base_url))
             return CausalScorer(server, self.instruction)
         model = open_local(self.kind, self.name, self.device, self.dtype, self.batch)
