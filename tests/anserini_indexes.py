@@ -10,6 +10,7 @@ from typing import Any
 from fairagent.guests.lucene.java import java_class, start_java, using_java
 
 Rows = Iterable[Mapping[str, Any]]
+INDEX = "org.apache.lucene.index."
 
 
 def texts(folder: Path, rows: Rows, *options: str) -> Path:
@@ -47,9 +48,9 @@ def joined(folder: Path, *parts: Path) -> Path:
     start_java()
     with using_java():
         directory, paths = java_class("org.apache.lucene.store.FSDirectory"), java_class("java.nio.file.Paths")
-        config = java_class("org.apache.lucene.index.IndexWriterConfig")()
-        config.setMergePolicy(java_class("org.apache.lucene.index.NoMergePolicy").INSTANCE)
-        writer = java_class("org.apache.lucene.index.IndexWriter")(directory.open(paths.get(str(folder))), config)
+        config = java_class(f"{INDEX}IndexWriterConfig")()
+        config.setMergePolicy(java_class(f"{INDEX}NoMergePolicy").INSTANCE)
+        writer = java_class(f"{INDEX}IndexWriter")(directory.open(paths.get(str(folder))), config)
         for part in parts:
             writer.addIndexes(directory.open(paths.get(str(part))))
         writer.close()
@@ -57,29 +58,19 @@ def joined(folder: Path, *parts: Path) -> Path:
 
 
 def written(folder: Path, rows: Rows, by_column: bool = True) -> Path:
-    """An index that Lucene's own writer makes of {id, contents, raw}, as earlier versions of fairagent built theirs.
-
-    `by_column`: ids stand in docvalues too. A row without `id` has none; without `raw`, its `contents` is stored.
-    """
+    """An index that Lucene's own writer makes of {id, contents}; ids stand in docvalues where they are `by_column`."""
     start_java()
     with using_java():
         fields = "org.apache.lucene.document."
-        store, text_field = java_class(f"{fields}Field$Store"), java_class(f"{fields}TextField")
-        directory = java_class("org.apache.lucene.store.FSDirectory").open(
-            java_class("java.nio.file.Paths").get(str(folder))
-        )
+        stored, text_field = java_class(f"{fields}Field$Store").YES, java_class(f"{fields}TextField")
+        paths, directories = java_class("java.nio.file.Paths"), java_class("org.apache.lucene.store.FSDirectory")
         analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
-        config = java_class("org.apache.lucene.index.IndexWriterConfig")(analyzer)
-        writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
-        for number, row in enumerate(rows):
-            made = [
-                text_field("contents", row["contents"], store.NO if "raw" in row else store.YES),
-                java_class(f"{fields}IntPoint")("number", number),
-            ]
-            if "raw" in row:
-                made.append(java_class(f"{fields}StoredField")("raw", row["raw"]))
+        directory, config = directories.open(paths.get(str(folder))), java_class(f"{INDEX}IndexWriterConfig")(analyzer)
+        writer = java_class(f"{INDEX}IndexWriter")(directory, config)
+        for row in rows:
+            made = [text_field("contents", row["contents"], stored)]
             if "id" in row:
-                made.append(java_class(f"{fields}StringField")("id", row["id"], store.YES))
+                made.append(java_class(f"{fields}StringField")("id", row["id"], stored))
             if "id" in row and by_column:
                 reference = java_class("org.apache.lucene.util.BytesRef")(row["id"].encode())
                 made.append(java_class(f"{fields}BinaryDocValuesField")("id", reference))

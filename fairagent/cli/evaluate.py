@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment, Estimate
     from fairagent.evaluate.plan import Plan
     from fairagent.evaluate.run import Results
+    from fairagent.evaluate.workers import Workers
     from fairagent.llm.models import Models
     from fairagent.types import Usage
 
@@ -155,6 +156,7 @@ def carried_out(
     from fairagent.storage.threads import cores
 
     plan, repeat = checked.plan, f"to go on, repeat the command{' without --new' if new else ''}"
+    pool: AbstractContextManager[Workers]
     if dask is not None:
         pool = pools.dask(dask, workers)
     elif "engine" in plan.experiment.uses and not any(system.asks for system in plan.systems.values()):

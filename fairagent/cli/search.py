@@ -58,7 +58,7 @@ def search(
     requested = listed.requested
     drawn = None if stochastic is None else {"alpha": stochastic}
     chosen = of.chosen(dimensions=dimension or None, target=options.target_of(target), sampling=drawn)
-    with _opened(of, chosen, requested, query, topic) as (live, question, _):
+    with _opened(of, chosen, requested, (query, topic), answers=False) as (live, question, _):
         result = live.use(lambda site: build(site).search(question, **requested.given))
     if as_json:
         echo(to_json(result_record(result)))
@@ -71,22 +71,21 @@ def _opened(
     of: options.SiteOptions,
     chosen: Settings,
     requested: SearchOptions,
-    query: str | None,
-    topic: str | None,
-    answers: bool = False,
+    asked: tuple[str | None, str | None],
+    answers: bool,
 ) -> Iterator[tuple[LiveSite, Query, Callable[[], None]]]:
     """What searches the collection, the query, and what ends the line that says what is being done.
 
-    What may be asked of models is said before; calls go to the transcript.
+    `asked` are a query and a topic. What may be asked of models is said before; calls go to the transcript.
     """
     from fairagent.llm.exchange import transcript
     from fairagent.search.pipeline import open_live, with_settings
 
-    check_query(query, topic)
+    check_query(*asked)
     with status(hidden=of.log_prompts):
         live = open_live(settings=chosen)
         site = live.now()
-        question = query_of(query, topic, site.collection)
+        question = query_of(*asked, site.collection)
     under = requested.over(site.settings, site.collection.groups.dimensions)
     options.announce_search(with_settings(site, under), question, answers)
     with status(hidden=of.log_prompts) as end_status, closing(live), transcript(of.transcript):
@@ -164,7 +163,7 @@ def answer(
     chosen = of.chosen(dimensions=dimension or None, target=options.target_of(target))
     out = console()
     streams = out.is_terminal and not (beside or as_json)
-    with _opened(of, chosen, requested, query, topic, answers=True) as (live, question, end_status):
+    with _opened(of, chosen, requested, (query, topic), answers=True) as (live, question, end_status):
 
         def write(piece: str) -> None:
             end_status()

@@ -79,12 +79,11 @@ class Chart:
                 across, up = self.at(value, value)
                 shown = format(value, form or f",.{digits}f").replace("-", "−")
                 if horizontal:
-                    line = f"M{across:.1f} {self.top}V{self.bottom}"
-                    self.write(across, self.bottom + 14, shown, "middle", "muted")
+                    line, place = f"M{across:.1f} {self.top}V{self.bottom}", (across, self.bottom + 14.0)
                 else:
-                    line = f"M{self.left} {up:.1f}H{self.right}"
-                    self.write(self.left - 5, up + 4, shown, "end", "muted")
+                    line, place = f"M{self.left} {up:.1f}H{self.right}", (self.left - 5.0, up + 4)
                 self._parts.append(f'<path class="k-grid" d="{line}"/>')
+                self.write(*place, shown, "middle" if horizontal else "end", "muted")
 
     def line(
         self, points: Sequence[tuple[float, float]], color: str, width: float, opacity: float = 1, dash: str = ""

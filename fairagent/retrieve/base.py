@@ -42,18 +42,10 @@ def as_query(query: str | Query | Topic) -> Query:
 
 @runtime_checkable
 class TextSource(Protocol):
-    """An engine that stores the texts of its documents."""
+    """An engine that stores the texts of its documents; `documents(ids)` shows many at once, where it has that too."""
 
     def document(self, id: str) -> Document:
         """The stored document."""
-
-
-@runtime_checkable
-class ManyTexts(TextSource, Protocol):
-    """An engine for which it is much cheaper to show many documents at once, as one behind a network is."""
-
-    def documents(self, ids: Sequence[str]) -> list[Document]:
-        """These documents."""
 
 
 @runtime_checkable
@@ -138,7 +130,8 @@ def scored(engine: Retriever, query: Query, ids: Sequence[str]) -> FloatArray:
 def shown(ids: Sequence[str], engine: TextSource, query: Query) -> list[Document]:
     """These documents of a list for `query`, at once where the engine can; PartError where it gives others or none."""
     with PartCall("engine", engine, query) as call:
-        documents = engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
+        at_once = getattr(engine, "documents", lambda ids: [engine.document(id) for id in ids])
+        documents = at_once(ids)
     return call.documents(documents, ids)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -33,14 +33,6 @@ MOST, MOST_LIGHT = 2.5, 0.5
 """What vectors, and light ones, weigh beside BM25 where it explains nothing of a query."""
 
 
-@runtime_checkable
-class BoundedEngine(Protocol):
-    """An engine with scores of 0 or more that knows how large they can be."""
-
-    def bound(self, query: Query) -> float:
-        """What no document's score for `query` is above."""
-
-
 class FusedRetriever:
     """`engines`, each with a weight: a document's score is the weighted sum of its scores in their lists, from 0 to 1.
 
@@ -49,7 +41,8 @@ class FusedRetriever:
     `failures` says so, unless all do. What else an engine may offer (texts, words, embeddings) comes from the first one
     that has it. Threads may share it.
 
-    With `most` in the place of weights the first engine, a `BoundedEngine`, weighs 1, and the second `weight_of`.
+    With `most` in the place of weights the first engine weighs 1, and the second `weight_of`, if the first has a
+    `bound`: what no score for a query is above.
     """
 
     document: Callable[[str], Document]
@@ -78,9 +71,9 @@ class FusedRetriever:
             if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
                 lend(self, able, *methods)
 
-    def with_each(self, change: Callable[[Retriever], Retriever]) -> "FusedRetriever":
-        """The fusion of the engines after a change of each."""
-        return FusedRetriever(list(map(change, self.engines)), self.names, self.weights, self.depth, self.most)
+    def of(self, engines: Sequence[Retriever]) -> "FusedRetriever":
+        """The fusion of other engines in the place of these."""
+        return FusedRetriever(engines, self.names, self.weights, self.depth, self.most)
 
     def parts(self, query: Query) -> EngineScores:
         """What each engine gives the documents in any of their lists, weights included."""
@@ -102,9 +95,9 @@ class FusedRetriever:
             raise next(iter(errors.values()))
         if errors:
             self._failed[query] = {name: str(error) for name, error in errors.items()}
-        weights, first = self.weights, self.engines[0]
-        if self.most and isinstance(first, BoundedEngine):
-            weights = 1.0, weight_of(lists[0].scores if 0 in lists else np.zeros(0), first.bound(query), self.most)
+        weights, bound = self.weights, getattr(self.engines[0], "bound", None)
+        if self.most and bound:
+            weights = 1.0, weight_of(lists[0].scores if 0 in lists else np.zeros(0), bound(query), self.most)
         ids = dict.fromkeys(id for ranking in lists.values() for id in ranking.ids)
         place = dict(zip(ids, range(len(ids)), strict=True))
         scores = np.zeros((len(place), len(self.engines)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from fairagent.collection import Groups
 from fairagent.collection.records import listed
 from fairagent.collection.records import shown as quoted
 from fairagent.errors import UsageError
-from fairagent.retrieve.base import Retriever, TextSource, check_length, lend, searched, shown
+from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, check_length, lend, searched, shown
 from fairagent.retrieve.catalog import IdTable
 from fairagent.settings.faults import no_such
 from fairagent.types import Document, FloatArray, Query, Ranking
@@ -34,32 +34,6 @@ Where = Mapping[str, Value | Sequence[Value]]
 Key = tuple[str, Value]
 """The kind of a value (texts, numbers, true or false), and the value: 1 and 1.0 are one, 1 and true are not."""
 TEXTS, NUMBERS, TRUTHS = KINDS = "texts", "numbers", "true or false"
-
-
-@runtime_checkable
-class ColumnSource(Protocol):
-    """An engine that has the columns of all its documents."""
-
-    def column(self, name: str) -> StoredColumn:
-        """The column of this name; UsageError, with the nearest name, where no document has it."""
-
-
-@runtime_checkable
-class Restrictable(Retriever, Protocol):
-    """An engine that can look at some of its documents alone."""
-
-    ids: IdTable
-
-    def among(self, numbers: NDArray[np.intp]) -> Retriever:
-        """The same over the documents with these `numbers`, which rise."""
-
-
-@runtime_checkable
-class RestrictableParts(Retriever, Protocol):
-    """An engine of several engines."""
-
-    def with_each(self, change: Callable[[Retriever], Retriever]) -> Retriever:
-        """The same with each of its engines changed."""
 
 
 def keys_of(value: object) -> Iterator[Key]:
@@ -158,7 +132,7 @@ class Conditions:
         listings = {name: listed([quoted(one) for one in some], 5) for name, some in self.values.items()}
         return " and ".join(f"{name} = {listing}" for name, listing in listings.items())
 
-    def numbers(self, source: ColumnSource, ids: IdTable) -> NDArray[np.intp]:
+    def numbers(self, column_of: Callable[[str], StoredColumn], ids: IdTable) -> NDArray[np.intp]:
         """The numbers of all documents that meet them, rising.
 
         Raises UsageError for a column that no document has, and for values of another kind than its own.
@@ -167,7 +141,7 @@ class Conditions:
         for name, wanted in self.values.items():
             mask = np.zeros(len(ids), dtype=np.bool_)
             try:
-                column = source.column(name)
+                column = column_of(name)
                 mask[ids.moved(column.having(wanted), column.ids)] = True
             except UsageError:
                 # A dimension's labels may come from another file, in other words than the documents use.
@@ -260,18 +234,17 @@ class Restriction:
         return [id for id, one in zip(ids, met, strict=True) if one]
 
 
-def restricted(engine: Retriever, conditions: Conditions) -> tuple[Retriever, int | None]:
+def restrictable(engine: object) -> bool:
+    """Whether the engine, or each that it fuses, can look at some of its documents alone."""
+    return hasattr(engine, "among") or hasattr(engine, "of")
+
+
+def restricted(engine: Any, conditions: Conditions) -> tuple[Retriever, int | None]:
     """The engine over the documents that meet the conditions alone, and how many these are (None: not known)."""
-    if isinstance(engine, RestrictableParts):
-        counts: list[int | None] = []
-
-        def change(one: Retriever) -> Retriever:
-            made, count = restricted(one, conditions)
-            counts.append(count)
-            return made
-
-        return engine.with_each(change), next((count for count in counts if count is not None), None)
-    if isinstance(engine, Restrictable) and isinstance(engine, ColumnSource):
-        numbers = conditions.numbers(engine, engine.ids)
+    if isinstance(engine, FusedEngine) and hasattr(engine, "of"):
+        each = [restricted(one, conditions) for one in engine.engines]
+        return engine.of([one for one, _ in each]), next((count for _, count in each if count is not None), None)
+    if hasattr(engine, "among") and hasattr(engine, "column"):
+        numbers = conditions.numbers(engine.column, engine.ids)
         return engine.among(numbers), len(numbers)
     return AskedDeeper(engine, conditions), None

@@ -204,6 +204,7 @@ POOL = Ranking(tuple(f"d{i}" for i in range(8)), np.arange(8.0, 0.0, -1.0))
 def test_samples_are_those_of_seed_topic_and_request() -> None:
     samples = draw(POOL, 2, 3, topic_rng(1, "7"), 100)
     assert samples.ids == POOL.ids
+    assert len(draw(POOL, 2, 3, topic_rng(1, "7"))) == 1
     assert len(samples) == 100
     expected = sample_rankings(sampler_log_scores(POOL.scores, 2), 3, topic_rng(1, "7"), 100)
     assert samples.rankings.tolist() == expected.tolist()

@@ -101,10 +101,14 @@ class AnseriniPart(Part):
         self.check(site)
         yield Check("index", "ok", self.summary(site))
 
-    def build(self, site: Site) -> Any:
+    def opened(self, site: Site) -> Any:
         """The engine, which the parts of a pipeline share."""
-        words = self.words and self.words.build(site)
-        engine = site.memo.get(self, lambda: self.open(site, words))
+        words = self.words and self.words.opened(site)
+        return site.memo.get(self, lambda: self.open(site, words))
+
+    def build(self, site: Site) -> Any:
+        """The engine; its documents are compared once with those that have groups."""
+        engine = self.opened(site)
         site.memo.get(("groups in the index", self.folder), lambda: engine.check_groups(site.collection))
         return engine
 
@@ -114,7 +118,7 @@ class AnseriniPart(Part):
 
     def summary(self, site: Site) -> str:
         """What there is, and where texts and terms come from, in a line for people."""
-        engine = self.build(site)
+        engine = self.opened(site)
         return f"{len(engine):,} documents at {self.folder}" + (f"; {engine.holds}" if self.kind == "lucene" else "")
 
 

@@ -80,9 +80,11 @@ class HnswRetriever(AnseriniEngine):
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products of these documents, (n,), equal to those of `search`; 0 for a blank query."""
+        if not str(query).strip():
+            return np.zeros(len(self.of_pool(ids, self.wanted(ids))[0]))
         with using_java():
             pool = _by_products(self.wanted(ids), self.query_vector(query))
-        return (2 * self.of_pool(ids, pool)[1] - 1) * bool(str(query).strip())
+        return 2 * self.of_pool(ids, pool)[1] - 1
 
     @engine_time()
     def vectors(self, ids: Sequence[str]) -> Embeddings:

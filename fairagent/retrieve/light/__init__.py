@@ -42,6 +42,8 @@ from fairagent.storage.threads import one_blas_thread
 LIGHT = "light"
 """The name of the encoder."""
 TERMS, TABLE, ABOUT = "light.terms.npy", "light.table.npy", "light.json"
+TERMS_OF = "terms.bytes.npy"
+"""The file with the terms of the index, by whose numbers light vectors know them."""
 LSA = 192
 """Numbers of the first half at most; with few documents there are fewer."""
 RARE, FREQUENT = 3, 0.2
@@ -75,7 +77,7 @@ class LightEncoder:
             terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
             about = parse_json(file_text(folder / ABOUT, 1 << 16))
             first, made = int(about["lsa"]), about.get("terms", "")
-            if made and _terms_of(engine.folder) not in ("", made):
+            if made and recorded(engine.folder, TERMS_OF) not in ("", made):
                 raise ValueError(f"made of another index than that at {engine.folder}")
             if (terms[1:] <= terms[:-1]).any() or terms.min(initial=0) < 0:
                 raise ValueError(f"{TERMS}: terms are not in their order")
@@ -100,11 +102,6 @@ class LightEncoder:
         weights = _idf_of(engine, wanted[known]) * counts
         projected = (weights @ self._table[rows].astype(np.float32)).reshape(1, -1)
         return np.asarray(_halved(projected, self._first)[0])
-
-
-def _terms_of(index: Path) -> str:
-    """A hash of the terms of an index, by whose numbers light vectors know them; "" for one without a record."""
-    return recorded(index, "terms.bytes.npy")
 
 
 def _places(terms: NDArray[np.integer[Any]], wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -138,7 +135,7 @@ def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], N
         terms, table, first = _table(engine)
         write_array(shop.new / TERMS, terms)
         write_array(shop.new / TABLE, table)
-        write_whole(shop.new / ABOUT, json.dumps({"lsa": first, "terms": _terms_of(engine.folder)}) + "\n")
+        write_whole(shop.new / ABOUT, json.dumps({"lsa": first, "terms": recorded(engine.folder, TERMS_OF)}) + "\n")
         for name in ("ids.npy", "ids.order.npy"):
             with open_to_read(engine.folder / name) as old, new_file(shop.new / name) as new:
                 shutil.copyfileobj(old, new)

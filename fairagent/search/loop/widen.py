@@ -41,7 +41,7 @@ from fairagent.retrieve.bm25.analysis import STOP_WORDS
 from fairagent.retrieve.dense import VectorEngine, VectorSearch
 from fairagent.retrieve.graph import Graph
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
-from fairagent.retrieve.where import Conditions, Restrictable, RestrictableParts, restricted
+from fairagent.retrieve.where import Conditions, restrictable, restricted
 from fairagent.search.loop.base import FinalList, Lack, LoopResult, Search, lacking, relevance_in, without
 from fairagent.search.refine import Proposed, prompt_keys, sift, words_of
 from fairagent.search.rerank.base import ordered
@@ -420,7 +420,7 @@ def among_group(groups: Groups, memo: Memo, engine: Retriever | None = None) -> 
         known = int((state.members(lack) > 0).sum())
         return searched(restricted_engine, search.query, n + known).ids
 
-    return widening("group", documents, lambda search: isinstance(search.engine, Restrictable | RestrictableParts))
+    return widening("group", documents, lambda search: restrictable(search.engine))
 
 
 def of_documents(source: TermSource | None, able: bool = True) -> Action:

@@ -147,6 +147,7 @@ def test_ids_that_are_not_in_the_index_are_named(retriever):
     with pytest.raises(DataError, match=r"^9 document") as error:
         retriever.score(Query("lawyer"), [f"unknown{number}" + "x" * 500 for number in range(9)])
     assert "unknown4" in str(error.value)
+    assert "unknown5" not in str(error.value)
     assert len(str(error.value)) < 500
 
 
