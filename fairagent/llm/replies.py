@@ -208,10 +208,13 @@ def read_reply(request: ModelRequest, text: str) -> tuple[Any, tuple[str, ...]]:
     for role, example in request.messages:
         # An example shows the form; its answer is one to another question.
         if role == "assistant" and reply == parse_reply(example, request.reply):
-            raise ReplyInvalid("the reply repeats the answer of an example", raw=text)
+            repeated = ReplyInvalid("the reply repeats the answer of an example", raw=text)
+            repeated.echo = True
+            raise repeated
     if request.accept is not None:
         try:
             request.accept(reply)
         except ReplyInvalid as error:
-            raise ReplyInvalid(str(error), raw=error.raw or text) from None
+            error.raw = error.raw or text[:2000]
+            raise
     return reply, mended
