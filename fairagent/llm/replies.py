@@ -144,6 +144,8 @@ def _mended(candidate: str, reply: type[R]) -> tuple[R, tuple[str, ...]] | None:
         # Prose in braces.
         return None
     done: list[str] = []
+    # RankGPT's form of an order, [2] > [1].
+    candidate = re.sub(r"(?<=\d)\] > \[(?=\d)", ", ", candidate)
     try:
         value = parse_json(candidate)
     except ValueError:
