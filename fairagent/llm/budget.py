@@ -189,9 +189,9 @@ _counting: ContextVar[bool] = ContextVar("counting", default=False)
 
 
 @contextmanager
-def ledger() -> Iterator[Ledger]:
-    """A ledger of the calls inside the block, also of those in other such blocks and in threads of `in_threads`."""
-    opened = Ledger()
+def ledger(opened: Ledger | None = None) -> Iterator[Ledger]:
+    """A ledger, new or `opened`, of the calls in the block, also of those in other such blocks and in `in_threads`."""
+    opened = opened or Ledger()
     token = _open.set((*_open.get(), opened))
     try:
         yield opened
