@@ -72,7 +72,7 @@ def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
         yield from _exposed(step.exposures, gap_text(step.gap))
         yield from (("note", Text(note, "dim")) for note in step.notes)
         return
-    gap = f"{gap_text(step.gap)}, was {gap_text(before.gap)}"
+    gap = f"{gap_text(step.gap)}, was {gap_text(before.gap if step.was is None else step.was)}"
     worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
     if step.why:
         # An action of the loop: what it did, and what would be served by it.

@@ -15,6 +15,7 @@ from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, Vocabula
 from fairagent.search.loop.base import FinalList, LoopResult, lacking, relevance_in, without
 from fairagent.search.rerank.frontier import PRICES
 from fairagent.settings import Settings
+from fairagent.settings.tree import read_profile
 from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, common
 from fairagent.types.change import ABOUT, SHOWN_CHANGE
 from fairagent.types.common import UNLABELED, WORSE, Alarm
@@ -61,9 +62,13 @@ class SearchRun:
         unused = () if answers else unused_filter(settings)
         refines = any(part is settings.refine for part in settings.loop.uses(settings))
         if "refine" in settings.model_fields_set and settings.loops and not refines:
-            also = ", or loop.actions=[keywords]" if settings.refine.templates else ""
-            why = f"since loop: {settings.loop} uses none; set loop=fair-qr{also}"
-            unused = (f"refine: {settings.refine} is not used, {why}", *unused)
+            why = f"is not used, since loop: {settings.loop} uses none; set loop=fair-qr"
+            if settings.refine.templates and settings.loop.asks_with(settings):
+                template, asked = settings.refine.templates[0], settings.loop.asks_with(settings)[0]
+                why = f"asks with {asked}, for all groups at once; with {template}, for one by one, under loop=fair-qr"
+            elif settings.refine.templates and not settings.model.name:
+                why = "is not used, since no model is named; set model.name"
+            unused = (f"refine: {settings.refine} {why}", *unused)
         trace = Trace(
             query=self.query,
             profile=settings.profile,
@@ -98,8 +103,13 @@ class SearchRun:
 
 
 def unused_filter(settings: Settings) -> tuple[str, ...]:
-    """A note that the filter which was set is not used, and what would use it; nothing where it is."""
+    """A note that the filter which was set is not used, and what would use it; nothing where it is.
+
+    Nor where it is the profile's: that is for answers.
+    """
     if not settings.filter.templates or any(one is settings.filter for one in settings.loop.uses(settings)):
+        return ()
+    if settings.profile and "filter" in read_profile(settings.profile):
         return ()
     return (f"filter: {settings.filter} is not used: a search writes no answer; set loop.actions=[filter]",)
 

@@ -310,13 +310,15 @@ class State:
 class Tried:
     """What an action came to: the `candidates` after it, in any order, or why there are no others (`failure`).
 
-    One that is `certain` is accepted whatever it does to the list: it is better knowledge, or bias that is gone.
+    One that is `certain` is accepted whatever it does to the list: it is better knowledge, or bias that is gone. One
+    `on_trial`, a model's, is accepted only if some of what it brings in would be served.
     """
 
     candidates: Ranking
     failure: str = ""
     notes: tuple[str, ...] = ()
     certain: bool = False
+    on_trial: bool = False
     removed: frozenset[str] = frozenset()
     dropped: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -391,6 +393,7 @@ class Widen:
                 alarms=tried.alarms,
                 entered=len(entering),
                 worse=() if reason else worse_dimensions(state.reranked.exposures, now.exposures),
+                was=state.reranked.gap,
                 objectives=objectives,
             )
             steps.append(step)
@@ -433,13 +436,15 @@ def _after(search: Search, state: State, tried: Tried) -> tuple[State, str, tupl
     others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
     now = search.rerank(tried.candidates, others)
     candidates = now.pool.ranking
-    entered = state.entered | (frozenset(candidates.ids) - frozenset(state.candidates.ids))
-    after = State(candidates, now, removed, entered)
+    new = frozenset(candidates.ids) - frozenset(state.candidates.ids)
+    after = State(candidates, now, removed, state.entered | new)
     # The list so far is compared with the new one by the relevance that is known now.
     before = relevance_in(now.estimates, state.reranked.ranking, search.meter)
     rises = worth(now.dial, now.relevance, now.gap) > worth(now.dial, before, state.reranked.gap)
-    objectives = before - price * state.reranked.gap, now.relevance - price * now.gap
-    return after, "" if tried.certain or rises else "what would be served is no better", objectives
+    reason = "" if tried.certain or rises else "what would be served is no better"
+    if tried.on_trial and new.isdisjoint(now.ranking.ids):
+        reason = "none of what comes in would be served"
+    return after, reason, (before - price * state.reranked.gap, now.relevance - price * now.gap)
 
 
 Documents = Callable[[Search, State, Lack, int], Sequence[str]]
@@ -554,11 +559,13 @@ def by_model(name: str, sources: Sources) -> Action:
             results = [(lack, due, search.retrieve(query).ids) for lack, due, query in queries]
             tried = widened(search, state, results)
             entering = frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
+            found = {lack.group: entering.intersection(ids) for lack, _, ids in results}
             for (lack, _), words in zip(groups, reply.words, strict=True):
                 if words:
-                    lines.append(f"{lack.group}: {words_in(words, entering, search.engine)}")
+                    lines.append(f"{lack.group}: {words_in(words, found[lack.group], search.engine)}")
         return replace(
             tried,
+            on_trial=True,
             notes=(*lines, *tried.notes),
             dropped=reply.dropped,
             refused=reply.refused,
@@ -570,14 +577,16 @@ def by_model(name: str, sources: Sources) -> Action:
 
 def words_in(words: Sequence[str], ids: Collection[str], engine: object) -> str:
     """The words, each with how many of these documents hold it, where the engine tells the words of documents."""
-    if not ids or not isinstance(engine, TermSource):
+    engines = engine.engines if isinstance(engine, FusedEngine) else (engine,)
+    source = next((one for one in engines if isinstance(one, TermSource)), None)
+    if not ids or source is None:
         return ", ".join(words)
-    postings = engine.postings(sorted(ids))
-    readable = engine.words(postings.vocabulary)
-    places = {term: place for place, one in enumerate(readable) if one for term in engine.analyze(one)}
+    postings = source.postings(sorted(ids))
+    readable = source.words(postings.vocabulary)
+    places = {term: place for place, one in enumerate(readable) if one for term in source.analyze(one)}
     counts = []
     for word in words:
-        rows = [set(postings.row[postings.term == places.get(term, -1)].tolist()) for term in engine.analyze(word)]
+        rows = [set(postings.row[postings.term == places.get(term, -1)].tolist()) for term in source.analyze(word)]
         counts.append(f"{word} (in {len(set.intersection(*rows)) if rows else 0})")
     return ", ".join(counts)
 
