@@ -124,7 +124,7 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
             error=error,
             attempts=() if reply.cached else tuple(failed),
             **{name: getattr(request, name) for name in ("prompt", "messages", "temperature", "max_tokens", "seed")},
-            **{name: value for name, value in told.items() if name not in ("model", "chances")},
+            **{name: value for name, value in told.items() if name not in ("model", "chances", "cached_tokens")},
         )
         for listener in listeners:
             listener(exchange)

@@ -17,7 +17,7 @@ from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import shares_of
 from fairagent.errors import UsageError
-from fairagent.llm.budget import Ledger, in_threads, ledger
+from fairagent.llm.budget import Ledger, in_threads, ledger, one_search
 from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
@@ -118,6 +118,7 @@ class FairAgent(Summarized):
         return fairagent.open_in_memory(collection, **settings)
 
     @on_latest
+    @one_search()
     def search(
         self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
     ) -> SearchResult:
@@ -171,6 +172,7 @@ class FairAgent(Summarized):
         return self.settings.sampling.pool if self.draws else self.settings.n
 
     @on_latest
+    @one_search()
     def answer(
         self,
         query: str | Query | Topic,
