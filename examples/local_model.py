@@ -12,7 +12,7 @@ from pathlib import Path
 from fairagent import build_index, load_collection, write_demo
 from fairagent.guests.local.server import LocalServer, small_model
 
-SEARCH = "lawyers --n 5"
+SEARCH = '"jazz musicians" --dimension region --set model.temperature=0'
 HERE = "-c fairagent-demo/collection.yaml --index fairagent-demo/index"
 
 file = small_model()
