@@ -104,12 +104,12 @@ class Audit:
     log: str
     collection: str
     requests: int
+    begins: str
+    ends: str
     n: int
     discount: str
     dimensions: tuple[AuditedDimension, ...]
     notes: tuple[str, ...]
-    begins: str = ""
-    ends: str = ""
 
 
 def audit_requests(
@@ -185,9 +185,9 @@ def audit_requests(
         of_labels = zip(collection.groups.labels(one), *(column.tolist() for column in columns), strict=True)
         groups = tuple(AuditedGroup(*of_label) for of_label in of_labels)
         dimensions.append(AuditedDimension(one, source, groups, float(mean[0])))
-    about = log.name, collection.name, int(counts.sum()), settings.n
     begins, ends = map(_minute, moments) if moments else ("", "")
-    return Audit(*about, settings.discount, tuple(dimensions), tuple(notes), begins, ends)
+    about = log.name, collection.name, int(counts.sum()), begins
+    return Audit(*about, ends, settings.n, settings.discount, tuple(dimensions), tuple(notes))
 
 
 def audit_account(account: Account) -> Audit:
@@ -207,7 +207,8 @@ def audit_account(account: Account) -> Audit:
         dimensions.append(AuditedDimension(name, source, groups, got[0]))
     note = f"{account}; it keeps no single request, so there are no intervals"
     discount = account.basis.get("discount", "")
-    return Audit(account.path.name, account.collection, account.requests, 0, discount, tuple(dimensions), (note,))
+    about = account.path.name, account.collection, account.requests, ""
+    return Audit(*about, "", 0, discount, tuple(dimensions), (note,))
 
 
 def is_account(path: Path) -> bool:

@@ -6,7 +6,6 @@ A listener gets what the thread of its block sends, and those threads that share
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -176,7 +175,6 @@ class Transcript(LineFile):
     def __init__(self, path: Path | str) -> None:
         # A power cut may take the last lines, which no result depends on; the end of the process may not.
         super().__init__(Path(path), forced=False, private=True)
-        self._lock = threading.Lock()
 
     def __enter__(self) -> Transcript:
         with explained(self.path):
@@ -188,16 +186,9 @@ class Transcript(LineFile):
         super().__enter__()
         return self
 
-    def __exit__(self, *about: Any) -> None:
-        """Close the file; a thread that nobody waits for any more finds it closed."""
-        with self._lock:
-            super().__exit__(*about)
-
     def add(self, exchange: Exchange) -> None:
         """Write an exchange as one line; BackendUnavailable where that cannot be."""
-        line = json.dumps({"exchange": 1, **asdict(exchange)}, separators=(",", ":"))
-        with self._lock:
-            self.write(line)
+        self.write(json.dumps({"exchange": 1, **asdict(exchange)}, separators=(",", ":")))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import re
 import shutil
 import socket
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -282,13 +283,14 @@ def unsealed(line: bytes, key: str = "") -> bytes:
 class LineFile:
     """A file of JSON objects at `path`, a line each with a checksum, to be added to; to be used as a context.
 
-    A line is there as a whole or not at all: a torn last one is taken away first. `forced`: each line is forced to the
-    disk, so that it outlasts a power cut; a `private` file is its owner's alone. Raises NotRegular where something else
-    is at `path`.
+    A line is there as a whole or not at all: a torn last one is taken away first. Threads may share it. `forced`: each
+    line is forced to the disk, so that it outlasts a power cut; a `private` file is its owner's alone. Raises
+    NotRegular where something else is at `path`.
     """
 
     def __init__(self, path: Path, forced: bool = True, private: bool = False) -> None:
         self.path, self._forced, self._private, self._descriptor = path, forced, private, -1
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         with explained(self.path):
@@ -302,14 +304,15 @@ class LineFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Its number may be another file's from now on.
-        closed, self._descriptor = self._descriptor, -1
-        os.close(closed)
+        with self._lock:
+            # Its number may be another file's from now on: a thread that nobody waits for finds it closed.
+            closed, self._descriptor = self._descriptor, -1
+            os.close(closed)
 
     def write(self, line: str, key: str = "") -> None:
         """Write one line, sealed with `key`; BackendUnavailable where that cannot be."""
         rest = sealed(line, key).encode() + b"\n"
-        with explained(self.path):
+        with self._lock, explained(self.path):
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
             if self._forced:

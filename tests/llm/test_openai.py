@@ -169,46 +169,13 @@ def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
 WANTED = {"model": "tiny", "messages": [], "temperature": 0.3, "max_tokens": 400, "seed": 1}
 
 
-class Verdict(Reply):
+class Named(Reply):
     """What the model is to think of it."""
 
     id: str
     passed: bool = Field(alias="pass")
-    title: Literal["a", "b"] | None = None
-
-
-class Verdicts(Reply):
-    verdicts: list[Verdict]
-
-
-VERDICTS = ModelRequest((("user", "Hello"),), Verdicts)
-
-
-def test_the_schema_is_closed_complete_and_bare():
-    schema = json_schema(VERDICTS)["schema"]
-    assert schema == {
-        "$defs": {
-            "Verdict": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "pass": {"type": "boolean"},
-                    "title": {"anyOf": [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}]},
-                },
-                "required": ["id", "pass", "title"],
-                "additionalProperties": False,
-            }
-        },
-        "type": "object",
-        "properties": {"verdicts": {"type": "array", "items": {"$ref": "#/$defs/Verdict"}}},
-        "required": ["verdicts"],
-        "additionalProperties": False,
-    }
-
-
-class Named(Reply):
-    id: str
     why: Annotated[str, text_within(20)]
+    title: Literal["a", "b"] | None = None
 
 
 class Bounded(Reply):
@@ -220,31 +187,34 @@ class Bounded(Reply):
 
 BOUNDED = ModelRequest((("user", "Hello"),), Bounded, narrowed={"of": one_for_each(Named, "id", ["x", "y"])})
 NO_BOUNDS = "Invalid schema for response_format 'Bounded': 'maxLength' is not permitted."
+WITHIN = {"minLength": 1, "maxLength": 20}
 
 
-def schema_in(shaped: dict[str, Any]) -> dict[str, Any]:
-    return shaped["response_format"]["json_schema"]["schema"]["properties"]
+def closed(**properties: Any) -> dict[str, Any]:
+    """A bare object with these properties, all of them required, and no other."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 def named(*ids: str, **why: object) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {"id": {"type": "string", "enum": list(ids)}, "why": {"type": "string", **why}},
-        "required": ["id", "why"],
-        "additionalProperties": False,
-    }
+    id = {"type": "string", "enum": list(ids)} if ids else {"type": "string"}
+    title = {"anyOf": [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}]}
+    return closed(id=id, **{"pass": {"type": "boolean"}}, why={"type": "string", **why}, title=title)
+
+
+def schema_in(shaped: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = shaped["response_format"]["json_schema"]["schema"]
+    return schema
 
 
 def test_the_first_rung_bounds_every_text_and_list_and_names_each_item() -> None:
-    within = {"minLength": 1, "maxLength": 20}
+    items = {"type": "string", "pattern": "^[^a]{1,3}$"}
+    each = [named("x", **WITHIN), named("y", **WITHIN)]
     assert schema_in(Capabilities().shape(WANTED, BOUNDED)) == {
-        "words": {"type": "array", "items": {"type": "string", "pattern": "^[^a]{1,3}$"}, "maxItems": 2},
-        "of": {
-            "type": "array",
-            "prefixItems": [named("x", **within), named("y", **within)],
-            "minItems": 2,
-            "maxItems": 2,
-        },
+        "$defs": {"Named": named(**WITHIN)},
+        **closed(
+            words={"type": "array", "items": items, "maxItems": 2},
+            of={"type": "array", "prefixItems": each, "minItems": 2, "maxItems": 2},
+        ),
     }
 
 
@@ -254,8 +224,8 @@ def test_a_server_that_takes_no_bounds_gets_the_schema_with_the_enums_alone() ->
     shaped = capabilities.shape(WANTED, BOUNDED)
     assert shaped["response_format"]["type"] == "json_schema"
     assert schema_in(shaped) == {
-        "words": {"type": "array", "items": {"type": "string"}},
-        "of": {"type": "array", "items": named("x", "y")},
+        "$defs": {"Named": named()},
+        **closed(words={"type": "array", "items": {"type": "string"}}, of={"type": "array", "items": named("x", "y")}),
     }
     assert capabilities.lacks(BOUNDED) == (f"no response_format {FORMS[0]}",)
 
