@@ -216,7 +216,7 @@ def test_every_class_of_the_public_seam_is_in_one_place() -> None:
 
 
 LATE = {"rooms": 25, "cli": 144}
-"""How many imports of fairagent stand in functions, or name their module in a string. The commands import what they need
+"""How many imports of fairagent stand in functions, or name their module in a string. Commands import what they need
 when they are called, so that `fairagent --help` loads none of it."""
 
 
