@@ -40,6 +40,7 @@ from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.widen import GroupKeywords, GroupPassages
+from fairagent.search.rerank.listwise import Permutation
 from fairagent.search.refine import REPLIES
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, shipped
@@ -71,6 +72,7 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
+        Permutation,
         Verdicts,
         Rewrites,
         Diagnoses,
