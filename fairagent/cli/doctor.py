@@ -256,7 +256,8 @@ def ask_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]
     known = model.capabilities.known
     took = sum((reply.usage for reply in replies), Usage())
     money = "" if took.cost is None else f", ${took.cost:.6f}"
-    detail = f"{model.endpoint.host} answered {counted(took.calls, 'request')} in {took.seconds:.1f} s{money}"
+    other = f" as {replies[0].model}" if replies[0].model not in ("", model.name) else ""
+    detail = f"{model.endpoint.host} answered {counted(took.calls, 'request')}{other} in {took.seconds:.1f} s{money}"
     yield Check(name, "ok", detail, "; ".join(dict.fromkeys(note for one in replies for note in one.notes)))
     form = FORMS[known.form]
     takes = {
