@@ -389,10 +389,10 @@ class ServerModel:
         """Use what the `other` model of the same sort, server and name knows of its server."""
         self._breakers, self.capabilities = other._breakers, other.capabilities
 
-    def remember_in(self, cache: ReplyCache, kept: bool = True) -> None:
-        """Begin with what the cache has `kept` of this server and model, and keep there what is learned from now on."""
+    def remember_in(self, cache: ReplyCache) -> None:
+        """Begin with what the cache has kept of this server and model, and keep there what is learned from now on."""
         key = key_of({"format": 1, "kind": type(self).__name__, "server": self.endpoint.base_url, "model": self.name})
-        self.capabilities.keep_in(partial(cache.remember, key), cache.recall(key) if kept else "")
+        self.capabilities.keep_in(partial(cache.remember, key), cache.recall(key))
 
     def hide(self, text: str) -> str:
         """`text` without the key."""
