@@ -138,9 +138,13 @@ class ReplyError(ModelError):
 
 
 class ReplyInvalid(ReplyError):
-    """The reply is not the JSON that the schema requires; `final`: the model has had its chances to mend it."""
+    """The reply is not the JSON that the schema requires; `final`: the model has had its chances to mend it.
+
+    `echo`: it only repeats the prompt, and so is requested once more without the prompt's examples.
+    """
 
     final = False
+    echo = False
 
 
 class ReplyRefused(ReplyError):

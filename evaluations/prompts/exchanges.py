@@ -15,8 +15,9 @@ from typing import Any
 
 from fairagent.errors import ModelError, ReplyError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import ModelReply, ModelRequest
+from fairagent.llm.capabilities import json_schema
 from fairagent.llm.models import CachingModel, Models
-from fairagent.llm.openai import OpenAIModel, json_schema
+from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import specimens
 from fairagent.llm.replies import read_reply

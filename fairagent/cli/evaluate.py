@@ -125,7 +125,9 @@ def evaluate(
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
-    options.announce_calls((row.model, row.calls, row.dollars) for row in estimate(checked))
+    options.announce_calls(
+        (row.model, row.calls, row.input_tokens + row.output_tokens, row.dollars) for row in estimate(checked)
+    )
     folder = run or run_folder(checked.plan)
     finished, usage = carried_out(checked, folder, workers, dask, new)
     show(finished, folder, as_json, usage, details)

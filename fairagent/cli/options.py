@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import shutil
 import sys
 import textwrap
@@ -77,6 +78,15 @@ Dimensions = Annotated[
 LogPrompts = Annotated[
     bool, option("--log-prompts", "Log to standard error, including the prompts sent (never the key).")
 ]
+ModelName = Annotated[
+    str | None,
+    option(
+        "--model",
+        "A language model by its name at the server (OPENAI_BASE_URL, or OpenAI): it names words of groups that lack "
+        "exposure, and filters and writes answers. (default: model.name, else none is asked)",
+        "NAME",
+    ),
+]
 TranscriptFile = Annotated[
     Path | None,
     option(
@@ -109,9 +119,10 @@ class SettingsOptions:
         Logs are turned on where `--log-prompts` asks for them.
         """
         own = {name: getattr(self, name) for name in ("collection", "index") if hasattr(self, name)}
+        model = {"name": name} if (name := getattr(self, "model", None)) else {}
         if getattr(self, "log_prompts", False):
-            own["model"] = logged(True)
-        return settings_of(self.settings, self.assignments, **own, **more)
+            model |= logged(True) or {}
+        return settings_of(self.settings, self.assignments, **own, model=model or None, **more)
 
 
 @dataclass(frozen=True)
@@ -124,8 +135,9 @@ class CollectionOptions(SettingsOptions):
 
 @dataclass(frozen=True)
 class SiteOptions(CollectionOptions):
-    """The same, and what is shown of the calls of models."""
+    """The same, which language model, and what is shown of its calls."""
 
+    model: ModelName = None
     log_prompts: LogPrompts = False
     transcript: TranscriptFile = None
 
@@ -374,15 +386,16 @@ def going_on(how: str) -> Iterator[None]:
         raise
 
 
-Requests = tuple[str, int, float | None]
-"""A model, how often it is called at most, and the dollars of that; None where its price is not known."""
+Requests = tuple[str, int, int, float | None]
+"""A model, how often it is called at most, the tokens and the dollars of that; None where its price is not known."""
 
 
 def requests_of(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator[Requests]:
     """Those of one search or answer."""
     for one in calls:
         price = prices.get(one.model.name)
-        yield one.model.name, one.calls, price.dollars(one.input_tokens, one.output_tokens) if price else None
+        dollars = price.dollars(one.input_tokens, one.output_tokens) if price else None
+        yield one.model.name, one.calls, one.input_tokens + one.output_tokens, dollars
 
 
 def announce_calls(requests: Iterable[Requests]) -> None:
@@ -393,16 +406,29 @@ def announce_calls(requests: Iterable[Requests]) -> None:
             by_model.setdefault(one[0], []).append(one)
     parts = []
     for model, some in by_model.items():
-        known, calls = [cost for _, _, cost in some if cost is not None], sum(count for _, count, _ in some)
-        price = f"${sum(known):.4f} at most" if len(known) == len(some) else "price unknown"
-        parts.append(f"{in_line(model) or 'a model'} {'once' if calls == 1 else f'{calls:,} times'} ({price})")
+        known, calls = [one[3] for one in some if one[3] is not None], sum(one[1] for one in some)
+        tokens, cost = f"{sum(one[2] for one in some):,} tokens", f"${sum(known):.4f}"
+        most = f"{tokens} and {cost} at most" if len(known) == len(some) else f"{tokens} at most, price unknown"
+        often = "once" if calls == 1 else f"{calls:,} times"
+        parts.append(f"{in_line(model) or 'a model'} {often} ({most})")
     if parts:
         error_console().print(f"may ask {' and '.join(parts)}", soft_wrap=True)
 
 
 def announce_search(site: Site, query: Query, answers: bool = False) -> None:
-    """The same of one search, or answer."""
-    from fairagent.search.pipeline import most_calls
+    """The same of one search, or answer; and what a model's name, or its lack, comes to."""
+    from fairagent.search.pipeline import asks_model, most_calls
 
-    calls = most_calls(site.collection, site.settings, [query.text], answers)
-    announce_calls(requests_of(calls, site.settings.prices))
+    settings, model, line = site.settings, site.settings.model.name, ""
+    calls = most_calls(site.collection, settings, [query.text], answers)
+    announce_calls(requests_of(calls, settings.prices))
+    keys = [name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if os.environ.get(name)]
+    if model and settings.profile == "agent":
+        does = ", filters and writes the answer" if answers else ""
+        line = f"profile: agent: it names words of groups that lack exposure{does}; --set profile=offline asks none"
+    elif model and not calls:
+        line = f"{model} is named, and nothing asks it under profile: {settings.profile}; --set profile=agent does"
+    elif keys and not asks_model(settings, "answer"):
+        line = f"{keys[0]} is set, but no model is named, so none is asked; --model NAME asks one"
+    if line:
+        error_console().print(in_line(line), soft_wrap=True, markup=False)

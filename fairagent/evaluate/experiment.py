@@ -34,7 +34,7 @@ from fairagent.evaluate.run import (
     write_head,
 )
 from fairagent.evaluate.workers import Workers
-from fairagent.llm.budget import ledger
+from fairagent.llm.budget import ledger, one_search
 from fairagent.llm.exchange import Exchange, Listener, Transcript, exchanges_to
 from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import close_all
@@ -74,7 +74,8 @@ class TopicRunner:
     def outcome(self, system: str, id: str) -> Outcome:
         """One topic under one system, failed where data or replies are at fault; what fails every topic is raised."""
         started = perf_counter()
-        with ledger() as spent:
+        # A key that expires ends the run: topics without the model would be counted as its own.
+        with ledger() as spent, one_search(serves=False):
             try:
                 outcome = self.trial.outcome(system, id)
             except (DataError, ModelError) as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
@@ -144,6 +144,33 @@ def limited_by(limit: Limit | None, user: str = "") -> Iterator[None]:
         requester.reset(of_user)
 
 
+@dataclass(frozen=True, slots=True)
+class OneSearch:
+    """What the calls of one search share: whether what was reached is served, and which server is silent since when."""
+
+    serves: bool
+    silent_since: dict[str, float] = field(default_factory=dict)
+
+
+searching: ContextVar[OneSearch | None] = ContextVar("searching", default=None)
+
+
+@contextmanager
+def one_search(serves: bool = True) -> Iterator[None]:
+    """All calls of models in the block, and in threads that share its context, are those of one search (`OneSearch`).
+
+    From a failure until the server answers again they have one `model.deadline` together. Where a search `serves` what
+    it has reached, a server that answered before and then refuses (a key that has expired) is no FatalModelError. The
+    outermost block counts.
+    """
+    token = None if searching.get() else searching.set(OneSearch(serves))
+    try:
+        yield
+    finally:
+        if token:
+            searching.reset(token)
+
+
 class Ledger:
     """The sum of what calls took, failed ones too. Threads may share it."""
 
@@ -162,9 +189,9 @@ _counting: ContextVar[bool] = ContextVar("counting", default=False)
 
 
 @contextmanager
-def ledger() -> Iterator[Ledger]:
-    """A ledger of the calls inside the block, also of those in other such blocks and in threads of `in_threads`."""
-    opened = Ledger()
+def ledger(opened: Ledger | None = None) -> Iterator[Ledger]:
+    """A ledger, new or `opened`, of the calls in the block, also of those in other such blocks and in `in_threads`."""
+    opened = opened or Ledger()
     token = _open.set((*_open.get(), opened))
     try:
         yield opened

@@ -33,6 +33,8 @@ ODD = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowErro
 FAULTS = (sqlite3.Error, OSError, diskcache.Timeout, *ODD)
 FORMAT_KEY, FORMAT = "format", "1"
 """Of the rows; a database of another format is moved aside."""
+ASIDE = "+"
+"""How the keys begin of what is no reply."""
 DATABASE = "cache.db"
 ASKING = ".asking-"
 """How the names of the files begin that are there while a request is on its way."""
@@ -178,15 +180,25 @@ class ReplyCache:
         with holding(lock), one_at_a_time(self.folder / f"{ASKING}{key}", seconds):
             yield
 
+    def recall(self, key: str) -> str:
+        """The text that was remembered under `key`, which is no reply; "" where there is none."""
+        with suppress(ValueError):
+            return unsealed((self._try(lambda rows: rows.get(f"{ASIDE}{key}")) or "").encode(), key).decode()
+        return ""
+
+    def remember(self, key: str, text: str) -> None:
+        """Remember a `text` under `key`, in one line, in the place of the one before."""
+        self._try(lambda rows: rows.set(f"{ASIDE}{key}", sealed(text, key)))
+
     def clear(self) -> int:
-        """Delete every reply; how many there were."""
+        """Delete every reply, and what was remembered; how many replies there were."""
         count = self.stats().replies
         self._try(lambda rows: rows.clear() and rows.set(FORMAT_KEY, FORMAT))
         return count
 
     def stats(self) -> CacheStats:
         """What the cache holds; what cannot be read is left out."""
-        found = [self.get(key) for key in self._try(list) or () if key not in ("", FORMAT_KEY)]
+        found = [self.get(key) for key in self._try(list) or () if key not in ("", FORMAT_KEY) and key[:1] != ASIDE]
         replies = [reply for reply in found if reply]
         models = Counter(reply.model for reply in replies)
         size = sum(path.stat().st_size for path in self.folder.glob(f"{DATABASE}*"))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,17 +18,16 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
 from fairagent.llm.request import ModelReply, estimate_tokens, key_of
-from fairagent.llm.server import Body, Call, ServerModel, TokenCount
+from fairagent.llm.server import Body, Call, Refused, ServerModel, TokenCount
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
+from fairagent.types.clean import logger
 
 if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
 
-BATCH = 32
-"""Texts of a request: what every sort of server takes."""
 REQUESTS = 4
 """Requests that are under way at a time."""
 CUT_AT = 16_000
@@ -35,6 +35,11 @@ CUT_AT = 16_000
 STORED = np.dtype("<f4")
 
 Vectors = NDArray[np.float32]
+log = logger(__name__)
+
+
+def _parts(texts: Sequence[tuple[str, str]], most: int) -> Iterator[Sequence[tuple[str, str]]]:
+    return (texts[start : start + most] for start in range(0, len(texts), most))
 
 
 class _Embedding(BaseModel):
@@ -44,6 +49,10 @@ class _Embedding(BaseModel):
 
 class _EmbeddingAnswer(Body):
     data: Any = None
+
+
+class _TooMany(ModelError):
+    """The server takes fewer texts at once."""
 
 
 _EMBEDDINGS, _TOKENS = TypeAdapter(list[_Embedding]), TypeAdapter(TokenCount)
@@ -88,7 +97,7 @@ class EmbeddingModel(ServerModel):
         keys = [key_of({**identity, "text": text}) for text in cut]
         vectors = {key: self._cached(key) for key in keys}
         missing = [(key, text) for key, text in dict(zip(keys, cut, strict=True)).items() if vectors[key] is None]
-        batches = [dict(missing[start : start + BATCH]) for start in range(0, len(missing), BATCH)]
+        batches = [dict(some) for some in _parts(missing, self.capabilities.known.batch)]
         with progress("asking for embeddings"):
             for part in in_threads(self._fetch, batches, REQUESTS, "embeddings"):
                 vectors.update(part)
@@ -121,22 +130,21 @@ class EmbeddingModel(ServerModel):
             return cached | (self._ask(missing) if missing else {})
 
     def _ask(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
+        """The vectors of the texts by their keys, in several requests where the server refuses so many at once."""
+        if len(batch) > (most := self.capabilities.known.batch):
+            parts = _parts(list(batch.items()), most)
+            return {key: vector for some in parts for key, vector in self._ask(dict(some)).items()}
         call, texts = Call(self._clock(), self.settings.deadline), list(batch.values())
-        # Without a format many servers send base64, which others do not know.
-        payload = {"model": self.name, "input": texts, "encoding_format": "float"}
-        tokens = estimate_tokens(*texts), 0
         try:
             with call_span("embeddings", self.name) as span:
-                vectors, usage = self._repeat(
-                    lambda: self._request("/embeddings", payload, call, tokens, lambda one: self._read(one, texts)),
-                    "embeddings",
-                    call,
-                )
+                vectors, usage = self._repeat(lambda: self._attempt(texts, call), "embeddings", call)
                 tell_usage(span, usage)
         except (ModelError, BudgetExceeded) as error:
             error.usage = replace(error.usage, unusable=call.sent)
             self._count(error.usage)
-            raise
+            if not isinstance(error, _TooMany):
+                raise
+            return self._ask(batch)
         self._count(usage)
         if self._cache:
             # Each text's part of the tokens, by their lengths; together they are all of them.
@@ -148,6 +156,26 @@ class EmbeddingModel(ServerModel):
                 more: Any = {"estimated": usage.estimated, "calls": sent, "cost": self.cost(share)}
                 self._cache.put(key, ModelReply(text, share, 0, self.name, **more))
         return dict(zip(batch, vectors, strict=True))
+
+    def _attempt(self, texts: Sequence[str], call: Call) -> tuple[Vectors, Usage]:
+        """One try: a request, and again without what the server could not take; `_TooMany` for too many texts."""
+        tokens = estimate_tokens(*texts), 0
+        while True:
+            # Without a format many servers send base64, which others do not know.
+            whole = {"model": self.name, "input": list(texts), "encoding_format": "float"}
+            payload = self.capabilities.shape(whole)
+            error: ModelError
+            try:
+                read = partial(self._read, texts=texts)
+                return self._request("/embeddings", payload, call, tokens, read, refusable=True)
+            except Refused as refused:
+                error, note = refused.error, self.capabilities.learn(payload, refused.body)
+            # Out of the handler: what the server wrote in full must not be the error's context.
+            if note is None:
+                raise error
+            log.info("%s: %s", self, note)
+            if len(texts) > self.capabilities.known.batch:
+                raise _TooMany(str(error))
 
     def _read(self, response: Any, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """The vectors (n, d) in the `response` to `texts`, in their order, with the usage.

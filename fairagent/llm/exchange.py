@@ -124,7 +124,7 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
             error=error,
             attempts=() if reply.cached else tuple(failed),
             **{name: getattr(request, name) for name in ("prompt", "messages", "temperature", "max_tokens", "seed")},
-            **{name: value for name, value in told.items() if name not in ("model", "chances")},
+            **{name: value for name, value in told.items() if name not in ("model", "chances", "cached_tokens")},
         )
         for listener in listeners:
             listener(exchange)
@@ -228,7 +228,8 @@ def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
     """The model's answer as a `reply`, and its usage.
 
     The answer is always validated here, whatever the server promises. An invalid one may be corrected twice: the
-    same request with the last error named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
+    same request with the last error named, so that prompts do not grow; one that only repeats the prompt once, without
+    the prompt's examples. Raises ReplyInvalid with the last answer's
     text where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
     """
     value, answer = valid_reply(model, replace(request, reply=reply))
@@ -255,12 +256,13 @@ def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
                     error.final = True
                     mark_unusable(str(error))
                 raise
-            corrections -= 1
+            corrections = 0 if error.echo else corrections - 1
             note = f"Your previous reply could not be used: {error}.\nReply again, with the JSON object alone."
             mark_unusable(str(error), note)
             # In the last message: two user messages in a row would upset some chat templates.
-            *said, (role, text) = request.messages
-            current = replace(request, messages=(*said, (role, f"{text}\n\n{note}")))
+            *before, (role, text) = request.messages
+            shown = [one for one in before if one[0] == "system"] if error.echo else before
+            current = replace(request, messages=(*shown, (role, f"{text}\n\n{note}")))
 
 
 def unless_failing(

@@ -77,7 +77,7 @@ class CachingModel:
                     return None
             elif not cached.text.strip():
                 return None
-            cost = self.model.cost(cached.input_tokens, cached.output_tokens)
+            cost = self.model.cost(cached.input_tokens, cached.output_tokens, cached.cached_tokens)
             return replace(cached, cost=cost, seconds=time.perf_counter() - started)
 
         def answer() -> ModelReply:
@@ -139,8 +139,8 @@ class Models:
             opened: CachingModel | None = self._opened.get((OpenAIModel, settings))
             if opened is None:
                 price = self._price_of(settings.name)
-                model = self._sharing(OpenAIModel(settings, self._environ, self.budget, price))
                 cache = self._open_cache()
+                model = self._sharing(OpenAIModel(settings, self._environ, self.budget, price), cache)
                 opened = CachingModel(model, cache, self._ledger, settings.deadline, settings.name)
                 self._opened[OpenAIModel, settings] = opened
         return opened
@@ -157,13 +157,16 @@ class Models:
             if opened is None:
                 price, cache = self._price_of(settings.name), self._open_cache()
                 model = EmbeddingModel(settings, self._environ, self.budget, price, cache, self._ledger)
-                opened = self._opened[EmbeddingModel, settings] = self._sharing(model)
+                opened = self._opened[EmbeddingModel, settings] = self._sharing(model, cache)
         return opened
 
-    def _sharing(self, model: Any) -> Any:
-        """The model, with what others of its sort and name know of its server."""
+    def _sharing(self, model: Any, cache: ReplyCache | None) -> Any:
+        """The model, with what others of its sort and name know of its server, in this process and in those before."""
         # Health and refusals of one API say nothing about another at the same address.
-        model.share(self._firsts.setdefault((type(model), model.endpoint.base_url, model.name), model))
+        first = self._firsts.setdefault((type(model), model.endpoint.base_url, model.name), model)
+        model.share(first)
+        if cache and first is model:
+            model.remember_in(cache)
         return model
 
     @property

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any
@@ -23,18 +22,15 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
+from fairagent.llm.capabilities import json_schema
 from fairagent.llm.exchange import attempt
 from fairagent.llm.replies import without_thoughts
 from fairagent.llm.request import (
-    BOUNDS,
     ModelReply,
     ModelRequest,
     check_room,
     estimate_tokens,
     longest_reply,
-    schema_of,
-    with_bounds,
-    without,
 )
 from fairagent.llm.server import (
     MOST_VALUES,
@@ -53,121 +49,6 @@ log = logger(__name__)
 LONGER = 2
 """By this factor a reply that was cut off may be longer at its second and last try."""
 CUT_OFF = f"cut off, asked again for up to {LONGER} times the tokens"
-
-FORMS = ("bounded json_schema", "json_schema", "json_object", "text")
-"""The forms of a request for a JSON reply, the strictest first; with the last one the prompt alone asks for it.
-
-The first limits how long texts and lists may be, so that a reply cannot run away; OpenAI's strict mode takes no such
-bounds, and some servers know a few keywords of JSON Schema only.
-"""
-_OPTIONAL = {
-    "temperature": {"temperature"},
-    "seed": {"seed"},
-    "stream_options": {"stream_options"},
-    "stream": {"stream", "stream_options"},
-    "logprobs": {"logprobs", "top_logprobs"},
-}
-"""Parameters that can be done without, with those that are refused as well then."""
-RENAMED = "max_completion_tokens in place of max_tokens"
-# A parameter is given up where the server does not know it. A value out of range is the user's to mend, and must not be
-# dropped in silence; a form of replies has no values to mend.
-_UNKNOWN = (
-    r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted|not allowed|"
-    r"extra (?:inputs|fields|parameters)|deprecated|only (?:the default|[\d.]+) .{0,20}(?:is|are) (?:allowed|supported)"
-)
-_PARAMETER = re.compile(_UNKNOWN, re.IGNORECASE)
-_REFUSED = re.compile(
-    _UNKNOWN + r"|invalid|must be|should be|(?:un|not )available|not implemented|cannot", re.IGNORECASE
-)
-_FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?output|grammar|guided", re.IGNORECASE)
-
-
-_SYSTEM = re.compile(r"system.{0,9} (?:role|message|prompt)|role.{0,40}'system'|roles must alternate", re.IGNORECASE)
-NO_SYSTEM = "no system role: its text begins the user's"
-
-
-class Capabilities:
-    """What one server supports: everything at first; what it refuses is not sent again.
-
-    Threads share it: of several requests that are refused for the same reason, one teaches it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._form = 0
-        self._dropped: set[str] = set()
-        self._renamed = False
-        self._folded = False
-
-    def shape(self, payload: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
-        """`payload` as this server takes it, with the request's reply in the strictest form that it knows."""
-        shaped = {name: value for name, value in payload.items() if name not in self._dropped}
-        if self._renamed:
-            shaped["max_completion_tokens"] = shaped.pop("max_tokens")
-        if self._folded:
-            first, second, *others = shaped["messages"]
-            if first["role"] == "system":
-                folded = {"role": "user", "content": f"{first['content']}\n\n{second['content']}"}
-                shaped["messages"] = [folded, *others]
-        form = FORMS[self._form]
-        if request.reply is not None and form != "text":
-            shaped["response_format"] = {"type": form.removeprefix("bounded ")}
-            if form != "json_object":
-                shaped["response_format"]["json_schema"] = json_schema(request, bounds=form == FORMS[0])
-        return shaped
-
-    def learn(self, payload: Mapping[str, Any], refusal: str) -> str | None:
-        """What is given up because the server refused `payload` with these words; None where they name nothing."""
-        with self._lock:
-            if "response_format" in payload and _FORM.search(refusal) and _REFUSED.search(refusal):
-                form = str(payload["response_format"]["type"])
-                if form == "json_schema":
-                    schema = payload["response_format"]["json_schema"]["schema"]
-                    form = FORMS[0] if without(BOUNDS, schema) != schema else form
-                # Another thread may have learned it in the meantime.
-                self._form = max(self._form, FORMS.index(form) + 1)
-                return f"no response_format {form}"
-            if payload["messages"][0]["role"] == "system" and len(payload["messages"]) > 1 and _SYSTEM.search(refusal):
-                self._folded = True
-                return NO_SYSTEM
-            if not _PARAMETER.search(refusal):
-                return None
-            if "max_tokens" in payload and "max_tokens" in refusal:
-                self._renamed = True
-                return RENAMED
-            for name, together in _OPTIONAL.items():
-                if name in payload and name in refusal:
-                    self._dropped |= together
-                    return f"no {name}"
-            return None
-
-    def lacks(self, request: ModelRequest) -> tuple[str, ...]:
-        """What of `request` was given up so far, in words."""
-        # A server without schemas has none with bounds either.
-        refused = FORMS[min(self._form - 1, 1) : self._form] if self._form and request.reply is not None else ()
-        optional = {"temperature": True, "seed": request.seed is not None, "logprobs": bool(request.choices)}
-        return (
-            *(f"no response_format {form}" for form in refused),
-            *([RENAMED] if self._renamed else ()),
-            *([NO_SYSTEM] if self._folded and request.messages[0][0] == "system" else ()),
-            *(f"no {name}" for name in sorted(self._dropped) if optional.get(name)),
-        )
-
-
-def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
-    """The `json_schema` of a response format for the request's reply: strict, every key required.
-
-    >>> from fairagent.llm.request import Reply
-    >>> class Keywords(Reply):
-    ...     keywords: list[str]
-    >>> json_schema(ModelRequest((), Keywords))["schema"]["required"]
-    ['keywords']
-    """
-    assert request.reply is not None
-    schema = schema_of(request.reply, request.narrowed)
-    shaped = with_bounds(schema) if bounds else without(BOUNDS, schema)
-    return {"name": request.reply.__name__, "strict": True, "schema": shaped}
-
 
 _MARKS = re.compile(r"[\s\W_]+")
 
@@ -267,9 +148,20 @@ class _ChunkChoice(BaseModel):
     finish_reason: str | None = None
 
 
+class _PromptTokens(BaseModel):
+    cached_tokens: TokenCount | None = None
+
+
 class _ChatTokens(BaseModel):
     prompt_tokens: TokenCount
     completion_tokens: TokenCount
+
+
+class _CachedTokens(BaseModel):
+    """How many of the prompt's tokens the server had cached, as OpenAI tells it, or as DeepSeek does."""
+
+    prompt_tokens_details: _PromptTokens | None = None
+    prompt_cache_hit_tokens: TokenCount | None = None
 
 
 class _ChatCompletion(Body):
@@ -292,6 +184,7 @@ class _ChatCall(Call):
     pieces: list[str] = field(default_factory=list)
     tries: int = 0
     longer: int = 1
+    plain: bool = False
     cut_off: ReplyTruncated | None = None
     before: Usage = field(default_factory=Usage)
 
@@ -340,15 +233,6 @@ class OpenAIModel(ServerModel):
     A JSON reply is requested in the strictest form that the server takes (`Capabilities`).
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.capabilities = Capabilities()
-
-    def share(self, other: Any) -> None:
-        """Use what the `other` model of the same server and name knows of its server."""
-        super().share(other)
-        self.capabilities = other.capabilities
-
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         """Everything that may change the reply, but for what the server refuses, as plain values without a secret."""
         identity = {"server": self.endpoint.base_url, **self._full_payload(request)}
@@ -356,10 +240,15 @@ class OpenAIModel(ServerModel):
             identity["reply"] = json_schema(request)
         return identity if request.whole else {**identity, "whole": False}
 
-    def payload(self, request: ModelRequest, longer: int = 1, streamed: bool = False) -> dict[str, Any]:
-        """The body of the request as this server takes it; `longer` multiplies the longest reply."""
+    def payload(
+        self, request: ModelRequest, longer: int = 1, streamed: bool = False, plain: bool = False
+    ) -> dict[str, Any]:
+        """The body of the request as this server takes it.
+
+        `longer` multiplies the longest reply; `plain`: without a form of replies.
+        """
         options = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
-        return self.capabilities.shape(self._full_payload(request, longer) | options, request)
+        return self.capabilities.shape(self._full_payload(request, longer) | options, request, plain)
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The model's answer; see `Model.complete`. Raises BudgetExceeded as well."""
@@ -407,14 +296,19 @@ class OpenAIModel(ServerModel):
         """One try: a request, and again where the server could not take its form or cut the reply off."""
         call.tries += 1
         while True:
-            payload = self.payload(call.request, call.longer, call.on_text is not None)
+            payload = self.payload(call.request, call.longer, call.on_text is not None, call.plain)
             error: ModelError
             note: str | None = None
             try:
                 reply = attempt(partial(self._post, payload, call), lambda: call.shown)
+                self.capabilities.took(payload, call.plain)
                 return reply, reply.usage
             except Refused as refused:
                 error, note = refused.error, self.capabilities.learn(payload, refused.body)
+                last = isinstance(error, TransientModelError) and call.tries >= self.settings.attempts
+                if last and "response_format" in payload and not self.capabilities.known.form_taken:
+                    # A server that fails on the form alone (500) says nothing of it.
+                    call.plain, note = True, note or "once more, without response_format"
             except ReplyTruncated as truncated:
                 error = truncated
                 if not call.shown and call.longer == 1:
@@ -517,14 +411,21 @@ class OpenAIModel(ServerModel):
         # Again: in the body the key may have been written in JSON's escapes.
         text, refusal = self.hide(content), choice.message.refusal or ""
         try:
-            tokens = _ChatTokens.model_validate(completion.usage)
-            reply = ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish, notes=notes)
+            tokens, cached = _ChatTokens.model_validate(completion.usage), 0
+            with suppress(ValidationError):
+                told = _CachedTokens.model_validate(completion.usage)
+                details = told.prompt_tokens_details or _PromptTokens()
+                cached = min(details.cached_tokens or told.prompt_cache_hit_tokens or 0, tokens.prompt_tokens)
+            counts = tokens.prompt_tokens, tokens.completion_tokens
+            cost = self.cost(*counts, cached)
+            reply = ModelReply(text, *counts, name, finish, notes=notes, cost=cost, cached_tokens=cached)
         except ValidationError:
             read, usage = estimate_tokens(*(message for _, message in request.messages)), completion.usage
             # A server may have counted, be it wrongly, or not at all.
             counted = isinstance(usage, dict) and None not in map(usage.get, _ChatTokens.model_fields)
             notes = (*notes, NO_COUNT) if counted else notes
-            reply = ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
+            counts = read, estimate_tokens(text)
+            reply = ModelReply(text, *counts, name, finish, notes=notes, cost=self.cost(*counts), estimated=True)
         error: ReplyError
         if choice.finish_reason == "length" and request.whole:
             error = ReplyTruncated(

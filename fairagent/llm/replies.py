@@ -144,6 +144,8 @@ def _mended(candidate: str, reply: type[R]) -> tuple[R, tuple[str, ...]] | None:
         # Prose in braces.
         return None
     done: list[str] = []
+    # RankGPT's form of an order, [2] > [1].
+    candidate = re.sub(r"(?<=\d)\] > \[(?=\d)", ", ", candidate)
     try:
         value = parse_json(candidate)
     except ValueError:
@@ -206,10 +208,13 @@ def read_reply(request: ModelRequest, text: str) -> tuple[Any, tuple[str, ...]]:
     for role, example in request.messages:
         # An example shows the form; its answer is one to another question.
         if role == "assistant" and reply == parse_reply(example, request.reply):
-            raise ReplyInvalid("the reply repeats the answer of an example", raw=text)
+            repeated = ReplyInvalid("the reply repeats the answer of an example", raw=text)
+            repeated.echo = True
+            raise repeated
     if request.accept is not None:
         try:
             request.accept(reply)
         except ReplyInvalid as error:
-            raise ReplyInvalid(str(error), raw=error.raw or text) from None
+            error.raw = error.raw or text[:2000]
+            raise
     return reply, mended

@@ -143,7 +143,8 @@ class ModelReply:
 
     `calls` are the requests that were sent for it, failed ones included. `estimated`: the server did not count the
     tokens. `finish` is the server's reason for ending, `seconds` the time including waits, `cost` US dollars (None
-    where a price is not known), `notes` what had to be done to get it. `cached`: nothing was sent now. `chances` are
+    where a price is not known), `notes` what had to be done to get it. `cached`: nothing was sent now. Of the input the
+    server itself had `cached_tokens`. `chances` are
     the letters of `ModelRequest.choices` with their chances in (0, 1] to begin the answer; empty where the server does
     not report all of them.
     """
@@ -160,6 +161,7 @@ class ModelReply:
     notes: tuple[str, ...] = ()
     cached: bool = False
     chances: tuple[tuple[str, float], ...] = ()
+    cached_tokens: int = 0
 
     @property
     def usage(self) -> Usage:

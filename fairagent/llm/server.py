@@ -17,10 +17,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import parse_qsl, urljoin, urlsplit, urlunsplit
 
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_core import from_json
 
 from fairagent.errors import (
@@ -32,13 +33,18 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
 )
-from fairagent.llm.budget import Budget, requester
+from fairagent.llm.budget import Budget, OneSearch, requester, searching
+from fairagent.llm.capabilities import Capabilities
+from fairagent.llm.request import key_of
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.tree import cost_of
 from fairagent.storage.threads import sleep as pause
 from fairagent.storage.threads import waiting
 from fairagent.types import Usage
 from fairagent.types.clean import logger, visible
+
+if TYPE_CHECKING:
+    from fairagent.llm.cache import ReplyCache
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -63,8 +69,13 @@ MOST_FAILURES = 5
 PAUSE = 30.0
 """Seconds that it is left alone."""
 
-# Strict: neither 3.5 nor true is a count.
-TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True)]
+
+def _whole(number: object) -> object:
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+# Strict: neither 3.5 nor true is a count, but 10.0 is.
+TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True), BeforeValidator(_whole)]
 
 log = logger(__name__)
 
@@ -138,7 +149,7 @@ def is_local(host: str) -> bool:
 
 
 class NotConnected(TransientModelError):
-    """There is no connection to the server: refused, unresolved, or not in time."""
+    """The server sent nothing: it refused, was not found, or was silent until the time was over."""
 
 
 class Refused(ModelError):
@@ -216,6 +227,7 @@ class Breaker:
         self._changed = threading.Condition()
         self._answered: set[Hashable] = set()
         self._reached = False
+        self.served = False
         self._turn: object | None = None
         self._turn_ends = math.inf
         self._failures = 0
@@ -265,7 +277,7 @@ class Breaker:
             if mine := turn is not None and turn is self._turn:
                 self._turn = None
             answered = error is None or (isinstance(error, ModelError) and not isinstance(error, NotConnected))
-            self._reached = self._reached or answered
+            self._reached, self.served = self._reached or answered, self.served or error is None
             if isinstance(error, FatalModelError):
                 self._fatal = str(error)
             elif isinstance(error, TransientModelError):
@@ -350,6 +362,7 @@ class ServerModel:
                 'the environment, or model={"name": ...} in the call'
             )
         self._breakers: dict[str, Breaker] = {}
+        self.capabilities = Capabilities()
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
@@ -372,7 +385,12 @@ class ServerModel:
 
     def share(self, other: Any) -> None:
         """Use what the `other` model of the same sort, server and name knows of its server."""
-        self._breakers = other._breakers
+        self._breakers, self.capabilities = other._breakers, other.capabilities
+
+    def remember_in(self, cache: ReplyCache, kept: bool = True) -> None:
+        """Begin with what the cache has `kept` of this server and model, and keep there what is learned from now on."""
+        key = key_of({"format": 1, "kind": type(self).__name__, "server": self.endpoint.base_url, "model": self.name})
+        self.capabilities.keep_in(partial(cache.remember, key), cache.recall(key) if kept else "")
 
     def hide(self, text: str) -> str:
         """`text` without the key."""
@@ -382,9 +400,9 @@ class ServerModel:
         """Close the connections."""
         self._client.close()
 
-    def cost(self, input_tokens: int, output_tokens: int = 0) -> float | None:
-        """US dollars for so many tokens; None where the price is not known."""
-        return cost_of(self._price, input_tokens, output_tokens)
+    def cost(self, input_tokens: int, output_tokens: int = 0, cached_tokens: int = 0) -> float | None:
+        """US dollars for so many tokens, of whose input the server had some cached; None for an unknown price."""
+        return cost_of(self._price, input_tokens, output_tokens, cached_tokens)
 
     def _repeat(
         self,
@@ -413,31 +431,52 @@ class ServerModel:
             return last or demanded(state) > LONGEST_WAIT
 
         def total(last: Usage) -> Usage:
-            read, written = call.spent.input_tokens + last.input_tokens, call.spent.output_tokens + last.output_tokens
+            took = call.spent + replace(last, cost=last.cost or self.cost(last.input_tokens, last.output_tokens))
             return replace(
-                last,
+                took,
                 calls=call.sent,
-                input_tokens=read,
-                output_tokens=written,
-                cost=self.cost(read, written),
                 seconds=self._clock() - call.started,
-                notes=tuple(dict.fromkeys((*notes(), *call.spent.notes, *last.notes))),
+                notes=tuple(dict.fromkeys((*notes(), *took.notes))),
             )
+
+        search, server = searching.get() or OneSearch(serves=False), self.endpoint.base_url
+        since = search.silent_since
+
+        def within_deadline() -> tuple[T, Usage]:
+            call.seconds = min(call.seconds, since.get(server, math.inf) + self.settings.deadline - call.started)
+            if (left := call.end - self._clock()) <= 0:
+                raise self._no_time()
+            return self.breaker.run(attempt, sort, left)
+
+        def failed(state: tenacity.RetryCallState) -> None:
+            since.setdefault(server, call.started)
+            log.info("attempt %d failed", state.attempt_number)
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(TransientModelError),
             wait=lambda state: max(demanded(state), jitter(state)),
             stop=over,
             sleep=self._sleep,
-            before_sleep=lambda state: log.info("attempt %d failed", state.attempt_number),
+            after=failed,
             reraise=True,
         )
         try:
-            value, last = retrying(lambda: self.breaker.run(attempt, sort, call.end - self._clock()))
+            value, last = retrying(within_deadline)
+            since.pop(server, None)
             return value, total(last)
         except (ModelError, BudgetExceeded) as error:
-            error.usage = total(error.usage)
-            raise
+            if isinstance(error, ModelError) and not isinstance(error, TransientModelError):
+                since.pop(server, None)
+            error.usage = usage = total(error.usage)
+            if not (isinstance(error, FatalModelError) and search.serves and self.breaker.served):
+                raise
+            ended = ModelError(f"{error}. It answered before, and is asked nothing more")
+        # Out of the handler, as what was reached is served.
+        ended.usage = usage
+        raise ended
+
+    def _no_time(self) -> TransientModelError:
+        return TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
 
     def _request(
         self,
@@ -456,11 +495,11 @@ class ServerModel:
         """
         left, (most_in, most_out) = call.end - self._clock(), tokens
         if left <= 0:
-            raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
+            raise self._no_time()
         with self._budget.reserve(sum(tokens), self.cost(*tokens)) as reservation:
             call.sent += 1
             # Unless there is an answer, what was sent is paid for all the same.
-            used = most_in, most_out
+            used, charge = (most_in, most_out), None
             error: ModelError
             try:
                 # A stream may go on while something comes; what comes as a whole is one wait.
@@ -468,21 +507,21 @@ class ServerModel:
                     response, failure = self._send(self._client, path, payload)
                     if failure is None:
                         value, usage = read(response)
-                        used = usage.input_tokens, usage.output_tokens
+                        used, charge = (usage.input_tokens, usage.output_tokens), usage.cost
                         return value, usage
                 log.info("%s: %s", self, type(failure.__cause__ or failure).__name__)
                 error = self._client_error(failure)
-                if refusable and getattr(failure, "status_code", 0) in (400, 422, 500, 501):
+                if refusable and getattr(failure, "status_code", 0) in (400, 413, 422, 500, 501):
                     error = Refused(error, self.hide(failure.response.text))
                 raise error
             except ModelError as raised:
-                used = raised.usage.input_tokens, raised.usage.output_tokens
+                used, charge = (raised.usage.input_tokens, raised.usage.output_tokens), raised.usage.cost
                 raise
             except BaseException:
                 used = most_in, given_up()
                 raise
             finally:
-                reservation.settle(sum(used), self.cost(*used) or 0.0)
+                reservation.settle(sum(used), charge or self.cost(*used) or 0.0)
 
     def _read_body(self, form: type[B], response: Any, api: str) -> B:
         """The JSON in the `response`, without the key.

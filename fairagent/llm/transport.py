@@ -218,8 +218,9 @@ def _network_error(error: Exception, host: str, begun: bool) -> TransientModelEr
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return NotConnected(f"no connection to {host} ({reason}); is a server running at that address?")
     if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException):
-        late = "finish in time (model.timeout and model.deadline" if begun else "answer in time (model.timeout"
-        return TransientModelError(f"{host} did not {late} in the settings)")
+        if not begun:
+            return NotConnected(f"{host} did not answer in time (model.timeout in the settings)")
+        return TransientModelError(f"{host} did not finish in time (model.timeout and model.deadline in the settings)")
     if begun:
         return TransientModelError(f"the answer of {host} broke off, no connection any more ({reason})")
     return TransientModelError(f"no connection to {host} ({reason}); is a server running at that address?")

@@ -154,6 +154,8 @@ def step_record(step: Step) -> PlainRecord:
         "retrieved": len(step.ranking),
         "exposure": [exposure_record(exposure) for exposure in step.exposures],
         "gap": step.gap,
+        "was": step.was,
+        "objective": dict(zip(("before", "after"), step.objectives, strict=False)) or None,
         "accepted": step.accepted,
         "worse": list(step.worse),
         "entered": step.entered,

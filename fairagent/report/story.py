@@ -72,7 +72,7 @@ def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
         yield from _exposed(step.exposures, gap_text(step.gap))
         yield from (("note", Text(note, "dim")) for note in step.notes)
         return
-    gap = f"{gap_text(step.gap)}, was {gap_text(before.gap)}"
+    gap = f"{gap_text(step.gap)}, was {gap_text(before.gap if step.was is None else step.was)}"
     worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
     if step.why:
         # An action of the loop: what it did, and what would be served by it.
@@ -81,6 +81,9 @@ def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
         yield from _proposed(step)
         if step.exposures:
             verdict = ("accepted", "green") if step.accepted else (f"discarded: {step.reason}", "red")
+            if step.objectives:
+                without, with_it = step.objectives
+                gap += f"; J {with_it:.4f}, was {without:.4f}"
             yield "gap", Text.assemble(f"{gap}: ", verdict, worse)
         if step.entered:
             yield "entered", Text(f"{counted(step.entered, 'document')} from the whole collection")
@@ -92,8 +95,6 @@ def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
         yield "aim", Text.assemble((str(step.aim), "bold cyan"), f": {percent(share)}, target {percent(target)}")
         added = Text(_terms(step.added, len(step.added)), "cyan") if step.added else Text("nothing to add")
         yield step.source, added
-        if step.dropped:
-            yield "dropped", Text(f"{', '.join(step.dropped)} (not in the index)", "dim")
         yield from _proposed(step)
         if step.added:
             share, _ = _share_and_target(step.aim, step.exposures)
@@ -103,6 +104,8 @@ def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
 
 def _proposed(step: Step) -> Iterator[StoryLine]:
     """How much of what a model proposed is usable, and why the rest is not."""
+    if step.dropped:
+        yield "dropped", Text(f"{', '.join(step.dropped)} (not in the index)", "dim")
     if step.proposals:
         yield "proposed", Text(str(step.proposals), "dim")
     if step.refused:

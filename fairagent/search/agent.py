@@ -17,7 +17,7 @@ from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import shares_of
 from fairagent.errors import UsageError
-from fairagent.llm.budget import in_threads
+from fairagent.llm.budget import Ledger, in_threads, ledger, one_search
 from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
@@ -118,6 +118,7 @@ class FairAgent(Summarized):
         return fairagent.open_in_memory(collection, **settings)
 
     @on_latest
+    @one_search()
     def search(
         self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
     ) -> SearchResult:
@@ -171,6 +172,7 @@ class FairAgent(Summarized):
         return self.settings.sampling.pool if self.draws else self.settings.n
 
     @on_latest
+    @one_search()
     def answer(
         self,
         query: str | Query | Topic,
@@ -310,8 +312,9 @@ class FairAgent(Summarized):
                 on_step(step)
 
             # 4. Loop: search again for the groups that lack candidates, and choose the candidates.
+            reranking = Ledger()
             if self.loop:
-                result = run_with(self.loop, self._search(weighed, steps, on_step), self.settings.loop)
+                result = run_with(self.loop, self._search(weighed, steps, on_step, reranking), self.settings.loop)
             elif self.settings.candidates == "best" or len(steps) == 1:
                 result = LoopResult(weighed.candidates, steps, "", engine_list)
             else:
@@ -328,11 +331,12 @@ class FairAgent(Summarized):
                 retriever=self.retriever,
                 settings=self.settings,
                 started=started,
+                reranking=reranking,
             )
             return self._finished(run, length)
 
-    def _search(self, weighed: Weighed, steps: tuple[Step, ...], on_step: OnStep) -> Search:
-        """What the loop is given."""
+    def _search(self, weighed: Weighed, steps: tuple[Step, ...], on_step: OnStep, reranking: Ledger) -> Search:
+        """What the loop is given; its re-ranking is charged to `reranking`."""
         query, n = weighed.query, self.settings.n
 
         def joined(candidates: Ranking, ids: Sequence[str]) -> Ranking:
@@ -342,7 +346,10 @@ class FairAgent(Summarized):
 
         def rerank(candidates: Ranking, others: Sequence[Ranking]) -> FinalList:
             pool = pool_of(query, candidates, weighed.meter, n, weighed.engine_list)
-            with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}):
+            with (
+                ledger(reranking),
+                span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}),
+            ):
                 return FinalList.of(pool, weighed.meter, self.reranker, self.settings.rerank, others)
 
         return Search(
@@ -365,7 +372,8 @@ class FairAgent(Summarized):
         if reranked is None or length > self.settings.n:
             if pool is None or pool.n != length:
                 pool = pool_of(run.query, result.candidates, meter, length, result.engine_list)
-            reranked = FinalList.of(pool, meter, self.reranker, self.settings.rerank)
+            with ledger(run.reranking):
+                reranked = FinalList.of(pool, meter, self.reranker, self.settings.rerank)
         notes = [
             *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
             *notes_of(reranked, result, run.first_meter, meter),

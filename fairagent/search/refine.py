@@ -172,6 +172,7 @@ MOST_SHOWN = 20
 
 _ADDRESS = re.compile(r"://|@|\bwww\.|\w\.[a-z]{2,}\b", re.IGNORECASE)
 _OPERATOR = re.compile(r'["^~*?:\\|<>(){}\[\]]|&&|(?:^|\s)[-+!]|\b(?:AND|OR|NOT)\b')
+_IDENTIFIER = re.compile(r"\w_\w")
 _WORD = re.compile(r"\w+")
 _JSON_KEY = re.compile(r'(?<!\\)"(\w+)"\s*:')
 
@@ -214,8 +215,9 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str], keys: Set[st
     """The proposed keywords that are fit to be searched for and new, at most 12.
 
     Hidden characters and quotes around a keyword are dropped, white space is made single. Refused are several lines,
-    more than 80 characters, addresses, query operators, words of the prompt's own `keys`, and what comes after the
-    12th. Repeated are the `known` ones (case does not count) and those that only repeat words of `query`.
+    more than 80 characters, addresses, query operators, identifiers, words of the prompt's own `keys` (numbered ones,
+    as group1, too), and what comes after the 12th. Repeated are the `known` ones (case does not count) and those that
+    only repeat words of `query`.
 
     >>> sifted = sift(["Barrister", "barrister", "lawyers", "see x.org", "a OR b", "judge"], "lawyers", ["Judge"])
     >>> sifted.usable, sifted.repeated
@@ -239,7 +241,7 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str], keys: Set[st
         shown = line if len(line) <= 40 else f"{line[:40]} ..."
         if error := _error(keyword):
             refused.append(f"{shown}: {error}")
-        elif words_of(keyword) <= keys - query_words:
+        elif _bare(keyword) <= keys - query_words and _bare(keyword):
             refused.append(f"{shown}: a word of the prompt itself")
         elif key in taken or words_of(keyword) <= query_words:
             repeated.append(shown)
@@ -257,20 +259,26 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
+def _bare(keyword: str) -> frozenset[str]:
+    """The words of a keyword without the numbers at their ends."""
+    return frozenset(word.rstrip("0123456789") for word in words_of(keyword)) - {""}
+
+
 def prompt_keys(request: ModelRequest) -> frozenset[str]:
-    r"""The words of the keys of the JSON that a prompt shows and of the reply that it asks for.
+    r"""The words of the keys of the JSON that a prompt shows and of the reply that it asks for, one of several too.
 
     >>> class Answer(Reply):
     ...     keywords: list[str]
     >>> asked = ModelRequest((("user", '{"tried_before": ["she"], "group": "a\\"b\\": c"}'),), Answer)
     >>> sorted(prompt_keys(asked))
-    ['before', 'group', 'keywords', 'tried']
+    ['before', 'group', 'keyword', 'keywords', 'tried']
     """
     keys = {key for _, text in request.messages for key in _JSON_KEY.findall(text)}
     schema = schema_of(request.reply) if request.reply else {}
     for part in (schema, *schema.get("$defs", {}).values()):
         keys |= part.get("properties", {}).keys()
-    return words_of(" ".join(keys).replace("_", " "))
+    words = words_of(" ".join(keys).replace("_", " "))
+    return words | {word.removesuffix("s") for word in words}
 
 
 def _error(keyword: str) -> str:
@@ -281,6 +289,8 @@ def _error(keyword: str) -> str:
         return f"longer than {LONGEST_KEYWORD} characters"
     if _ADDRESS.search(keyword):
         return "an address"
+    if _IDENTIFIER.search(keyword):
+        return "an identifier"
     return "a query operator" if _OPERATOR.search(keyword) else ""
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
 from fairagent.collection.targets import below_corpus, following
+from fairagent.llm.budget import Ledger
 from fairagent.measures.objective import estimated_relevance, objective
 from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, Vocabulary, engine_seconds, shown
 from fairagent.search.loop.base import FinalList, LoopResult, lacking, relevance_in, without
 from fairagent.search.rerank.frontier import PRICES
 from fairagent.settings import Settings
-from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
+from fairagent.settings.tree import read_profile
+from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, common
 from fairagent.types.change import ABOUT, SHOWN_CHANGE
 from fairagent.types.common import UNLABELED, WORSE, Alarm
 from fairagent.types.search import FAIRNESS
@@ -28,7 +30,7 @@ class SearchRun:
     """A search before it is served: the candidates of `query` in their final order (`pool`), and what the loop did.
 
     `meter` measures its rankings; `first_meter` did before documents were weighed. `started` are the clocks' readings
-    when it began: of all time, and of the engine's part.
+    when it began: of all time, and of the engine's part. `reranking` counts what re-rankers asked of models.
     """
 
     query: Query
@@ -42,6 +44,7 @@ class SearchRun:
     started: tuple[float, float]
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
+    reranking: Ledger = field(default_factory=Ledger)
 
     def result(
         self, ranking: Ranking, draw: Draw | None = None, notes: tuple[str, ...] = (), answers: bool = False
@@ -49,7 +52,7 @@ class SearchRun:
         """The first `settings.n` documents of `ranking` with their trace; `answers`: an answer is made of them."""
         settings, meter, steps, reranked = self.settings, self.meter, self.loop.steps, self.loop.reranked
         top = ranking.top(settings.n)
-        usage = sum((step.usage for step in steps), Usage())
+        usage = sum((step.usage for step in steps), self.reranking.usage)
         if reranked and reranked.ranking.ids == top.ids and not meter.collection.label_errors:
             exposures, relevance = reranked.exposures, reranked.relevance
         else:
@@ -59,9 +62,13 @@ class SearchRun:
         unused = () if answers else unused_filter(settings)
         refines = any(part is settings.refine for part in settings.loop.uses(settings))
         if "refine" in settings.model_fields_set and settings.loops and not refines:
-            also = ", or loop.actions=[keywords]" if settings.refine.templates else ""
-            why = f"since loop: {settings.loop} uses none; set loop=fair-qr{also}"
-            unused = (f"refine: {settings.refine} is not used, {why}", *unused)
+            why = f"is not used, since loop: {settings.loop} uses none; set loop=fair-qr"
+            if settings.refine.templates and settings.loop.asks_with(settings):
+                template, asked = settings.refine.templates[0], settings.loop.asks_with(settings)[0]
+                why = f"asks with {asked}, for all groups at once; with {template}, for one by one, under loop=fair-qr"
+            elif settings.refine.templates and not settings.model.name:
+                why = "is not used, since no model is named; set model.name"
+            unused = (f"refine: {settings.refine} {why}", *unused)
         trace = Trace(
             query=self.query,
             profile=settings.profile,
@@ -83,7 +90,7 @@ class SearchRun:
             fairness=reranked.dial.price if reranked else FAIRNESS,
             collection=meter.collection.name,
             entered=sum(id in self.loop.entered for id in top.ids),
-            notes=(*self.notes, *following(meter.targets), *unused, *notes),
+            notes=(*self.notes, *self.reranking.usage.notes, *following(meter.targets), *unused, *notes),
             alarms=(
                 *self.alarms,
                 *below_corpus(meter.targets, meter.collection),
@@ -96,8 +103,13 @@ class SearchRun:
 
 
 def unused_filter(settings: Settings) -> tuple[str, ...]:
-    """A note that the filter which was set is not used, and what would use it; nothing where it is."""
+    """A note that the filter which was set is not used, and what would use it; nothing where it is.
+
+    Nor where it is the profile's: that is for answers.
+    """
     if not settings.filter.templates or any(one is settings.filter for one in settings.loop.uses(settings)):
+        return ()
+    if settings.profile and "filter" in read_profile(settings.profile):
         return ()
     return (f"filter: {settings.filter} is not used: a search writes no answer; set loop.actions=[filter]",)
 

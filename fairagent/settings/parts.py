@@ -92,6 +92,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "graph": "fairagent.search.rerank.similarity:GraphConfig",
         "mmr": "fairagent.search.rerank.similarity:MMRConfig",
         "plackett-luce": "fairagent.search.rerank.relevance:PlackettLuceConfig",
+        "listwise": "fairagent.search.rerank.listwise:ListwiseConfig",
         "amortized": "fairagent.search.rerank.amortized:AmortizedConfig",
         "chain": "fairagent.search.rerank.relevance:ChainConfig",
         "none": NONE,

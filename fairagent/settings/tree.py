@@ -84,17 +84,20 @@ class Price(Section):
     """US dollars per million tokens of prompts."""
     output: float = Field(ge=0)
     """US dollars per million tokens of replies."""
+    cached: float | None = Field(None, ge=0)
+    """US dollars per million tokens of prompts that the server had cached; not set: as other tokens of prompts."""
 
-    def dollars(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost of so many tokens.
+    def dollars(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """The cost of so many tokens, `cached_tokens` of them of the input.
 
-        >>> Price(input=2, output=10).dollars(1000, 100)
-        0.003
+        >>> Price(input=2, output=10).dollars(1000, 100), Price(input=2, output=10, cached=0.5).dollars(1000, 100, 800)
+        (0.003, 0.0018)
         """
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+        cheaper = 0.0 if self.cached is None else cached_tokens * (self.input - self.cached)
+        return (input_tokens * self.input - cheaper + output_tokens * self.output) / 1e6
 
 
-def cost_of(price: Price | None, input_tokens: int, output_tokens: int) -> float | None:
+def cost_of(price: Price | None, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float | None:
     """US dollars for so many tokens; None where the price is not known, but nothing costs nothing.
 
     >>> cost_of(None, 0, 0), cost_of(None, 5, 0), cost_of(Price(input=2, output=10), 1000, 100)
@@ -102,7 +105,7 @@ def cost_of(price: Price | None, input_tokens: int, output_tokens: int) -> float
     """
     if not input_tokens and not output_tokens:
         return 0.0
-    return price.dollars(input_tokens, output_tokens) if price else None
+    return price.dollars(input_tokens, output_tokens, cached_tokens) if price else None
 
 
 class BudgetSettings(Section):

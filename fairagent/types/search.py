@@ -286,7 +286,8 @@ class Step(Summarized):
     those that do not occur in the index, `refused` and `proposals` as in `Refinement`. A step of `loop: widen` has the
     `ranking` that would have been served instead, and the `reason` why it was not accepted.
     `entered` is the number of documents that it retrieved from the whole collection and no list before it had, `worse`
-    the dimensions in which an accepted step is less fair than the last one accepted before it.
+    the dimensions in which an accepted step is less fair than the last one accepted before it. Of an action, `was` is
+    the gap of what would be served without it, `objectives` are J (`fairagent.measures.objective`) without and with it.
     """
 
     source: str
@@ -307,6 +308,8 @@ class Step(Summarized):
     entered: int = 0
     worse: tuple[str, ...] = ()
     proposals: Proposals = Proposals()
+    was: float | None = None
+    objectives: tuple[float, ...] = ()
 
     @property
     def _summary(self) -> str:

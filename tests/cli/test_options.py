@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -114,8 +115,8 @@ def test_calls_by_model_with_their_price(capsys: pytest.CaptureFixture[str]) -> 
     small, large = ModelSettings(name="small"), ModelSettings(name="large")
     announce_calls(requests_of([Calls(small, 3, 1_000_000, 500_000), Calls(large, 1, 10, 10)], prices))
     announce_calls(requests_of([], prices))
-    line = "may ask small 3 times ($2.0000 at most) and large once (price unknown)\n"
-    assert capsys.readouterr().err == line
+    small_line = "small 3 times (1,500,000 tokens and $2.0000 at most)"
+    assert capsys.readouterr().err == f"may ask {small_line} and large once (20 tokens at most, price unknown)\n"
 
 
 def test_a_search_and_an_answer_say_before_what_they_may_ask(
@@ -129,5 +130,12 @@ def test_a_search_and_an_answer_say_before_what_they_may_ask(
         ("answer", ["--set", "profile=engine", "--set", "generate.kind=llm"], "may ask gpt-x once"),
     ):
         result = call(command, "lawyer", *small.options, *model, *more)
-        assert result.stderr.splitlines()[0] == f"{line} (price unknown)"
+        first = result.stderr.splitlines()[0]
+        assert re.fullmatch(rf"{line} \([\d,]+ tokens at most, price unknown\)", first)
+    unnamed = "OPENAI_API_KEY is set, but no model is named, so none is asked; --model NAME asks one\n"
+    assert call("search", "lawyer", *small.options).stderr == unnamed
+    unused = "gpt-x is named, and nothing asks it under profile: offline; --set profile=agent does\n"
+    assert call("search", "lawyer", *small.options, "--model", "gpt-x", "--set", "profile=offline").stderr == unused
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL")
     assert call("search", "lawyer", *small.options).stderr == ""

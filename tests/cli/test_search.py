@@ -18,7 +18,7 @@ from .conftest import FAIR_QR, Call, Small
 
 def record(call: Call, *arguments: str) -> Any:
     result = call.well(*arguments, "--json")
-    assert result.stderr in ("", "may ask tiny 5 times (price unknown)\n")
+    assert not result.stderr or result.stderr.startswith("may ask tiny ")
     assert result.stdout.isascii()
 
     def refuse(constant: str) -> None:
@@ -151,6 +151,34 @@ def test_a_model_writes_and_judges(call: Call, small: Small, server: LoopbackSer
     assert [source["id"] for source in found["context"]] == passed
     assert sum(removal["seen"] for removal in found["removed"]) == 4
     assert found["usage"]["calls"] == len(server.requests)
+
+
+def test_one_word_turns_the_model_on(call: Call, small: Small, server: LoopbackServer) -> None:
+    """One call for the words of all groups that lack a place; what it costs, and what it does, stand before."""
+    asked: list[list[str]] = []
+
+    def script(request: Any) -> str:
+        user = request["messages"][-1]["content"]
+        groups = json.JSONDecoder().raw_decode(user, user.index('[{"number"'))[0]
+        asked.append([one["group"] for one in groups])
+        return json.dumps({"groups": [{"number": one["number"], "keywords": ["she", "qwertz"]} for one in groups]})
+
+    server.script = script
+    options = ["--model", "tiny", "--set", "cache=''", "--n", "4", "--target", "uniform", *small.options]
+    result = call.well("search", "lawyer", *options, "--json")
+    price, does = result.stderr.splitlines()
+    assert re.fullmatch(r"may ask tiny once \([\d,]+ tokens at most, price unknown\)", price)
+    assert does.startswith("profile: agent: it names words of groups that lack exposure; ")
+    found = json.loads(result.stdout)
+    (step,) = (step for step in found["steps"] if step["source"] == "keywords")
+    assert (len(server.requests), step["usage"]["calls"], found["profile"]) == (1, 1, "agent")
+    assert set(step["dropped"]) == {"qwertz"}
+    assert step["proposed"] == 2 * len(asked[0])
+    assert step["objective"].keys() == {"before", "after"}
+    assert step["accepted"] == (step["objective"]["after"] > step["objective"]["before"])
+    plain = call.well("search", "lawyer", *options[2:], "--json")
+    if not step["accepted"]:
+        assert [one["id"] for one in json.loads(plain.stdout)["hits"]] == [one["id"] for one in found["hits"]]
 
 
 def test_a_model_is_heard_in_a_terminal(

@@ -22,7 +22,7 @@ ELSEWHERE = {
     33: "test_every_accepted_form_reads_the_same",
     34: "test_trec_runs_are_read_by_others_as_they_were_meant",
     14: "test_it_opens_for_a_while_and_closes_by_one_answer_or_opens_again",
-    15: "test_the_first_object_is_read",
+    15: "test_the_last_object_that_fits_is_read",
     16: "test_three_invalid_replies_are_an_error_with_text_and_usage",
     65: "test_own_error_or_success",
     62: "test_everything_from_outside_is_text",

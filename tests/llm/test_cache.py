@@ -41,8 +41,8 @@ class Scripted(ScriptedModel):
     def hide(self, text: str) -> str:
         return text
 
-    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
-        return float(input_tokens + output_tokens)
+    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> float | None:
+        return float(input_tokens + output_tokens - cached_tokens)
 
 
 def rows(cache: ReplyCache) -> sqlite3.Connection:

@@ -20,7 +20,8 @@ from fairagent.guests.testing import LoopbackServer as Server
 from fairagent.guests.testing import ServerReply, embeddings, error
 from fairagent.llm.budget import Budget, Ledger, ledger
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.embeddings import BATCH, EmbeddingModel
+from fairagent.llm.capabilities import BATCH
+from fairagent.llm.embeddings import EmbeddingModel
 from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
@@ -181,3 +182,49 @@ def test_models_open_it_with_the_runs_budget_prices_and_cache(server: Server, tm
         model.embed(["river"])
     models.close()
     assert CANARY not in repr(model)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        error(413, "batch size 3 > maximum allowed batch size 2"),
+        error(400, "batch size is invalid, it should not be larger than 10."),
+        error(422, "too many inputs, at most 10"),
+    ],
+)
+def test_a_server_that_takes_fewer_texts_gets_fewer_and_is_not_asked_for_more(
+    server: Server, make: Make, cache: ReplyCache, refusal: ServerReply
+) -> None:
+    server.script = lambda request: refusal if len(request["input"]) > 10 else embeddings(request["input"])
+    tally = Ledger()
+    model = make(tally=tally)
+    model.remember_in(cache)
+    texts = MANY[:BATCH]
+    assert np.array_equal(model.embed(texts), vectors(texts))
+    # 32 and twice or once 16 are too many; the rest is eights.
+    assert [len(request["input"]) for request in server.requests] == [32, 16, 8, 8, 8, 8]
+    assert (tally.usage.calls, tally.usage.unusable) == (6, 2)
+    again = make()
+    again.remember_in(cache)
+    assert np.array_equal(again.embed(texts), vectors(texts))
+    assert [len(request["input"]) for request in server.requests[6:]] == [8, 8, 8, 8]
+
+
+def test_a_text_that_is_refused_alone_is_an_error(server: Server, make: Make) -> None:
+    server.script = [error(413, "the batch is too large")]
+    with pytest.raises(ModelError, match="413: the batch is too large"):
+        make().embed(TEXTS)
+    assert [len(request["input"]) for request in server.requests] == [4, 2, 1]
+
+
+def test_a_server_without_an_encoding_format_gets_none(server: Server, make: Make) -> None:
+    def script(request: dict[str, Any]) -> ServerReply:
+        if "encoding_format" in request:
+            return error(400, "Unsupported parameter: encoding_format")
+        return embeddings(request["input"])
+
+    server.script = script
+    model = make()
+    for texts in (TEXTS, ["new"]):
+        assert np.array_equal(model.embed(texts), vectors(texts))
+    assert len(server.requests) == 3

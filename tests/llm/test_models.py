@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairagent.errors import BudgetExceeded, FatalModelError
-from fairagent.guests.testing import completion, error
+from fairagent.guests.testing import ServerReply, completion, error
+from fairagent.llm.cache import ReplyCache
 from fairagent.llm.models import Models
+from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.request import ModelRequest
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
@@ -96,3 +100,55 @@ def test_a_wrong_key_is_one_request_for_all_systems(server) -> None:
     assert len(server.requests) == 1
     assert models.usage.calls == 1
     models.close()
+
+
+def no_temperature(request: dict[str, Any]) -> ServerReply:
+    return error(400, "`temperature` is deprecated for this model.") if "temperature" in request else completion("red")
+
+
+def test_what_a_server_refuses_is_remembered_for_the_next_process(server, tmp_path: Path) -> None:
+    server.script = no_temperature
+    for text, requests in (("Which color?", 2), ("And now?", 3)):
+        models = Models(tmp_path / "cache", environ=KEY)
+        reply = models.open(named(server)).complete(ModelRequest((("user", text),)))
+        assert (reply.text, reply.notes, len(server.requests)) == ("red", ("no temperature",), requests)
+        models.close()
+    # Another model of the server is another; what is remembered is no reply, and goes with the replies.
+    models = Models(tmp_path / "cache", environ=KEY)
+    models.open(named(server, name="other")).complete(ASKED)
+    models.close()
+    assert len(server.requests) == 5
+    cache = ReplyCache(tmp_path / "cache")
+    assert (cache.stats().replies, cache.clear()) == (3, 3)
+    cache.close()
+    models = Models(tmp_path / "cache", environ=KEY)
+    models.open(named(server)).complete(ASKED)
+    models.close()
+    assert len(server.requests) == 7
+
+
+@pytest.mark.parametrize("row", ["", "{}", '{"form": 9}', '{"other": 1}', "[1]"])
+def test_a_damaged_memory_is_none(server, tmp_path: Path, row: str) -> None:
+    server.script = no_temperature
+    cache = ReplyCache(tmp_path / "cache")
+    model = OpenAIModel(named(server), KEY)
+    model.remember_in(cache)
+    model.complete(ASKED)
+    with sqlite3.connect(tmp_path / "cache" / "cache.db") as rows:
+        rows.execute("UPDATE Cache SET value = ? WHERE key LIKE '+%'", (row,))
+    again = OpenAIModel(named(server), KEY)
+    again.remember_in(cache)
+    assert again.complete(ASKED).text == "red"
+    assert len(server.requests) == 4
+    cache.close()
+    again.close()
+    model.close()
+
+
+def test_what_the_server_had_cached_has_its_own_price_today_too(server, tmp_path: Path) -> None:
+    told = {"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}}
+    server.script = [completion("red", usage=told)]
+    for price, cost in ((Price(input=2, output=10, cached=0.5), 700), (Price(input=2, output=10), 2050)):
+        models = Models(tmp_path / "cache", prices={"tiny": price}, environ=KEY)
+        assert models.open(named(server)).complete(ASKED).usage.whole.cost == pytest.approx(cost / 1e6)
+        models.close()

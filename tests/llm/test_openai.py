@@ -27,8 +27,9 @@ from fairagent.guests.testing import ServerReply, completion, error, streamed
 from fairagent.llm import ModelRequest, Reply, StreamingModel, ask
 from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
+from fairagent.llm.capabilities import FORMS, Capabilities, json_schema
 from fairagent.llm.models import CachingModel
-from fairagent.llm.openai import FORMS, Capabilities, chances_of, json_schema
+from fairagent.llm.openai import chances_of
 from fairagent.llm.request import ModelReply, list_within, one_for_each, text_like, text_within
 from fairagent.settings import BudgetSettings, Price
 
@@ -445,3 +446,52 @@ def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(cache: ReplyCache, 
     assert door.complete(QUESTION).cached
     assert len(model.requests) == 1
     assert (tally.usage.calls, tally.usage.saved and tally.usage.saved.calls) == (1, 2)
+
+
+def test_a_server_that_fails_on_the_form_alone_is_asked_once_without_it(
+    server: Server, make_model: MakeModel, slept: list[float]
+) -> None:
+    server.script = lambda request: error(500) if "response_format" in request else GOOD
+    model = make_model(attempts=3)
+    value, usage = ask(model, COLORS, Colors)
+    assert value.colors == ["red", "blue"]
+    assert (usage.calls, len(slept)) == (4, 2)
+    assert usage.notes == ("2 retries", "no response_format json_schema", "no response_format json_object")
+    assert ask(model, COLORS, Colors)[1].calls == 1
+
+
+def test_a_form_that_was_taken_once_is_not_given_up_for_an_overload(server: Server, make_model: MakeModel) -> None:
+    server.script = [GOOD, error(500)]
+    model = make_model(attempts=2)
+    ask(model, COLORS, Colors)
+    with pytest.raises(TransientModelError):
+        ask(model, COLORS, Colors)
+    assert all("response_format" in request for request in server.requests)
+    # And where nothing helps, nothing is learned.
+    server.script = [error(500)]
+    model = make_model(attempts=2)
+    with pytest.raises(TransientModelError):
+        ask(model, COLORS, Colors)
+    assert model.capabilities.lacks(COLORS) == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "cost"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 900}}, 100 * 2 + 900 * 0.5 + 50),
+        ({"prompt_tokens_details": {"cached_tokens": 900.0}, "prompt_tokens": 1000.0}, 100 * 2 + 900 * 0.5 + 50),
+        ({"prompt_cache_hit_tokens": 400, "prompt_cache_miss_tokens": 600}, 600 * 2 + 400 * 0.5 + 50),
+        # More than were sent cannot have been cached, and what is no count is none.
+        ({"prompt_tokens_details": {"cached_tokens": 9000}}, 1000 * 0.5 + 50),
+        ({"prompt_tokens_details": {"cached_tokens": -3}}, 1000 * 2 + 50),
+        ({"prompt_tokens_details": None}, 1000 * 2 + 50),
+    ],
+)
+def test_cached_tokens_have_their_own_price(
+    server: Server, make_model: MakeModel, more: dict[str, Any], cost: float
+) -> None:
+    server.script = [completion("red", usage={"prompt_tokens": 1000, "completion_tokens": 5} | more)]
+    budget = Budget()
+    usage = make_model(budget, Price(input=2, output=10, cached=0.5)).complete(QUESTION).usage
+    assert (usage.input_tokens, usage.estimated, usage.cost) == (1000, False, pytest.approx(cost / 1e6))
+    assert budget.used["dollars"] == pytest.approx(cost / 1e6)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, SettingsError, TransientModelError
-from fairagent.guests.testing import completion
+from fairagent.guests.testing import ServerReply, completion, error
 from fairagent.llm import ModelRequest
-from fairagent.llm.budget import limited_by
+from fairagent.llm.budget import limited_by, one_search
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker, Endpoint, is_local, retry_after
 from fairagent.settings import ModelSettings
@@ -215,3 +216,78 @@ def test_a_key_that_cannot_be_one_is_not_quoted(key):
 )
 def test_retry_after(headers, seconds):
     assert retry_after(headers, datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)) == seconds
+
+
+ASKED = ModelRequest((("user", "Which color?"),))
+
+
+class Ticking(Clock):
+    """Time that passes while somebody sleeps, and nobody else sees."""
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def ticking(server) -> Iterator[tuple[Ticking, OpenAIModel]]:
+    clock = Ticking()
+    settings = ModelSettings(name="tiny", base_url=server.url, deadline=40, attempts=99)
+    model = OpenAIModel(settings, KEY, sleep=clock.sleep, clock=clock)
+    yield clock, model
+    model.close()
+
+
+def test_a_server_that_is_silent_from_the_first_is_asked_once(make_model, server, slept):
+    server.script = [ServerReply(delay=0.5)]
+    model = make_model(timeout=0.05)
+    for calls in (1, 0):
+        with pytest.raises(TransientModelError, match="did not answer in time") as caught:
+            model.complete(ASKED)
+        assert caught.value.usage.calls == calls
+    assert (slept, len(server.requests)) == ([], 1)
+
+
+def test_one_search_has_one_deadline_for_what_fails(server, ticking):
+    clock, model = ticking
+    server.script = ["red", error(503, "busy", retry_after="15")]
+    with one_search():
+        assert model.complete(ASKED).text == "red"
+        # Asked at 0, 15 and 30 seconds, since 45 would be too late; once more at 30; and not at 45.
+        for seconds, requests in ((0, 1 + 3), (30, 1 + 4), (45, 1 + 4)):
+            clock.now = Clock.now + seconds
+            with pytest.raises(TransientModelError):
+                model.complete(ASKED)
+            assert len(server.requests) == requests
+    with one_search(), pytest.raises(TransientModelError):
+        model.complete(ASKED)
+    assert len(server.requests) == 1 + 4 + 2
+
+
+def test_an_answer_begins_the_deadline_anew_and_other_searches_have_their_own(server, ticking):
+    clock, model = ticking
+    busy = error(503, "busy", retry_after="15")
+    with one_search():
+        server.script = [busy, busy, "red"]
+        assert model.complete(ASKED).text == "red"
+        server.requests.clear()
+        server.script = [busy, busy, "red"]
+        assert model.complete(ASKED).text == "red"
+    assert clock.now == pytest.approx(Clock.now + 60)
+
+
+def test_a_key_that_expires_ends_the_models_part_of_a_search_and_an_experiment(server, make_model):
+    for serves, kind in ((True, ModelError), (False, FatalModelError)):
+        server.script = ["red", error(401, "expired")]
+        server.requests.clear()
+        model = make_model()
+        with one_search(serves):
+            assert model.complete(ASKED).text == "red"
+            for _ in range(2):
+                with pytest.raises(ModelError, match="Set OPENAI_API_KEY") as caught:
+                    model.complete(ASKED)
+                assert type(caught.value) is kind
+        assert len(server.requests) == 2
+    # One that was never right is an error everywhere.
+    server.script = [error(401, "who are you")]
+    with one_search(), pytest.raises(FatalModelError):
+        make_model().complete(ASKED)

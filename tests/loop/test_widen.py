@@ -493,7 +493,7 @@ def test_all_groups_that_lack_candidates_are_asked_about_in_one_call() -> None:
     said, request = asked("keywords", keywords(n2=["Nile", "see x.org"], n1=["she", "woman"]))
     assert texts(said) == ["law she woman", "law Nile"]
     assert {query.id for query in said.queries if query} == {"t1"}
-    assert said.notes == ("Africa (region): law Nile", "female (gender): law she woman")
+    assert (said.words, said.notes) == ((("she", "woman"), ("Nile",)), ())
     assert (said.refused, said.proposals) == (("see x.org: an address",), Proposals(4, 3))
     assert '"number": 2, "dimension": "region", "group": "Africa"' in request.messages[-1][1]
     assert request.narrowed
@@ -516,6 +516,43 @@ def test_words_of_the_prompts_keys_and_of_the_query_are_refused_and_counted() ->
     assert (texts(said), said.proposals) == (["law barrister", None], Proposals(5, 1))
     of_prompt = [f"{word}: a word of the prompt itself" for word in ("number", "Group", "gender")]
     assert said.refused == (*of_prompt, "Law: the query's own words")
+
+
+class Known:
+    """An engine of whose documents the words are known."""
+
+    def document_frequency(self, word: str) -> int:
+        return int(word in ("barrister", "Nile"))
+
+
+def test_words_that_no_document_has_are_dropped_and_counted() -> None:
+    model = ScriptedModel([keywords(n1=["barrister", "qwertz"], n2=["xyzzy"])])
+    said = Sources("keywords", model, Prompts()).ask(Query("law"), [FEMALE, AFRICA], Known())
+    assert texts(said) == ["law barrister", None]
+    assert (said.dropped, said.refused, said.proposals) == (("qwertz", "xyzzy"), (), Proposals(3, 1))
+
+
+USELESS = [["female_group_name_1"], ["number", "group1"], ["law"], ["http://x.org", "keyword 2"]]
+
+
+@pytest.mark.parametrize("words", USELESS)
+def test_a_reply_that_is_of_no_use_is_requested_once_more_without_the_examples(words: list[str]) -> None:
+    model = ScriptedModel([keywords(n1=words), keywords(n1=["barrister"])])
+    said = Sources("keywords", model, Prompts("few-shot")).ask(Query("law"), [FEMALE])
+    assert texts(said) == ["law barrister"]
+    assert (len(said.refused), said.proposals) == (len(words), Proposals(len(words) + 1, 1))
+    first, second = ([role for role, _ in request.messages] for request in model.requests)
+    assert (first[-3:], second) == (["user", "assistant", "user"], ["system", "user"])
+    again = ScriptedModel([keywords(n1=words)] * 2)
+    said = Sources("keywords", again, Prompts()).ask(Query("law"), [FEMALE])
+    assert (texts(said), len(again.requests), said.proposals) == ([None], 2, Proposals(2 * len(words), 0))
+    assert "nothing in it is of use" in said.notes[0]
+
+
+def test_the_answer_of_an_example_is_refused_and_what_is_new_stays() -> None:
+    model = ScriptedModel([keywords(n1=["Woman", "her", "she"], n2=["Nile"])])
+    said = Sources("keywords", model, Prompts("few-shot")).ask(Query("law"), [FEMALE, AFRICA])
+    assert (texts(said), said.refused) == ([None, "law Nile"], ("her, she, woman: the answer of an example",))
 
 
 @pytest.mark.parametrize("echo", ["Law, law!", "Female (gender)", "..."])

@@ -81,6 +81,7 @@ def test_who_asks_with_a_template_tells_a_worst_case_and_nobody_else() -> None:
     assert {key for key, asks in told.items() if asks} == {
         ("refine", "llm"),
         ("refine", "grounded"),
+        ("rerank", "listwise"),
         ("filter", "fair"),
         ("debias", "debias-rag"),
         ("generate", "llm"),

@@ -139,6 +139,7 @@ SEARCHES = {
     "group_passages": (DOING % "passages", "depth=4"),
     "judge_relevance": ("loop={kind: widen, actions: judge, judge: {documents: 2, groups: 1}}",),
     "fairness_filter": (DOING % "filter", "filter=fair"),
+    "rank_documents": ("rerank=[{kind: listwise, window: 3, step: 2, depth: 4}, exposure]",),
 }
 """Template -> the settings of a search that asks with it."""
 

@@ -57,7 +57,7 @@ RERANKERS: dict[str, dict[str, Any]] = {
     "none": {},
 }
 """Every kind of re-ranker, with something that it is told."""
-ELSEWHERE = {"adaptive", "representative"}
+ELSEWHERE = {"adaptive", "listwise", "representative"}
 """Those that need more than this collection has, and are served in tests of their own."""
 BLIND = ("original", "fused", "graph", "cross-encoder", "plackett-luce", "none")
 """Those that look at no groups, whatever they are told."""

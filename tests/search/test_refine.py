@@ -205,6 +205,7 @@ CLEANING = [
     (["http://evil.example", "www.evil", "evil.com", "see evil.io/x", "a@b.org", "Evil.Com now"], []),
     (["Ph.D. women", "U.S. senator", "hip-hop", "AT&T", "AC/DC", "C++", "O'Hara"], None),
     (["+she", "-men", "she -men", "!men", "her*", "wom?n", "title:she", '"a" b', "she^9", "she~2"], []),
+    (["female_group_name_1", "a_b"], []),
     (["(she)", "[a TO b]", "{x}", "a && b", "a || b", "a OR b", "NOT men", "a AND b", "a\\b", "<b>she</b>"], []),
 ]
 
@@ -291,7 +292,7 @@ def test_what_is_new_and_what_all_keywords_weigh_together():
         loop_state("lawyers", terms, frozenset({"judge"}))
     )
     assert [term.text for term in refinement.terms] == ["woman", "her"]
-    words = [f"word{i}" for i in range(12)]
+    words = [f"court{i}" for i in range(12)]
     (one,) = llm_refiner(reply("she"), drift=0.5).refine(loop_state("famous lawyers")).terms
     many = llm_refiner(reply(*words), drift=0.5).refine(loop_state("famous lawyers")).terms
     assert one == Term("she", 1.0)

@@ -75,7 +75,14 @@ def test_hits_are_those_of_the_ranking_with_the_engines_own_scores() -> None:
         ({"loop": "none", "refine": "llm"}, ()),
         (
             {"refine": "llm"},
-            ("refine: llm is not used, since loop: widen uses none; set loop=fair-qr, or loop.actions=[keywords]",),
+            ("refine: llm is not used, since no model is named; set model.name",),
+        ),
+        (
+            {"refine": "llm", "model": {"name": "tiny"}},
+            (
+                "refine: llm asks with group_keywords, for all groups at once; with refine_query, for one by one, "
+                "under loop=fair-qr",
+            ),
         ),
         ({"loop": {"kind": "widen", "actions": ["filter"]}, "filter": "fair"}, ()),
         ({"filter": "fair"}, ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",)),

@@ -94,8 +94,9 @@ class WidenConfig(Part):
     """What the loop may do, each once, in this order, as long as a group lacks candidates. group: the user's query
     among the group's own documents, where the engine can be kept to some; documents: a query by what the group's best
     documents have in common; neighbors: documents near them (needs a corpus graph); keywords, passages: by what the
-    language model says of the groups, in one call; judge: judges candidates of groups that lack exposure (needs
-    `judge`); filter: applies the part `filter` to what would be served, and to what comes in later."""
+    language model says of all groups that lack a place, in one call (`refine: llm` adds keywords); judge: judges
+    candidates of groups that lack exposure (needs `judge`); filter: applies the part `filter` to what is served, and
+    to what comes in later."""
     judge: JudgeSettings | None = None
     """How many are judged, e.g. {documents: 20}; for the action judge."""
     on_error: Literal["fallback", "fail"] = "fallback"
@@ -112,6 +113,15 @@ class WidenConfig(Part):
     def _judge(self) -> JudgeSettings | None:
         return (self.judge or JudgeSettings()) if "judge" in self.actions else None
 
+    def actions_under(self, settings: Settings) -> tuple[ActionName, ...]:
+        """The actions, with keywords where `refine` names a model's and none of them asks for words."""
+        asks = bool(settings.refine.templates and settings.model.name) and not {*SAYS} & {*self.actions}
+        return (*dict.fromkeys(self.actions), *(("keywords",) if asks else ()))
+
+    def asks_with(self, settings: Settings) -> tuple[str, ...]:
+        added = {*self.actions_under(settings)} - {*self.actions}
+        return (*(FORMS["keywords"].template for _ in added), *super().asks_with(settings))
+
     def uses(self, settings: Settings) -> tuple[Part, ...]:
         return (settings.filter,) if "filter" in self.actions else ()
 
@@ -122,7 +132,7 @@ class WidenConfig(Part):
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         for one in SAYS:
-            if one in self.actions:
+            if one in self.actions_under(case.settings):
                 form = FORMS[one]
                 yield case.calls(form.template, 1, groups=[group_shown(10, *case.group)] * form.most)
         if judge := self._judge:
@@ -139,7 +149,7 @@ class WidenConfig(Part):
         prepare_graphs(site, progress)
 
     def build(self, site: Site) -> Widen:
-        actions = (self._action(name, site) for name in dict.fromkeys(self.actions))
+        actions = (self._action(name, site) for name in self.actions_under(site.settings))
         return Widen(tuple(one for one in actions if one), self.on_error)
 
     def _action(self, name: ActionName, site: Site) -> Action | None:

@@ -12,9 +12,9 @@ without examples or, with `prompts: few-shot`, with some.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,13 +30,14 @@ from fairagent.answer.filtering import (
 )
 from fairagent.collection import Groups
 from fairagent.collection.exposure import worse_dimensions
-from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError
-from fairagent.llm import Model, Reply, ask
+from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError, ReplyInvalid
+from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.budget import in_threads, ledger
 from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
+from fairagent.llm.replies import parse_reply
 from fairagent.llm.request import list_within, one_for_each, text_like
-from fairagent.retrieve.base import FusedEngine, Retriever, searched, texts_for
+from fairagent.retrieve.base import FusedEngine, Retriever, Vocabulary, searched, texts_for
 from fairagent.retrieve.bm25.analysis import STOP_WORDS
 from fairagent.retrieve.dense import VectorEngine, VectorSearch
 from fairagent.retrieve.graph import Graph
@@ -47,7 +48,7 @@ from fairagent.search.refine import Proposed, prompt_keys, sift, words_of
 from fairagent.search.rerank.base import ordered
 from fairagent.search.rerank.frontier import worth
 from fairagent.storage.threads import Memo
-from fairagent.types import Document, FloatArray, Proposals, Query, Ranking, Step, Verdict
+from fairagent.types import Document, FloatArray, Group, Proposals, Query, Ranking, Step, Verdict
 from fairagent.types.clean import query_shown, visible
 from fairagent.types.common import UNFINISHED, Alarm, without_verdict
 
@@ -118,66 +119,122 @@ FORMS: Mapping[Says, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupQueries:
-    """The query for each group, None where the model's words make none; the rest is for the trace."""
+    """The query for each group, None where the model's words make none; the rest is for the trace.
+
+    `words` are the keywords of each group, none where it has a passage; `dropped` are those that no document holds.
+    """
 
     queries: tuple[Query | None, ...]
+    words: tuple[tuple[str, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     proposals: Proposals = Proposals()
+
+    @property
+    def useless(self) -> bool:
+        """Whether something is refused, and nothing was worth looking for."""
+        return bool(self.refused) and not self.dropped and not any(self.queries)
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Asks `model` for what `says` names; if that fails, there is a note and no query ("fallback"), or an error."""
+    """Asks `model` for what `says` names; if that fails, there is a note and no query ("fallback"), or an error.
+
+    A reply all of which is refused is requested once more, without the examples of the prompt.
+    """
 
     says: Says
     model: Model
     prompts: Prompts
     on_error: Literal["fallback", "fail"] = "fallback"
 
-    def ask(self, query: Query, lacks: Sequence[Lack]) -> GroupQueries:
-        """The queries for these groups; raises FatalModelError, and with "fail" what else asking raises."""
-        return unless_failing(
-            lambda: self._reply(query, lacks),
-            self.on_error,
-            lambda error: GroupQueries((None,) * len(lacks), (f"the model says nothing of the groups: {error}",)),
-            unpaid=True,
-        )
+    def ask(self, query: Query, lacks: Sequence[Lack], engine: object = None) -> GroupQueries:
+        """The queries for these groups, without words that no document of the `engine` holds.
 
-    def _reply(self, query: Query, lacks: Sequence[Lack]) -> GroupQueries:
+        Raises FatalModelError, and with "fail" what else asking raises.
+        """
+        useless: list[GroupQueries] = []
+
+        def silent(error: Exception) -> GroupQueries:
+            return GroupQueries((None,) * len(lacks), notes=(f"the model says nothing of the groups: {error}",))
+
+        last = unless_failing(lambda: self._reply(query, lacks, engine, useless), self.on_error, silent, unpaid=True)
+        refused = dict.fromkeys(word for one in (*useless, last) for word in one.refused)
+        proposals = sum((one.proposals for one in useless), last.proposals)
+        return replace(last, refused=tuple(refused), proposals=proposals)
+
+    def _reply(self, query: Query, lacks: Sequence[Lack], engine: object, useless: list[GroupQueries]) -> GroupQueries:
+        """What the model's reply comes to; what it comes to before it is requested again is added to `useless`."""
         form = FORMS[self.says]
         groups = [one.group for one in lacks[: form.most]]
         numbers = list(range(1, len(groups) + 1))
         shown = [group_shown(number, one.dimension, one.label) for number, one in zip(numbers, groups, strict=True)]
         variables = {"query": query_shown(query.text), "groups": shown}
         narrowed = {form.items: one_for_each(form.item, "number", numbers)}
-        request = self.prompts.request(form.template, variables, narrowed=narrowed)
+
+        def accept(reply: Reply) -> None:
+            read = self._read(reply, query, groups, request, engine)
+            if read.useless:
+                useless.append(read)
+                error = ReplyInvalid(f"nothing in it is of use: {'; '.join(read.refused[:3])}")
+                error.echo = True
+                raise error
+
+        request = self.prompts.request(form.template, variables, narrowed=narrowed, accept=accept)
         reply, _ = ask(self.model, request, form.reply)
-        words = words_of(" ".join(text for _, text in request.messages))
-        keys = prompt_keys(request) | words_of(" ".join(group.dimension for group in groups))
-        queries: list[Query | None] = [None] * len(lacks)
-        notes, refused, proposals = list[str](), list[str](), Proposals()
+        read = self._read(reply, query, groups, request, engine)
+        rest = (None,) * (len(lacks) - len(groups))
+        return replace(read, queries=(*read.queries, *rest), words=(*read.words, *((),) * len(rest)))
+
+    def _read(
+        self, reply: Reply, query: Query, groups: Sequence[Group], request: ModelRequest, engine: object
+    ) -> GroupQueries:
+        """The queries that a reply makes for the `groups`."""
+        form = FORMS[self.says]
+        seen = words_of(" ".join(text for _, text in request.messages))
+        keys = prompt_keys(replace(request, reply=form.reply)) | words_of(" ".join(group.dimension for group in groups))
+        examples = [parse_reply(text, form.reply) for role, text in request.messages if role == "assistant"]
+        answers = [_said(item) for example in examples for item in getattr(example, form.items)]
+        queries: list[Query | None] = [None] * len(groups)
+        words: list[tuple[str, ...]] = [()] * len(groups)
+        notes, dropped, refused, proposals = list[str](), list[str](), list[str](), Proposals()
         for one in getattr(reply, form.items):
-            text, usable, bad = "", 0, list[str]()
-            if self.says == "keywords":
+            usable, bad, absent, text = list[str](), list[str](), list[str](), ""
+            if _said(one) and _said(one) in answers:
+                bad = [f"{', '.join(sorted(_said(one)))}: the answer of an example"]
+            elif self.says == "keywords":
                 sifted = sift(one.keywords, query.text, (), keys)
-                usable = len(sifted.usable)
                 bad = [*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated)]
-                text = f"{query.text} {' '.join(sifted.usable)}" if usable else ""
+                usable = list(sifted.usable)
+                if isinstance(engine, Vocabulary):
+                    absent = [word for word in usable if not engine.document_frequency(word)]
+                    usable = [word for word in usable if word not in absent]
+                text = f"{query.text} {' '.join(usable)}" if usable else ""
             elif passage := " ".join(visible(one.passage).split())[:1000]:
                 # A passage that only repeats words of the prompt says nothing about the group.
-                if words_of(passage) <= words | STOP_WORDS:
+                if words_of(passage) <= seen | STOP_WORDS:
                     bad = [f"{passage}: an echo of the prompt"]
                 else:
-                    text, usable = passage, 1
+                    text, usable = passage, [passage]
             # An item is ignored if its number is no group's, or if that group has a query already.
             known = 1 <= one.number <= len(groups) and queries[one.number - 1] is None
-            proposals += Proposals(usable + len(bad), usable if known else 0)
+            proposals += Proposals(len(usable) + len(bad) + len(absent), len(usable) if known else 0)
             refused += bad
+            dropped += absent
             if known and text:
                 queries[one.number - 1] = Query(text, query.id)
-                notes.append(f"{groups[one.number - 1]}: {text}")
-        return GroupQueries(tuple(queries), tuple(notes), tuple(refused), proposals)
+                if self.says == "keywords":
+                    words[one.number - 1] = tuple(usable)
+                else:
+                    notes.append(f"{groups[one.number - 1]}: {text}")
+        return GroupQueries(tuple(queries), tuple(words), tuple(notes), tuple(dropped), tuple(refused), proposals)
+
+
+def _said(item: Any) -> frozenset[str]:
+    """The keywords of a reply about one group, or its passage, in one writing."""
+    texts = getattr(item, "keywords", None) or [getattr(item, "passage", "")]
+    return frozenset(filter(None, (" ".join(text.casefold().split()) for text in texts)))
 
 
 def group_shown(number: int, dimension: str, label: str) -> dict[str, object]:
@@ -246,29 +303,47 @@ class State:
     def best_of(self, lack: Lack, n: int) -> list[str]:
         return [self.candidates.ids[place] for place in np.flatnonzero(self.members(lack) > 0)[:n].tolist()]
 
+    def due(self, search: Search) -> list[tuple[Lack, int]]:
+        """The groups that lack exposure, with the places that they should have."""
+        return [(lack, round(lack.target * search.n)) for lack in lacking(self.reranked.exposures)]
+
     def short(self, search: Search) -> list[tuple[Lack, int]]:
-        """The groups that lack exposure and have fewer candidates than places they should have, with these places."""
-        due = [(lack, round(lack.target * search.n)) for lack in lacking(self.reranked.exposures)]
-        return [(lack, n) for lack, n in due if self.members(lack).sum() < n]
+        """Those of `due` that have fewer candidates than these places."""
+        return [(lack, n) for lack, n in self.due(search) if self.members(lack).sum() < n]
+
+    def underserved(self, search: Search) -> list[tuple[Lack, int]]:
+        """Those of `due` that lack about a place or more, or are short of candidates."""
+        short = self.short(search)
+        return [one for one in self.due(search) if one in short or (one[0].target - one[0].share) * search.n >= 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tried:
     """What an action came to: the `candidates` after it, in any order, or why there are no others (`failure`).
 
-    One that is `certain` is accepted whatever it does to the list: it is better knowledge, or bias that is gone.
+    One that is `certain` is accepted whatever it does to the list: it is better knowledge, or bias that is gone. One
+    `on_trial`, a model's, is accepted only if some of what it brings in would be served.
     """
 
     candidates: Ranking
     failure: str = ""
     notes: tuple[str, ...] = ()
     certain: bool = False
+    on_trial: bool = False
     removed: frozenset[str] = frozenset()
+    dropped: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     proposals: Proposals = Proposals()
     alarms: tuple[Alarm, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     rounds: int = 0
+
+
+def lacks_exposure(search: Search, state: State) -> tuple[bool, str]:
+    """Whether a group lacks about a place or more in what would be served, whatever its candidates are."""
+    if not (lacks := state.underserved(search)):
+        return False, "no group lacks a place"
+    return True, str(lacks[0][0])
 
 
 def lacks_candidates(search: Search, state: State) -> tuple[bool, str]:
@@ -320,7 +395,7 @@ class Widen:
             failed = failed or failure
             if failure or state.rounds + tried.rounds >= ROUNDS:
                 left = [one for one in left if one.must]
-            after, reason = _after(search, state, tried)
+            after, reason, objectives = _after(search, state, tried)
             now, entering = after.reranked, frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
             step = Step(
                 source=action.name,
@@ -330,6 +405,7 @@ class Widen:
                 gap=now.gap,
                 accepted=not reason,
                 usage=book.usage,
+                dropped=tried.dropped,
                 refused=tried.refused,
                 proposals=tried.proposals,
                 reason=reason,
@@ -338,6 +414,8 @@ class Widen:
                 alarms=tried.alarms,
                 entered=len(entering),
                 worse=() if reason else worse_dimensions(state.reranked.exposures, now.exposures),
+                was=state.reranked.gap,
+                objectives=objectives,
             )
             steps.append(step)
             search.on_step(steps[-1])
@@ -358,6 +436,8 @@ class Widen:
         try:
             return action.act(search, state), ""
         except (BackendUnavailable, DataError) as error:
+            if action.must:
+                raise
             return Tried(state.candidates, f"the engine failed, so its first list stays: {error}"), ""
         except FatalModelError:
             raise
@@ -367,10 +447,12 @@ class Widen:
             return Tried(state.candidates, str(error)), f"{action.name}: {error}"
 
 
-def _after(search: Search, state: State, tried: Tried) -> tuple[State, str]:
-    """The state with what an action came to, and why it is not accepted; "" where it is."""
+def _after(search: Search, state: State, tried: Tried) -> tuple[State, str, tuple[float, float]]:
+    """The state with what an action came to, why it is not accepted ("" where it is), and J before and with it."""
+    price = state.reranked.dial.price
     if tried.failure:
-        return state, tried.failure
+        unchanged = state.reranked.relevance - price * state.reranked.gap
+        return state, tried.failure, (unchanged, unchanged)
     removed = state.removed | tried.removed
     frontier, length = state.reranked.frontier, min(search.n, len(tried.candidates))
     # After a filter only what it has read is served, not what another list has; so no list of before stays.
@@ -379,12 +461,15 @@ def _after(search: Search, state: State, tried: Tried) -> tuple[State, str]:
     others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
     now = search.rerank(tried.candidates, others)
     candidates = now.pool.ranking
-    entered = state.entered | (frozenset(candidates.ids) - frozenset(state.candidates.ids))
-    after = State(candidates, now, removed, entered)
+    new = frozenset(candidates.ids) - frozenset(state.candidates.ids)
+    after = State(candidates, now, removed, state.entered | new)
     # The list so far is compared with the new one by the relevance that is known now.
     before = relevance_in(now.estimates, state.reranked.ranking, search.meter)
     rises = worth(now.dial, now.relevance, now.gap) > worth(now.dial, before, state.reranked.gap)
-    return after, "" if tried.certain or rises else "what would be served is no better"
+    reason = "" if tried.certain or rises else "what would be served is no better"
+    if tried.on_trial and new.isdisjoint(now.ranking.ids):
+        reason = "none of what comes in would be served"
+    return after, reason, (before - price * state.reranked.gap, now.relevance - price * now.gap)
 
 
 Documents = Callable[[Search, State, Lack, int], Sequence[str]]
@@ -490,16 +575,45 @@ def by_model(name: str, sources: Sources) -> Action:
     """What a language model proposes for all groups that lack candidates, in one call: words or a passage each."""
 
     def act(search: Search, state: State) -> Tried:
-        short = state.short(search)
-        reply = sources.ask(search.query, [lack for lack, _ in short])
-        if not any(reply.queries):
-            return Tried(state.candidates, "the model says nothing usable", reply.notes, refused=reply.refused)
-        queries = [(*one, query) for one, query in zip(short, reply.queries, strict=True) if query is not None]
-        results = [(lack, due, search.retrieve(query).ids) for lack, due, query in queries]
-        tried = widened(search, state, results)
-        return replace(tried, notes=reply.notes + tried.notes, refused=reply.refused, proposals=reply.proposals)
+        groups = state.underserved(search)
+        reply = sources.ask(search.query, [lack for lack, _ in groups], search.engine)
+        tried = Tried(state.candidates, "the model says nothing usable")
+        lines = list(reply.notes)
+        if any(reply.queries):
+            queries = [(*one, query) for one, query in zip(groups, reply.queries, strict=True) if query is not None]
+            results = [(lack, due, search.retrieve(query).ids) for lack, due, query in queries]
+            tried = widened(search, state, results)
+            entering = frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
+            found = {lack.group: entering.intersection(ids) for lack, _, ids in results}
+            for (lack, _), words in zip(groups, reply.words, strict=True):
+                if words:
+                    lines.append(f"{lack.group}: {words_in(words, found[lack.group], search.engine)}")
+        return replace(
+            tried,
+            on_trial=True,
+            notes=(*lines, *tried.notes),
+            dropped=reply.dropped,
+            refused=reply.refused,
+            proposals=reply.proposals,
+        )
 
-    return Action(name, act)
+    return Action(name, act, lacks_exposure)
+
+
+def words_in(words: Sequence[str], ids: Collection[str], engine: object) -> str:
+    """The words, each with how many of these documents hold it, where the engine tells the words of documents."""
+    engines = engine.engines if isinstance(engine, FusedEngine) else (engine,)
+    source = next((one for one in engines if isinstance(one, TermSource)), None)
+    if not ids or source is None:
+        return ", ".join(words)
+    postings = source.postings(sorted(ids))
+    readable = source.words(postings.vocabulary)
+    places = {term: place for place, one in enumerate(readable) if one for term in source.analyze(one)}
+    counts = []
+    for word in words:
+        rows = [set(postings.row[postings.term == places.get(term, -1)].tolist()) for term in source.analyze(word)]
+        counts.append(f"{word} (in {len(set.intersection(*rows)) if rows else 0})")
+    return ", ".join(counts)
 
 
 def judging(judge: ModelJudge, documents: int = 10, groups: int = 3) -> Action:
