@@ -11,7 +11,8 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -22,14 +23,27 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, option
-from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, FairAgentError, ReplyError, SettingsError, UsageError
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
 from fairagent.settings.plugins import plugins
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.folders import recover
 from fairagent.storage.packages import EXTRAS
-from fairagent.types.common import Check, counted
+from fairagent.types.common import Check, Usage, counted
+
+
+@dataclass(frozen=True)
+class DoctorOptions(options.CollectionOptions):
+    """Which collection and settings, and which model is asked."""
+
+    model: Annotated[
+        str | None,
+        option(
+            "--model", "Ask this model's server what it takes: two short requests, and one for each refusal.", "NAME"
+        ),
+    ] = None
+
 
 COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 FAULTS_SHOWN = 5
@@ -37,7 +51,7 @@ FAULTS_SHOWN = 5
 
 @options.spread
 def doctor(
-    of: options.CollectionOptions,
+    of: DoctorOptions,
     verify: Annotated[
         Path | None,
         option("--verify", "Check nothing else than an index (with all beside it) or a run: every byte.", "FOLDER"),
@@ -48,6 +62,7 @@ def doctor(
 
     Each line says what is there and, where something is missing, what to do. Ends with 0 where searching works, with
     3 where there is a problem.
+    With --model the server is asked what it takes; the cache keeps it, in the place of what was learned before.
     With --verify every byte of an index, of what was made beside it, or of a run is compared with its checksums, and a
     run's tables with its journal. What is opened is only looked at for a moment: sizes, small files, samples of large
     ones.
@@ -69,6 +84,7 @@ def doctor(
             checks = [Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings")]
         with options.status(hidden=as_json):
             checks += _all_checks(chosen, os.environ)
+            checks += ask_model(chosen, os.environ) if of.model and chosen.model.name == of.model else ()
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
@@ -203,6 +219,58 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model server", "problem", where, str(error))
     if asks and not model.name:
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
+
+
+def ask_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+    """What the server of the model takes, by a request for JSON and one for a stream; it is learned anew."""
+    from fairagent.llm.budget import Budget
+    from fairagent.llm.cache import ReplyCache
+    from fairagent.llm.capabilities import FORMS
+    from fairagent.llm.openai import OpenAIModel
+    from fairagent.llm.request import ModelReply, ModelRequest, Reply, text_within
+
+    class Color(Reply):
+        color: Annotated[str, text_within(40)]
+
+    name, replies, pieces = f"model {settings.model.name}", list[ModelReply](), list[str]()
+    messages = ("system", "You name colors."), ("user", 'Name one, as JSON: {"color": ...}')
+    asked = ModelRequest(messages, seed=1, whole=False)
+
+    def usable(ask: Callable[[], ModelReply]) -> None:
+        try:
+            replies.append(ask())
+        except ReplyError as error:
+            # What matters is what was accepted.
+            replies.append(ModelReply("", 0, 0, notes=(str(error),)).with_usage(error.usage))
+
+    try:
+        model = OpenAIModel(settings.model, environ, Budget(settings.budget), settings.prices.get(settings.model.name))
+        with closing(model), ExitStack() as opened:
+            if settings.cache:
+                model.remember_in(opened.enter_context(closing(ReplyCache(settings.cache))), kept=False)
+            usable(lambda: model.complete(replace(asked, reply=Color)))
+            usable(lambda: model.stream(asked, pieces.append))
+    except FairAgentError as error:
+        yield problem(name, error)
+        return
+    known = model.capabilities.known
+    took = sum((reply.usage for reply in replies), Usage())
+    money = "" if took.cost is None else f", ${took.cost:.6f}"
+    detail = f"{model.endpoint.host} answered {counted(took.calls, 'request')} in {took.seconds:.1f} s{money}"
+    yield Check(name, "ok", detail, "; ".join(dict.fromkeys(note for one in replies for note in one.notes)))
+    form = FORMS[known.form]
+    takes = {
+        "the system role": not known.folded,
+        "temperature": "temperature" not in known.dropped,
+        "seed": "seed" not in known.dropped,
+        "max_completion_tokens" if known.renamed else "max_tokens": True,
+        "response_format" if form == "text" else f"response_format {form}": form != "text",
+        "streams": "stream" not in known.dropped and len(pieces) > 1,
+        "counts of tokens": not any(reply.estimated for reply in replies),
+    }
+    yield Check(f"{name} takes", "ok", ", ".join(one for one, there in takes.items() if there))
+    if lacking := [one for one, there in takes.items() if not there]:
+        yield Check(f"{name} has no", "note", ", ".join(lacking), "works without: what is refused is not sent again")
 
 
 def _check_collection(settings: Settings) -> Iterator[Check]:

@@ -122,7 +122,9 @@ class SettingsOptions:
         model = {"name": name} if (name := getattr(self, "model", None)) else {}
         if getattr(self, "log_prompts", False):
             model |= logged(True) or {}
-        return settings_of(self.settings, self.assignments, **own, model=model or None, **more)
+        if model:
+            own["model"] = model
+        return settings_of(self.settings, self.assignments, **own, **more)
 
 
 @dataclass(frozen=True)

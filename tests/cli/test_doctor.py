@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from fairagent.cli.doctor import check_java, check_model, check_plugins
-from fairagent.settings import load_settings
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error, streamed
+from fairagent.llm import ModelRequest
+from fairagent.llm.models import Models
+from fairagent.settings import ModelSettings, load_settings
 from fairagent.settings.plugins import all_entry_points
 from fairagent.storage.packages import EXTRAS
 
@@ -162,3 +165,43 @@ def test_plugins_are_listed_and_each_is_loaded(call: Call, small: Small, package
     assert "other (other:Shuffle)" in wrong["twice"]
     # All else is told as ever.
     assert {checks[name]["status"] for name in ("collection", "index", "prompts")} == {"ok"}
+
+
+def picky(request: dict[str, Any]) -> ServerReply | str:
+    """A server without temperature and system role, whose name for max_tokens is another; it counts no streams."""
+    if "max_tokens" in request:
+        return error(400, "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.")
+    if "temperature" in request:
+        return error(400, "`temperature` is deprecated for this model.")
+    if request["messages"][0]["role"] == "system":
+        return error(400, "System role not supported")
+    if "maxLength" in str(request.get("response_format")):
+        return error(400, "Invalid schema for response_format: 'maxLength' is not permitted.")
+    return streamed("blue", " sky", usage=None) if "stream" in request else completion('{"color": "blue"}')
+
+
+def test_a_model_is_asked_what_it_takes(
+    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def checks(*more: str) -> dict[str, dict[str, str]]:
+        found = call.record("doctor", *small.options, "--set", f"cache={tmp_path / 'replies'}", *more)
+        return {check["name"]: check for check in found["checks"]}
+
+    with LoopbackServer(picky) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert "model tiny" not in checks("--set", "model.name=tiny")
+        for _ in range(2):
+            server.requests.clear()
+            shown = checks("--model", "tiny")
+            # It is learned anew each time.
+            assert len(server.requests) == 4 + 1 + 1
+            assert "answered 6 requests in" in shown["model tiny"]["detail"]
+            takes = shown["model tiny takes"]["detail"].split(", ")
+            assert takes == ["seed", "max_completion_tokens", "response_format json_schema", "streams"]
+            lacks = shown["model tiny has no"]["detail"].split(", ")
+            assert lacks == ["the system role", "temperature", "counts of tokens"]
+        model = Models(tmp_path / "replies", environ={}).open(ModelSettings(name="tiny", base_url=server.url))
+        assert model.complete(ModelRequest((("user", "One color."),))).calls == 1
+    result = call("doctor", "--model", "tiny", *small.options)
+    assert result.exit_code == 3
+    assert "no connection to 127.0.0.1" in result.stdout

@@ -171,7 +171,7 @@ def test_an_experiment_says_before_what_it_may_ask(call: Call, small: Small, mon
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     more = "  asking: {loop: fair-qr, refine: llm, iterations: 2, model: {name: gpt-x, attempts: 1}}\n"
     result = call("evaluate", write(small, more + "prices: {gpt-x: {input: 1.5, output: 10}}\n"), "--json")
-    assert re.match(r"may ask gpt-x 4 times \(\$0\.\d+ at most\)\n", result.stderr)
+    assert re.match(r"may ask gpt-x 4 times \([\d,]+ tokens and \$0\.\d+ at most\)\n", result.stderr)
     quiet = call("evaluate", write(small, name="quiet.yaml"), "--run", "quiet", "--json")
     assert quiet.stderr == ""
     json.loads(quiet.stdout)

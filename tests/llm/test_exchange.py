@@ -93,6 +93,20 @@ def test_a_reply_of_the_right_form_may_still_be_refused():
     assert caught.value.raw == unfair
 
 
+def test_the_answer_of_an_example_is_requested_once_more_without_it():
+    example = (("user", "And this?"), ("assistant", GOOD))
+    request = replace(ASKED, messages=(ASKED.messages[0], *example, ASKED.messages[1]))
+    other = '{"word": "b", "fair": true}'
+    model = ScriptedModel([GOOD, other])
+    verdict, usage = ask(model, request, Verdict)
+    assert (verdict.word, usage.calls) == ("b", 2)
+    assert [role for role, _ in model.requests[1].messages] == ["system", "user"]
+    again = ScriptedModel([GOOD, GOOD, other])
+    with pytest.raises(ReplyInvalid, match="repeats the answer of an example"):
+        ask(again, request, Verdict)
+    assert len(again.requests) == 2
+
+
 @pytest.mark.parametrize("error", [ReplyRefused("no"), ReplyTruncated("cut off"), FatalModelError("no key")])
 def test_other_errors_are_not_corrected_but_counted(error):
     model = ScriptedModel([ModelReply("?", 5, 3), error])

@@ -17,7 +17,7 @@ from loop_engine import FEW, LAWYERS, Dense, Scores, Texts, Words, agent, findin
 from numpy.typing import NDArray
 from scripted import by_letter
 
-from fairagent import Collection, build_index, open_agent
+from fairagent import Collection, FairAgent, build_index, open_agent
 from fairagent.answer.filtering import FairFilter
 from fairagent.collection import GroupTable
 from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, ReplyRefused, TransientModelError
@@ -40,6 +40,7 @@ from fairagent.search.loop.widen import (
     near_in,
     of_documents,
     widening,
+    words_in,
 )
 from fairagent.search.relevance import TypeSource, Weighing
 from fairagent.search.rerank.base import Pool
@@ -63,6 +64,9 @@ def test_a_step_is_accepted_if_the_objective_rises_by_hand(score: float, accepte
     result = agent(engine, finding("f1"), fairness=2, n=2).search("q")
     step = step_of(result, "group")
     assert (step.accepted, step.entered) == (accepted, 1)
+    assert step.was == pytest.approx(0.2158, abs=1e-4)
+    assert step.objectives[0] == pytest.approx(0.402, abs=1e-3)
+    assert (step.objectives[1] == pytest.approx(0.5)) == accepted
     assert step.reason == ("" if accepted else "what would be served is no better")
     assert step.why == "female (gender) has 0% of the exposure, its share is 50%, and it lacks candidates"
     assert step.notes == ("female (gender): 1 of its documents come in",)
@@ -580,6 +584,36 @@ def test_what_the_model_says_finds_documents_that_the_users_query_orders(
     assert step.notes[-1] == "female (gender): 3 of its documents come in"
     # f3 and f4 say more of women, f1 and f2 answer the query best.
     assert {id for id in result.ranking.ids if id.startswith("f")} == {"f1", "f2"}
+
+
+@pytest.mark.parametrize(("fairness", "calls"), [(0, 1), (16, 0)])
+def test_a_model_is_asked_where_a_group_lacks_a_place_and_what_is_not_served_does_not_count(
+    fairness: float, calls: int
+) -> None:
+    """Three of six places are due to women, who have three candidates; if fairness counts nothing they get none."""
+    men, women = {f"m{n}": -6.0 - n / 10 for n in range(6)}, {f"f{n}": -6.6 for n in range(4)}
+    engine = Scores(men | women, **{"q": "m0 m1 m2 m3 m4 m5 f0 f1 f2", "q she": "f3 f2"})
+    model = ScriptedModel([keywords(n1=["she"])])
+    action = by_model("keywords", Sources("keywords", model, Prompts()))
+    result = agent(engine, action, fairness=fairness, n=6).search("q")
+    assert len(model.requests) == calls
+    if not calls:
+        assert result.trace.stopped == "no group lacks a place"
+        return
+    step = step_of(result, "keywords")
+    assert (step.accepted, step.reason, step.entered) == (False, "none of what comes in would be served", 1)
+    assert step.notes == ("female (gender): she", "female (gender): 1 of its documents come in")
+    assert result.ranking.ids == tuple(men)
+
+
+def test_each_word_is_shown_with_the_number_of_documents_that_hold_it() -> None:
+    texts = {"a": "judges in court", "b": "a judge", "c": "the sea"}
+    records = [{"id": id, "text": text, "gender": "female"} for id, text in texts.items()]
+    engine = FairAgent.from_records(records, groups="gender", engine="bm25").retriever
+    assert words_in(["judge", "judges court", "sea"], ["a", "b"], engine) == (
+        "judge (in 2), judges court (in 1), sea (in 0)"
+    )
+    assert words_in(["judge"], [], engine) == words_in(["judge"], ["a"], object()) == "judge"
 
 
 @pytest.mark.parametrize("error", [TransientModelError("overloaded"), ReplyRefused("no"), BudgetExceeded("10 calls")])

@@ -113,6 +113,8 @@ export function step(one, full) {
   const worse = one.worse.length ? make("p", { class: "fell" }, `less fair in ${one.worse.join(", ")}`) : null;
   const entered = one.entered ? make("p", { class: "soft" }, `${one.entered} documents from the whole collection`) : null;
   const added = one.added.map((term) => make("span", { class: "term" }, term.text, make("small", {}, term.weight.toFixed(2))));
+  // Of an action: what would be served without it.
+  const was = one.was === null ? "" : `, was ${gapText(one.was)}`;
   const dropped = one.dropped.map((word) => make("del", { title: "not in the index" }, word));
   const refused = one.refused.map((word) => make("del", { title: "no keyword" }, word));
   return make(
@@ -132,7 +134,8 @@ export function step(one, full) {
     make(
       "div",
       {},
-      make("p", { class: "gap" }, "gap ", make("b", {}, gapText(one.gap)), `, ${one.retrieved} documents`),
+      make("p", { class: "gap" }, "gap ", make("b", {}, gapText(one.gap)), `${was}, ${one.retrieved} documents`),
+      Number.isFinite(one.objective?.after) && Number.isFinite(one.objective.before) ? make("p", { class: "soft" }, `J ${one.objective.after.toFixed(4)}, was ${one.objective.before.toFixed(4)}`) : null,
       svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("rect", { class: "gapbar", width: 100 * share, height: 10 })),
     ),
   );
