@@ -146,10 +146,10 @@ def _improved(
         out = [best - {one} for one in sorted(best)] if len(best) > 1 else []
         added = [best | {one} for one in all if one not in best] if len(best) < most else []
         swapped = [best - {one} | {other} for one in sorted(best) for other in all if other not in best]
-        found = min((one for one in (*out, *added, *swapped) if allowed(one)), key=value, default=best)
-        if value(found) >= reached:
+        nearest = min((one for one in (*out, *added, *swapped) if allowed(one)), key=value, default=best)
+        if value(nearest) >= reached:
             return list(best)
-        best, reached = found, value(found)
+        best, reached = nearest, value(nearest)
 
 
 def revised(

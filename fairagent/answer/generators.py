@@ -52,10 +52,10 @@ def answer_with(
     """The generator's answer; PartError where that is none, or cites what is not in its context."""
     with PartCall("generate", generator, query) as call:
         if aim and (aimed := getattr(generator, "aimed", None)):
-            found = aimed(query, tuple(documents), aim, call.passing(on_text))
+            written = aimed(query, tuple(documents), aim, call.passing(on_text))
         else:
-            found = generator.answer(query, tuple(documents), call.passing(on_text))
-    answer = call.one_of(found, Answer)
+            written = generator.answer(query, tuple(documents), call.passing(on_text))
+    answer = call.one_of(written, Answer)
     call.one_of(answer.text, str)
     for number in call.one_of(answer.cited, tuple):
         if not 1 <= call.one_of(number, int) <= len(documents):

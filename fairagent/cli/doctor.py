@@ -192,8 +192,8 @@ def check_plugins() -> Iterator[Check]:
                 places = (f"{one.dist.name} ({one.value})" if one.dist else one.value for one in entries)
                 checks.append(Check(f"plugin {what}: {name}", "ok", " and ".join(places)))
             except (FairAgentError, ValueError) as error:
-                fix, said = "mend or uninstall the package; all else works without it", " ".join(str(error).split())
-                checks.append(Check(f"plugin {what}: {name}", "problem", said, fix))
+                fix, words = "mend or uninstall the package; all else works without it", " ".join(str(error).split())
+                checks.append(Check(f"plugin {what}: {name}", "problem", words, fix))
     yield from checks or [Check("plugins", "ok", "none")]
 
 

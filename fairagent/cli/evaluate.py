@@ -186,8 +186,8 @@ def carried_out(
         # Processes that end now would count as started.
         idle = workers is not None and workers > 1 and busy and opened.alone
     if idle:
-        said = f"--workers {workers}: one process did it all; to start another takes longer than it saves here"
-        error_console().print(said)
+        note = f"--workers {workers}: one process did it all; to start another takes longer than it saves here"
+        error_console().print(note)
     if not passing:
         write_page(finished, folder / PAGE)
     return finished, models.usage

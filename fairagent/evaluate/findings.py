@@ -129,7 +129,7 @@ class Finding:
     exposures: tuple[MeanExposure, MeanExposure] | None
 
     def record(self) -> dict[str, Any]:
-        """What is found as plain values, with the verdict in words."""
+        """The finding as plain values, with the verdict in words."""
         tests = {"test": asdict(self.test), "fairness": self.fairness and asdict(self.fairness)}
         verdict = self.fairness.fairness if self.fairness and self.fairness.p is not None else None
         return {"dimension": self.dimension, "system": self.best.system, "verdict": verdict, **tests}
@@ -138,7 +138,7 @@ class Finding:
 def findings(run: Results) -> tuple[Finding, ...]:
     """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
 
-    def found() -> Iterator[Finding]:
+    def every() -> Iterator[Finding]:
         for dimension in run.compared_in:
             compared, measure = comparisons_of(run, dimension), main_measure(run, dimension) or ""
             honest = [name for name in run.systems if name not in (run.baseline, *run.oracle_systems)]
@@ -146,12 +146,12 @@ def findings(run: Results) -> tuple[Finding, ...]:
             if others and (run.baseline, measure) in compared:
                 yield finding_of(run, dimension, max(others, key=lambda row: run.gain(row.measure, row.mean)))
 
-    every: tuple[Finding, ...] = run.memo.get("findings", lambda: tuple(found()))
-    return every
+    known: tuple[Finding, ...] = run.memo.get("findings", lambda: tuple(every()))
+    return known
 
 
 def finding_of(run: Results, dimension: str, best: Comparison) -> Finding:
-    """What is found of one system in a dimension, whose main measure `best` is."""
+    """The finding about one system in a dimension, whose main measure `best` is."""
     compared = comparisons_of(run, dimension)
     pairs = [
         (rows[best.system, other], rows[run.baseline, other])

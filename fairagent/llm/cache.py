@@ -198,8 +198,8 @@ class ReplyCache:
 
     def stats(self) -> CacheStats:
         """What the cache holds; what cannot be read is left out."""
-        found = [self.get(key) for key in self._try(list) or () if key not in ("", FORMAT_KEY) and key[:1] != ASIDE]
-        replies = [reply for reply in found if reply]
+        rows = [self.get(key) for key in self._try(list) or () if key not in ("", FORMAT_KEY) and key[:1] != ASIDE]
+        replies = [reply for reply in rows if reply]
         models = Counter(reply.model for reply in replies)
         size = sum(path.stat().st_size for path in self.folder.glob(f"{DATABASE}*"))
         calls, tokens = sum(one.calls for one in replies), sum(one.input_tokens + one.output_tokens for one in replies)

@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import asdict
-from importlib import import_module
 from typing import Any
 
 from fairagent.errors import BackendUnavailable
@@ -130,12 +129,13 @@ def frame_of(result: SearchResult | AnswerResult) -> Any:
     """A pandas DataFrame of the hits; see `Recorded.to_frame`."""
     if not is_installed("pandas"):
         raise BackendUnavailable("to_frame makes a DataFrame of pandas, which is not installed: pip install pandas")
-    frame: Any = import_module("pandas").DataFrame
+    from pandas import DataFrame
+
     about, rows = ["rank", "id", "score", "title", "text"], []
     for hit in result.context if isinstance(result, AnswerResult) else result.hits:
         groups = {dimension: ", ".join(shares) or None for dimension, shares in hit.groups.items()}
         rows.append({**groups, **hit.columns, **{name: getattr(hit, name) for name in about}})
-    return frame(rows, columns=list(dict.fromkeys([*about, *(name for row in rows for name in row)])))
+    return DataFrame(rows, columns=list(dict.fromkeys([*about, *(name for row in rows for name in row)])))
 
 
 def step_record(step: Step) -> PlainRecord:

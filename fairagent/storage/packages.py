@@ -130,7 +130,8 @@ def read_config(name: str, what: str = "language model") -> Any:
 @contextmanager
 def without_progress() -> Iterator[None]:
     """No progress bars of the model library, nor warnings about weights that are not there: those are errors here."""
-    library = importlib.import_module("transformers.utils.logging")
+    from transformers.utils import logging as library
+
     shown, verbosity = library.is_progress_bar_enabled(), library.get_verbosity()
     library.disable_progress_bar()
     library.set_verbosity_error()
@@ -144,7 +145,8 @@ def without_progress() -> Iterator[None]:
 
 def pick_device(device: str) -> str:
     """The device to work on; "" is a GPU where there is one. UsageError where it is none of this machine's."""
-    torch = importlib.import_module("torch")
+    import torch
+
     if not device:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

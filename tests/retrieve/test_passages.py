@@ -98,6 +98,12 @@ def test_the_list_is_that_of_the_best_passages(lucene: BM25Retriever, dense: Den
             assert list(zip(found.ids, found.scores.tolist(), strict=True)) == expected[:n]
 
 
+def test_a_tie_of_documents_is_looked_through_to_its_end(tmp_path: Path) -> None:
+    # Of the passages `a!#1` comes before `a#1`, of the documents `a` first.
+    build_index(Cut([Document(id, "A quiet harbor. " * 40) for id in ("a", "a!")]), tmp_path / "index")
+    assert BM25Passages(BM25Retriever(tmp_path / "index")).search(Query("quiet harbor"), 1).ids == ("a",)
+
+
 def test_a_pool_gets_the_scores_of_the_list(retriever: BM25Passages) -> None:
     query = Query("court judge river")
     found = retriever.search(query, 1000)

@@ -1,6 +1,5 @@
 """The re-ranker `cross-encoder`: a model reads the user's query and each document together and gives one number."""
 
-import importlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,9 +35,12 @@ class CrossEncoderScorer:
     def __init__(self, name: str, device: str = "cpu") -> None:
         self.name, self._lock = name, threading.Lock()
         library = installed("sentence-transformers", "a cross-encoder")
+        import torch
+        from transformers import AutoConfig
+
         try:
             with without_progress():
-                config = importlib.import_module("transformers").AutoConfig.from_pretrained(name, local_files_only=True)
+                config = AutoConfig.from_pretrained(name, local_files_only=True)
                 # Of a model without a head that scores the library would make one of random weights.
                 kinds = ", ".join(config.architectures or ["unknown"])
                 if not kinds.endswith("ForSequenceClassification") or config.num_labels != 1:
@@ -50,7 +52,7 @@ class CrossEncoderScorer:
             raise BackendUnavailable(
                 f"no cross-encoder {name!r} on this machine; name a model's folder, or download it beforehand"
             ) from error
-        self._identity = importlib.import_module("torch").nn.Identity()
+        self._identity = torch.nn.Identity()
 
     def score(self, query: str, texts: Sequence[str]) -> FloatArray:
         """The model's output for each pair, (n,)."""
@@ -106,7 +108,8 @@ class MonoT5Scorer:
         return f"Query: {query} Document: {text} Relevant:"
 
     def _log_true(self, prompts: Sequence[str]) -> FloatArray:
-        torch = importlib.import_module("torch")
+        import torch
+
         inputs = self._tokenizer(
             list(prompts), padding=True, truncation=True, max_length=self._limit, return_tensors="pt"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -136,7 +135,9 @@ class StaticEncoder:
         try:
             if not local:
                 # The library itself would ask the hub whether there is a newer one.
-                folder = importlib.import_module("huggingface_hub").snapshot_download(folder, local_files_only=True)
+                from huggingface_hub import snapshot_download
+
+                folder = snapshot_download(folder, local_files_only=True)
             self._model = library.StaticModel.from_pretrained(folder, force_download=False)
         except (OSError, ValueError, KeyError) as error:
             reason = f" ({str(error).splitlines()[0]})" if local else ""

@@ -3,7 +3,6 @@
 Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli).
 """
 
-import importlib
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -62,7 +61,8 @@ class NliAttributor:
 
     def _entailed(self, premises: Sequence[str], hypothesis: str) -> Any:
         """Which of the premises entail the hypothesis, (n,) of bool."""
-        torch = importlib.import_module("torch")
+        import torch
+
         options = {"truncation": "only_first", "max_length": self._limit, "padding": True, "return_tensors": "pt"}
         pairs = self._tokenizer(list(premises), [hypothesis] * len(premises), **options).to(self._model.device)
         with torch.inference_mode():

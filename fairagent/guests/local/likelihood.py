@@ -6,7 +6,6 @@ the sentences for gender, race and religion are those of Meade, Poole-Dayan and 
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import threading
 from collections.abc import Sequence
@@ -33,7 +32,8 @@ log = logger(__name__)
 
 def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[Any, Any]:
     """Rows of tokens as a tensor (n, width), padded with `fill` on the right; its mask, 1 for tokens."""
-    torch = importlib.import_module("torch")
+    import torch
+
     width = max(map(len, rows))
     ids = torch.full((len(rows), width), fill, dtype=torch.long)
     mask = torch.zeros_like(ids)
@@ -152,7 +152,8 @@ class MaskedModel(_LocalModel):
 
         Raises BackendUnavailable for a model without one, DataError as `each`.
         """
-        torch = importlib.import_module("torch")
+        import torch
+
         encoded = self._encode(second, first)
         with self._lock:
             if self._next is None:
@@ -189,7 +190,8 @@ class MaskedModel(_LocalModel):
         return _Encoded(encoded["input_ids"], encoded["token_type_ids"], own, spans)
 
     def _log_probabilities(self, masked: Sequence[_Masked]) -> FloatArray:
-        torch = importlib.import_module("torch")
+        import torch
+
         scores: list[float] = []
         for first in range(0, len(masked), self._batch):
             batch = masked[first : first + self._batch]
@@ -239,7 +241,8 @@ class CausalModel(_LocalModel):
         first = self.tokenizer("a")["input_ids"][0]
         self._begins = self.tokenizer.bos_token_id is not None and first == self.tokenizer.bos_token_id
         self._keeps = "logits_to_keep" in inspect.signature(self.model.forward).parameters
-        torch = importlib.import_module("torch")
+        import torch
+
         with torch.inference_mode():
             words = self.model.get_input_embeddings().num_embeddings
             ids = torch.tensor([[1, 2, 0], [1, 2, 3]], device=self.model.device) % words
@@ -282,7 +285,8 @@ class CausalModel(_LocalModel):
 
     def _scores(self, batch: Sequence[_Prompt], whole: bool) -> list[FloatArray]:
         """The log-probabilities of the texts' tokens, or of the `whole` vocabulary at their places."""
-        torch = importlib.import_module("torch")
+        import torch
+
         # The batch is padded on the right, behind all that counts.
         ids, mask = padded([prompt for prompt, _ in batch])
         # The distribution of a token is read off at the place before it. Of a large vocabulary the distributions of

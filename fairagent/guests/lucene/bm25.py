@@ -160,14 +160,14 @@ class AnseriniEngine:
         with self.java():
             top = self._searcher.search(query, min(index(n), len(self)), _by_score_and_id())
             text = _json().writeValueAsString(top)
-        found = json.loads(text)["scoreDocs"]
-        fields = [hit["fields"] for hit in found]
+        hits = json.loads(text)["scoreDocs"]
+        fields = [hit["fields"] for hit in hits]
         try:
             names = [a2b_base64(id["bytes"])[id["offset"] : id["offset"] + id["length"]] for _, id in fields]
         except TypeError:
             raise IndexMismatch(f"documents of the index at {self.folder} have no id") from None
         scores = np.array([score for score, _ in fields], np.float32).astype(np.float64)
-        return names, np.array([hit["doc"] for hit in found], np.intp), scores
+        return names, np.array([hit["doc"] for hit in hits], np.intp), scores
 
     def wanted(self, ids: Sequence[str]) -> Any:
         """The query for the documents with these ids."""

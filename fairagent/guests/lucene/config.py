@@ -13,6 +13,7 @@ from pydantic import Field
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.lucene.bm25 import AnseriniRetriever, commit_file
+from fairagent.guests.lucene.java import start_java
 from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever
 from fairagent.retrieve.encoders import BUNDLED
 from fairagent.retrieve.site import Site
@@ -28,6 +29,8 @@ def prebuilt(name: str) -> bool:
     """Whether pyserini has a prebuilt Lucene index of this name."""
     if Path(name).exists() or not is_installed("pyserini"):
         return False
+    # Its list is made by Java, which pyserini itself would start as the shell has it.
+    start_java()
     from pyserini import prebuilt_index_info as known
 
     return any(name in getattr(known, f"{kind}_INDEX_INFO") for kind in ("TF", "IMPACT", "LUCENE_HNSW"))

@@ -45,11 +45,11 @@ def find_java(environ: Mapping[str, str] | None = None) -> tuple[Path, int]:
     release = home / "release"
     about = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
     # "1.8.0" is Java 8, "21.0.8" is Java 21.
-    found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', about) if (home / "bin").is_dir() else None
-    if found is None or int(found[1]) < MINIMUM:
-        what = f"Java {found[1]}; Lucene needs Java {MINIMUM} or newer" if found else "not a Java installation"
+    version = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', about) if (home / "bin").is_dir() else None
+    if version is None or int(version[1]) < MINIMUM:
+        what = f"Java {version[1]}; Lucene needs Java {MINIMUM} or newer" if version else "not a Java installation"
         raise BackendUnavailable(f"JAVA_HOME={home} is {what}; unset it to use the Java that came with fairagent")
-    return home, int(found[1])
+    return home, int(version[1])
 
 
 def find_jar() -> Path:

@@ -69,10 +69,10 @@ class HnswRetriever(AnseriniEngine):
         if not vector.any():
             return Ranking((), np.zeros(0))
         with self.java():
-            found = java_class(SEARCH + "KnnFloatVectorQuery")(
+            nearest = java_class(SEARCH + "KnnFloatVectorQuery")(
                 VECTOR, vector.tolist(), min(max(n, self._ef), len(self))
             )
-            query = _by_products(found, vector)
+            query = _by_products(nearest, vector)
         names, _, scores = self.hits(query, n)
         # Lucene's similarity of an inner product p is (1 + p) / 2.
         return Ranking(tuple(name.decode() for name in names), 2 * scores - 1)

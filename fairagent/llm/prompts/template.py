@@ -127,11 +127,11 @@ def read_prompt(
     try:
         # Compiled once for each state of its file: each system of an experiment has its prompts.
         status = path.stat()
-        prompt, found = _compiled(path, within, replaces, status.st_size, status.st_mtime_ns)
+        prompt, wrong = _compiled(path, within, replaces, status.st_size, status.st_mtime_ns)
     except (OSError, Malformed) as error:
         words = str(error) if isinstance(error, Malformed) else f"cannot be read ({error.strerror or error})"
-        prompt, found = None, [Fault(path, None, words)]
-    faults += found
+        prompt, wrong = None, [Fault(path, None, words)]
+    faults += wrong
     return prompt
 
 

@@ -232,7 +232,7 @@ orders."""
 
 def medians(requested: Mapping[str, Sequence[str]], of_run: Sequence[Curve]) -> Medians:
     """Those requested, name -> systems, over all runs of these systems; none where no curve is there."""
-    found = {}
+    middle = {}
     for name, systems in requested.items():
         chosen = [curve for curve in of_run if curve.of in systems]
         own = {curve.of: curve.own.means[NORMALIZED] for curve in chosen if curve.own}
@@ -240,8 +240,8 @@ def medians(requested: Mapping[str, Sequence[str]], of_run: Sequence[Curve]) -> 
         for measure in MEASURES:
             values[measure] = [value for curve in chosen if (value := curve.measures.get(measure)) is not None]
         if chosen:
-            found[name] = len(chosen), {measure: median(each) for measure, each in values.items() if each}
-    return found
+            middle[name] = len(chosen), {measure: median(each) for measure, each in values.items() if each}
+    return middle
 
 
 class DrawnKind(ExperimentKind, ABC):
@@ -349,8 +349,8 @@ class DrawnKind(ExperimentKind, ABC):
         of_run, of_stages = curves(run), stages(run)
         of_medians = medians(self.fair_rag.medians, of_run)
         together = {(one.system, "", name): value for one in of_run for name, value in one.measures.items()}
-        for row, (_, found) in of_medians.items():
-            together |= {(row, "", name): value for name, value in found.items()}
+        for row, (_, middle) in of_medians.items():
+            together |= {(row, "", name): value for name, value in middle.items()}
         tables = [*self._tables(run, of_run, of_medians, of_stages), *query_group_tables(run)]
         lines: list[tuple[str, str, str, float | None]] = []
         for curve in of_run:
@@ -389,11 +389,13 @@ class DrawnKind(ExperimentKind, ABC):
         heads = ["system", SLOPE, AREA, *heads_of(shown), "EE-D rises with alpha (paired t: p)"]
         yield Table.of(heads, lines, "disparity (EE-D) and ranking quality (EE-R) over alpha")
         if of_medians:
-            shown = [name for name in (NORMALIZED, *MEASURES) if any(name in found for _, found in of_medians.values())]
+            shown = [
+                name for name in (NORMALIZED, *MEASURES) if any(name in middle for _, middle in of_medians.values())
+            ]
             compared = [name for name in shown if any(name in expected(row) for row in of_medians)]
             lines = [
-                [row, str(count), *map(found.get, shown), *map(expected(row).get, compared)]
-                for row, (count, found) in of_medians.items()
+                [row, str(count), *map(middle.get, shown), *map(expected(row).get, compared)]
+                for row, (count, middle) in of_medians.items()
             ]
             heads = ["median of", "curves", *shown, *heads_of(compared)]
             yield Table.of(heads, lines, "medians over systems and runs")

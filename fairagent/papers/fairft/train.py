@@ -10,7 +10,6 @@ likelihood of the fair answer given each document, is cached on disk.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import math
 import pickle
@@ -194,7 +193,8 @@ class Tower:
 
     def vectors(self, kind: Kind, texts: Sequence[str]) -> torch.Tensor:
         """The vectors (n, d) of texts, with a gradient."""
-        library = importlib.import_module("torch")
+        import torch as library
+
         prompts = self.model.prompts
         prompt = next((prompts[name] for name in PROMPTS[kind] if name in prompts), "") or ""
         # Before version 5.2 of sentence-transformers there was no `preprocess`.
@@ -211,7 +211,8 @@ class Tower:
 
     def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
         """The vectors (n, d) as a numpy array of 32-bit floats, without a gradient; there is at least one text."""
-        torch = importlib.import_module("torch")
+        import torch
+
         # Those of about the same length together: little is spent on padding.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         with torch.no_grad():
@@ -320,7 +321,8 @@ def held_out_kl(
     settings: TrainingSection,
 ) -> float:
     """The mean KL (nats) of questions (q, d) over the documents at `places` (q, k) of `vectors` (n, d)."""
-    tensor = importlib.import_module("torch").from_numpy
+    from torch import from_numpy as tensor
+
     cosines, log_q = cosines_at(queries, vectors, places), log_target(likelihoods, settings.beta)
     return float(kl_loss(tensor(cosines), tensor(log_q), settings.gamma, settings.direction))
 
@@ -404,7 +406,9 @@ class Training:
 
     @cached_property
     def _optimizer(self) -> Any:
-        return importlib.import_module("torch").optim.Adam(self.tower.model.parameters(), lr=self.settings.rate)
+        import torch
+
+        return torch.optim.Adam(self.tower.model.parameters(), lr=self.settings.rate)
 
     @cached_property
     def _texts(self) -> list[str]:
@@ -412,12 +416,14 @@ class Training:
 
     def _stored(self) -> TrainingState | None:
         """The checkpoint; UsageError where it is that of another training, DataError where it cannot be read."""
+        import torch
+
         path = self.folder / CHECKPOINT
         if not path.exists():
             return None
         try:
             # Tensors, numbers and texts alone: a file that someone else put there cannot run code.
-            state = TrainingState(**importlib.import_module("torch").load(path, map_location="cpu", weights_only=True))
+            state = TrainingState(**torch.load(path, map_location="cpu", weights_only=True))
         except (pickle.UnpicklingError, RuntimeError, OSError, TypeError, EOFError, ValueError, KeyError) as error:
             raise DataError(f"{path} cannot be read ({str(error).splitlines()[0]}); start over with --new") from None
         if state.task != self.key:
@@ -429,9 +435,11 @@ class Training:
 
     def _store(self, state: TrainingState) -> None:
         """Write the checkpoint, force it to the disk, and put it in the old one's place."""
+        import torch
+
         fields = {name: getattr(state, name) for name in TrainingState.__dataclass_fields__}
         with whole_file(self.folder / CHECKPOINT) as file:
-            importlib.import_module("torch").save(fields, file)
+            torch.save(fields, file)
 
     def _refreshed(self, state: TrainingState) -> tuple[TrainingState, Embeddings]:
         """At the beginning of a round: new embeddings of all documents, and the held-out KL of the weights so far."""
@@ -484,7 +492,8 @@ class Training:
         return state
 
     def _step(self, batch: Sequence[TrainingExample], vectors: Embeddings) -> None:
-        torch = importlib.import_module("torch")
+        import torch
+
         settings, tower = self.settings, self.tower
         queries = tower.vectors("query", [example.query for example in batch])
         ranked = top(queries.detach().cpu().numpy(), vectors, self._count)

@@ -89,7 +89,7 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedT
     """
     _check(k, p, alpha)
     if compat == "library":
-        found = _as_the_library(k, p, alpha)
+        adjusted = _as_the_library(k, p, alpha)
     else:
         levels = _levels(k, p, alpha)
         steps = np.append(np.unique(levels[levels < alpha]), alpha)
@@ -100,9 +100,9 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedT
 
         # The first step above `alpha`; at step 0 nothing is required, so that nothing fails.
         high = bisect_right(range(len(steps)), alpha, lo=1, key=lambda step: tried(step).fail)
-        found = min(map(tried, range(high - 1, min(high + 1, len(steps)))), key=lambda one: abs(one.fail - alpha))
-    found.table.flags.writeable = False
-    return found
+        adjusted = min(map(tried, range(high - 1, min(high + 1, len(steps)))), key=lambda one: abs(one.fail - alpha))
+    adjusted.table.flags.writeable = False
+    return adjusted
 
 
 def _as_the_library(k: int, p: float, alpha: float) -> AdjustedTable:

@@ -5,7 +5,6 @@ The section `utility:` says what a row shows and is measured by, and how texts a
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Collection as Ids
 from collections.abc import Iterable, Mapping, Sequence
@@ -268,7 +267,9 @@ class BertScore:
 
     def __init__(self, model: str, layer: int) -> None:
         self.name = SimilaritySection(kind="bert-score", model=model, layer=layer).name
-        folder, library = _folder(model), importlib.import_module("bert_score")
+        import bert_score as library
+
+        folder = _folder(model)
         self._lock = threading.Lock()
         with without_progress():
             try:
@@ -304,7 +305,8 @@ def _folder(model: str) -> str:
     expect_installed("bert-score", "BERTScore")
     if Path(model).is_dir():
         return model
-    hub = importlib.import_module("huggingface_hub")
+    import huggingface_hub as hub
+
     try:
         # A name may be in the cache; the library itself would ask the network.
         return str(hub.snapshot_download(model, local_files_only=True))

@@ -74,22 +74,18 @@ def test_a_new_index_replaces_the_old_one(folder):
 
 
 FAILURES = [
-    (Breaking(SMALL.made), DataError, "third document is bad"),
-    (Made(()), DataError, "collection 'made' has no documents"),
-    (
-        Made((*SMALL.made, Document("d1", "again"), Document("d2", "again"))),
-        DataError,
-        "2 document ids occur twice, 'd1'",
-    ),
-    (Made((Document("\ud800", "text"),)), DataError, r"1 to 255 bytes of UTF-8 without NUL, not '\\ud800'"),
-    (Made((Document("d1", "half \udc00"),)), DataError, "surrogate"),
+    (Breaking(SMALL.made), "third document is bad"),
+    (Made(()), "collection 'made' has no documents"),
+    (Made((*SMALL.made, Document("d1", "again"), Document("d2", "again"))), "2 document ids occur twice, 'd1'"),
+    (Made((Document("\ud800", "text"),)), r"1 to 255 bytes of UTF-8 without NUL, not '\\ud800'"),
+    (Made((Document("d1", "half \udc00"),)), "surrogate"),
 ]
 
 
-@pytest.mark.parametrize(("collection", "error", "message"), FAILURES, ids=[failure[2][:30] for failure in FAILURES])
-def test_a_build_that_fails_leaves_the_old_index_and_nothing_else(folder, collection, error, message):
+@pytest.mark.parametrize(("collection", "message"), FAILURES, ids=[failure[1][:30] for failure in FAILURES])
+def test_a_build_that_fails_leaves_the_old_index_and_nothing_else(folder, collection, message):
     before = content(folder)
-    with pytest.raises(error, match=message):
+    with pytest.raises(DataError, match=message):
         build_index(collection, folder)
     assert content(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["index"]

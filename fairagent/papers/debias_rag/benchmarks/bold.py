@@ -7,7 +7,6 @@ Babysitter" (EMNLP 2019); Dhamala et al., "BOLD" (FAccT 2021).
 
 from __future__ import annotations
 
-import importlib
 import re
 import threading
 from collections import Counter
@@ -160,7 +159,8 @@ class TextClassifier:
         self._lock = threading.Lock()
 
     def label(self, text: str) -> Label:
-        torch = importlib.import_module("torch")
+        import torch
+
         # Fast tokenizers change their truncation in place, which other threads would see.
         with self._lock:
             read = self._tokenizer(text, truncation=True, max_length=self._limit, return_tensors="pt")

@@ -242,11 +242,11 @@ class SeatTrial:
         sets = self.tests.tests[id].sets
         x, y, a, b = (self._vectors.get((system, texts), partial(encoded, texts)) for texts in sets)
         try:
-            found = association_test(x, y, a, b, self.samples, np.random.default_rng(self.seed))
+            test = association_test(x, y, a, b, self.samples, np.random.default_rng(self.seed))
         except DataError as error:
             raise DataError(f"{id}: {error}") from None
-        values = {"": {EFFECT: abs(found.effect)}}
-        return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(found))
+        values = {"": {EFFECT: abs(test.effect)}}
+        return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(test))
 
 
 class Seat(ExperimentKind):
@@ -323,9 +323,9 @@ class Seat(ExperimentKind):
             paper = (run.expected or {}).get(system, {}).get("", {})
             lines: list[tuple[object, ...]] = []
             for one in run.answered:
-                if one.system == system and (found := one.record):
-                    partitions = "all" if found["exact"] else "sample"
-                    line = (one.topic, found["effect"], found["p"], partitions, one.query)
+                if one.system == system and (test := one.record):
+                    partitions = "all" if test["exact"] else "sample"
+                    line = (one.topic, test["effect"], test["p"], partitions, one.query)
                     every.append((system, *line))
                     lines.append((*line, *([paper.get(f"{EFFECT} of {one.topic}")] if paper else [])))
             heads = [*columns, *([f"expected {EFFECT}"] if paper else [])]
