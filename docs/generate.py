@@ -41,6 +41,7 @@ from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.widen import GroupKeywords, GroupPassages
 from fairagent.search.refine import REPLIES
+from fairagent.search.rerank.listwise import Permutation
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles
@@ -75,6 +76,7 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
         Rewrites,
         Diagnoses,
         Order,
+        Permutation,
     )
 }
 EXPERIMENT = """\
