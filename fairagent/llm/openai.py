@@ -30,6 +30,7 @@ from fairagent.llm.request import (
     ModelRequest,
     check_room,
     estimate_tokens,
+    longest_reply,
 )
 from fairagent.llm.server import (
     MOST_VALUES,
@@ -267,7 +268,7 @@ class OpenAIModel(ServerModel):
             "model": settings.name,
             "messages": [{"role": role, "content": text} for role, text in request.messages],
             "temperature": settings.temperature if request.temperature is None else request.temperature,
-            "max_tokens": min(settings.max_tokens, request.max_tokens or settings.max_tokens) * longer,
+            "max_tokens": longest_reply(settings, request.max_tokens, request.judged) * longer,
         }
         if request.seed is not None:
             payload["seed"] = request.seed
