@@ -42,6 +42,7 @@ from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.widen import GroupKeywords, GroupPassages
 from fairagent.search.rerank.listwise import Permutation
 from fairagent.search.refine import REPLIES
+from fairagent.search.rerank.listwise import Permutation
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles
@@ -77,6 +78,7 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
         Rewrites,
         Diagnoses,
         Order,
+        Permutation,
     )
 }
 EXPERIMENT = """\
@@ -196,9 +198,10 @@ def form(reply: type[Reply]) -> str:
 def commands_page() -> Iterator[str]:
     """Every command with its arguments and options."""
     yield "# Command line\n\nExit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider,"
-    yield "6 budget, 7 done but for some topics, 8 done and a threshold missed; 128 and the number of the signal that"
-    yield "ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP, 141 where nobody reads on (`| head -1`). Output"
-    yield "that cannot be written, as to a full disk, is 3. With nohup it ignores SIGHUP.\n"
+    yield "6 budget, 7 done but for some topics, the end of an answer or some verdicts of a filter, 8 done and a"
+    yield "threshold missed; 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP,"
+    yield "141 where nobody reads on (`| head -1`). Output that cannot be written, as to a full disk, is 3. With"
+    yield "nohup it ignores SIGHUP.\n"
     for name, function in commands():
         yield f"## `{name}`\n\n{inspect.getdoc(function)}\n"
         types = get_type_hints(function, include_extras=True)

@@ -7,7 +7,7 @@ Documents are shown to a model as visible text, cut to a length, under ids that 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Protocol, Self
 
@@ -20,18 +20,24 @@ from fairagent.llm import Model, Reply, ask
 from fairagent.llm.budget import in_threads
 from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import LETTER, Calls, Case, Prompts
-from fairagent.llm.request import one_for_each, text_within
+from fairagent.llm.request import VERDICT_TOKENS, estimate_tokens, one_for_each, text_within
 from fairagent.retrieve.site import Site
-from fairagent.settings import Part
+from fairagent.settings import ModelSettings, Part
 from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, parse_json
 from fairagent.types import UNKNOWN, Document, Filtered, Group, Query, Removal, Usage, Verdict
 from fairagent.types.clean import query_shown, visible
-from fairagent.types.common import GROUP_REMOVED, REMOVED, Alarm, Compat, without_verdict
+from fairagent.types.common import GROUP_REMOVED, REMOVED, UNFINISHED, Alarm, Compat
 
 LONGEST_TEXT = 8000
 """Characters of a document that a model sees: a passage of 512 tokens has about 2,500."""
 LONGEST_TITLE = 300
+LONGEST_BATCH, LONGEST_CALL = 40_000, 60_000
+"""Bytes of the documents of a call with their verdicts, and of all that a call of the filter may have to say."""
+MOST_IN_BATCH = 25
+"""Documents in one call: their verdicts fit into the 2,000 tokens that the templates allow."""
+CORRECTION = 400
+"""Tokens kept free for what a model is told of a reply that could not be used."""
 TEMPERATURE = 0.0
 """The paper's: the same documents are to get the same verdicts."""
 
@@ -82,20 +88,30 @@ def call_ids(prompt: str, variables: Sequence[str], pages: Sequence[Page]) -> tu
     return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:12] for place in places)
 
 
-def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: Any) -> Iterator[Calls]:
+def longest_calls(
+    case: Case, prompt: str, count: int, batch: int | None, room: int = LONGEST_BATCH, **variables: Any
+) -> Iterator[Calls]:
     """The calls about `count` documents, `batch` in each, all of the greatest length that a model is shown."""
     page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
-    for pages in batches([page] * count, batch):
-        yield case.calls(prompt, documents=as_data(call_ids(prompt, [""], pages), pages), **variables)
+    for pages in batches([page] * count, batch, room):
+        shown = as_data(call_ids(prompt, [""], pages), pages)
+        yield case.calls(prompt, judged=len(pages), documents=shown, **variables)
 
 
-def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:
-    """The pages in their order, at most `most` (>= 1) and 40,000 bytes of them at a time: what fits into a prompt."""
+def room_for(limits: ModelSettings, prompts: Prompts, prompt: str, query: str) -> int:
+    """The bytes that documents and their verdicts can have in a call, within `limits.context` and a prompt."""
+    around = estimate_tokens(*(text for _, text in prompts.render(prompt, query=query, documents=[])))
+    context, longest = limits.context or LONGEST_CALL, prompts[prompt].longest_reply(limits.max_tokens)
+    return min(LONGEST_CALL - 4 * around, 4 * (context - around - CORRECTION - longest))
+
+
+def batches(pages: Sequence[Page], most: int | None, room: int = LONGEST_BATCH) -> Iterator[tuple[Page, ...]]:
+    """The pages in their order, at most `most` (None: 25) and `room` bytes at a time, but one at least."""
     batch: list[Page] = []
     size = 0
     for page in pages:
-        more = len(json.dumps([page.title, page.text], ensure_ascii=False).encode())
-        if batch and (len(batch) == most or size + more > 40_000):
+        more = len(json.dumps([page.title, page.text], ensure_ascii=False).encode()) + 4 * VERDICT_TOKENS
+        if batch and (len(batch) == (most or MOST_IN_BATCH) or size + more > room):
             yield tuple(batch)
             batch, size = [], 0
         batch.append(page)
@@ -134,7 +150,8 @@ def ask_verdicts(
         check_ids(ids, [verdict.id for verdict in reply.verdicts])
 
     narrowed = {"verdicts": one_for_each(DocumentVerdict, "id", ids)}
-    request = prompts.request(prompt, {"documents": as_data(ids, pages), **variables}, TEMPERATURE, accept, narrowed)
+    shown = {"documents": as_data(ids, pages), **variables}
+    request = prompts.request(prompt, shown, TEMPERATURE, accept, narrowed, len(pages))
     reply, usage = ask(model, request, Verdicts)
     return tuple(reply.verdicts), usage
 
@@ -225,31 +242,40 @@ class FairFilter:
     """Asks `model` two things about each document: is it fair, and if not: can the answer do without it?
 
     A document stays if it passes either step; `utility=False` leaves out the second (the paper's variant "Prompt").
-    `batch` documents are judged in one call. 1 (the paper's) is the safest: a text that tries to sway the model can
-    sway its own verdict alone. `workers` calls run at a time.
+    `batch` documents are judged in one call, None: as many as fit, 25 at most and within `limits.context`. So a text
+    that tries to sway the model can sway the verdicts of its batch; with 1 (the paper's) its own alone, at a call for
+    each document. `workers` calls run at a time.
 
-    `on_error` says what becomes of a document without a usable verdict: "keep" it, "drop" it, or "fail". With
-    `compat="authors"` the model gets the paper's two questions (templates `paper_...`), and replies are read as the
-    released code does (`parse_verdict`): what cannot be read has not passed; it needs `batch=1`.
+    `on_error` says what becomes of a document without a usable verdict: "keep" it, "drop" it, or "fail". A budget that
+    is used up ends the filter with BudgetExceeded ("fail"), or counts as such an error ("serve"): `on_budget`. With
+    `compat="authors"` the model gets the paper's two questions (templates `paper_...`) about one document a call, and
+    replies are read as the released code does (`parse_verdict`): what cannot be read has not passed.
     """
 
     model: Model
     prompts: Prompts
-    batch: int = 1
+    batch: int | None = None
     workers: int = 8
     utility: bool = True
     on_error: Literal["keep", "drop", "fail"] = "keep"
     compat: Compat = None
+    on_budget: Literal["fail", "serve"] = "fail"
+    limits: ModelSettings = field(default_factory=ModelSettings)
 
     def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
         """The documents that stay, in their order, with a verdict on every one; none at all may stay.
 
-        `usage.seconds` is the sum over all calls, also of those that ran at the same time. Raises FatalModelError and
-        BudgetExceeded, whatever `on_error` says, and every other ModelError with "fail".
+        `usage.seconds` is the sum over all calls, also of those that ran at the same time. Raises FatalModelError
+        whatever `on_error` says, every other ModelError with "fail", and BudgetExceeded but with `on_budget` "serve".
         """
-        judge = partial(self._judge, query_shown(query))
+        shown = query_shown(query)
         pages = [page_of(document) for document in documents]
-        judged = in_threads(judge, batches(pages, self.batch), self.workers, "filter")
+        if self.compat:
+            parts = batches(pages, 1)
+        else:
+            rooms = (room_for(self.limits, self.prompts, step, shown) for step in STEPS[None][: 1 + self.utility])
+            parts = batches(pages, self.batch, min(rooms))
+        judged = in_threads(partial(self._judge, shown), parts, self.workers, "filter")
         verdicts = tuple(verdict for some, _ in judged for verdict in some)
         retained = tuple(document for document, verdict in zip(documents, verdicts, strict=True) if verdict.kept)
         return Filtered(retained, verdicts, sum((usage for _, usage in judged), Usage()))
@@ -298,25 +324,30 @@ class FairFilter:
                 raise error
             return [(None, f"not judged: {reason_text(str(error))}")] * len(pages), error.usage
 
-        return unless_failing(opinions, "keep", otherwise)
+        return unless_failing(opinions, "keep", otherwise, unpaid=self.on_budget == "serve")
 
 
 class FairFilterConfig(Part):
     """FairFilter: takes out what would bring bias into an answer that does not need it."""
 
     kind: Literal["fair"] = "fair"
-    batch: int = Field(1, ge=1)
-    """Documents that are judged in one call; 1, the paper's, is the safest."""
+    batch: int | None = Field(None, ge=1)
+    """Documents that are judged in one call; empty: as many as fit, 25 at most. A text that tries to sway the model can
+    sway the verdicts of its batch: 1, the paper's, is the safest, and takes a call for each document."""
     utility: bool = True
     """Whether a biased document stays if the answer needs it; no is the paper's variant "Prompt"."""
     on_error: Literal["keep", "drop", "fail"] = "keep"
     """What becomes of a document that the model gives no usable verdict on."""
+    on_budget: Literal["fail", "serve"] = "fail"
+    """What is done when the budget is used up. fail: the search or answer ends with that error. serve: documents
+    without a verdict are treated as `on_error` says, and an alarm names their number."""
     compat: Compat = None
-    """authors: the paper's two questions and no more, replies read as its code does: what it cannot read fails."""
+    """authors: the paper's two questions and no more, about one document a call, replies read as its code does: what it
+    cannot read fails."""
 
     @model_validator(mode="after")
     def _one_by_one(self) -> Self:
-        if self.compat and self.batch != 1:
+        if self.compat and self.batch not in (None, 1):
             raise ValueError("the paper's questions are about one document; leave out batch, or compat")
         return self
 
@@ -330,11 +361,20 @@ class FairFilterConfig(Part):
             if self.compat:
                 yield case.calls(step, documents, document=LETTER * (LONGEST_TITLE + LONGEST_TEXT))
             else:
-                yield from longest_calls(case, step, documents, self.batch)
+                query = max(case.queries, key=len, default="")
+                room = room_for(case.settings.model, case.prompts, step, query)
+                yield from longest_calls(case, step, documents, self.batch, room)
 
     def build(self, site: Site) -> FairFilter:
         return FairFilter(
-            site.model, site.prompts, self.batch, utility=self.utility, on_error=self.on_error, compat=self.compat
+            site.model,
+            site.prompts,
+            self.batch,
+            utility=self.utility,
+            on_error=self.on_error,
+            compat=self.compat,
+            on_budget=self.on_budget,
+            limits=site.settings.model,
         )
 
 
@@ -384,12 +424,14 @@ def removed_by(verdicts: Sequence[Verdict], meter: ExposureMeter) -> tuple[Remov
 
 
 def filter_alarms(verdicts: Sequence[Verdict], removed: Sequence[Removal] = ()) -> tuple[Alarm, ...]:
-    """That a filter removed most documents, said nothing on most, or took far more of one group than of the others.
+    """That a filter removed most documents, gave no verdict on some, or took far more of one group than of the others.
 
     >>> [str(alarm) for alarm in filter_alarms([Verdict("d1", False, False, False)])]
     ['most documents removed: the filter removed 1 of 1']
     """
-    gone, missing = sum(not verdict.kept for verdict in verdicts), sum(verdict.fair is None for verdict in verdicts)
+    gone, missing = sum(not one.kept for one in verdicts), [one for one in verdicts if not one.complete]
     most = [Alarm(REMOVED, f"the filter removed {gone} of {len(verdicts)}")] if 2 * gone > len(verdicts) else []
     groups = [Alarm(GROUP_REMOVED, warning) for warning in removal_warnings(removed)]
-    return (*most, *without_verdict("filter", missing, len(verdicts)), *groups)
+    kept = sum(one.kept for one in missing)
+    unfinished = f"no verdict on {len(missing)} of {len(verdicts)} documents, of which {kept} were kept"
+    return (*most, *([Alarm(UNFINISHED, unfinished)] if missing else []), *groups)

@@ -172,6 +172,8 @@ class ExtractiveConfig(Part):
 PROMPT = "answer"
 TEMPERATURE = 0.0
 """FairFilter's: the same question is to have the same answer."""
+SHOWN_OF_UNCITED = 200
+"""Characters that are shown of an answer whose place others take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,8 @@ class LlmGenerator:
 
     Where the answer is cut off or none comes, `on_error` keeps what has come of it, marked as truncated ("keep"; an
     error where nothing has), takes sentences of the documents ("fallback"; not for one that was streamed), or fails.
+    Where the answer cites none of its documents, `on_uncited` puts the best sentences of these in its place
+    ("extract"), keeps it with a note ("keep"; so does "extract" where no sentence holds a word of the query), or fails.
     """
 
     model: Model
@@ -192,20 +196,22 @@ class LlmGenerator:
     length: int = 0
     language: str = ""
     on_error: Literal["keep", "fallback", "fail"] = "keep"
+    on_uncited: Literal["extract", "keep", "fail"] = "extract"
 
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
         """See `Generator.answer`; without documents the model gets empty references, as in FairFilter.
 
-        Raises FatalModelError and BudgetExceeded, as `on_error` says what else `Model.complete` raises, and
-        ReplyInvalid where nothing is left of the answer.
+        `on_text` does not hear what takes the place of an answer that cites nothing. Raises FatalModelError and
+        BudgetExceeded, as `on_error` says what else `Model.complete` raises, and ReplyInvalid where nothing is left of
+        the answer.
         """
-        return self._asked(query, documents, on_text, self.on_error)
+        return self._citing(self._asked(query, documents, on_text, self.on_error), query, documents)
 
     def aimed(
         self, query: str | Query, documents: Sequence[Document], aim: Aim, on_text: OnText | None = None
     ) -> Answer:
         """As `answer`; the model may write once more (`revised`), which `on_text` does not hear."""
-        first = self.answer(query, documents, on_text)
+        first = self._asked(query, documents, on_text, self.on_error)
 
         def again(unused: Sequence[int]) -> Answer:
             template = self.prompts[PROMPT]
@@ -213,7 +219,30 @@ class LlmGenerator:
                 raise PromptError(f"{template.path} does not use `draft` and `unused`; take them from the shipped one")
             return self._asked(query, documents, None, "fail", draft=first.text, unused=list(unused))
 
-        return revised(first, query, documents, aim, again)
+        return self._citing(revised(first, query, documents, aim, again), query, documents, aim)
+
+    def _citing(
+        self, answer: Answer, query: str | Query, documents: Sequence[Document], aim: Aim | None = None
+    ) -> Answer:
+        """The model's answer, or what `on_uncited` makes of one that cites no document."""
+        if answer.cited or not documents or answer.source != "llm" or self.on_uncited == "keep":
+            return answer
+        count = f"none of its {len(documents)} documents" if len(documents) > 1 else "not its document"
+        if self.on_uncited == "fail":
+            error = ReplyInvalid(
+                f"the answer cites {count}; name another model, change the template {PROMPT}, or take sentences of the "
+                "documents in its place (generate.on_uncited: extract)",
+                raw=answer.text,
+            )
+            error.usage = answer.usage
+            raise error
+        extractive = ExtractiveGenerator()
+        instead = extractive.aimed(query, documents, aim) if aim else extractive.answer(query, documents)
+        if not instead.text:
+            return answer
+        start = answer.text[:SHOWN_OF_UNCITED] + " ..." * (len(answer.text) > SHOWN_OF_UNCITED)
+        note = f"the model's answer cites {count}, so sentences of these take its place; it began: {start}"
+        return replace(instead, notes=(note, *instead.notes), usage=answer.usage)
 
     def _asked(
         self,
@@ -288,6 +317,9 @@ class LlmGeneratorConfig(Part):
     on_error: Literal["keep", "fallback", "fail"] = "keep"
     """What is done where the answer is cut off or none comes. keep: what has come of it is the answer, marked as
     truncated. fallback: sentences of the documents."""
+    on_uncited: Literal["extract", "keep", "fail"] = "extract"
+    """What is done with an answer that cites none of its documents. extract: the best sentences of these take its
+    place, and a note says so; keep: it stays, with a note; fail: an error."""
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         context = case.settings.context
@@ -301,4 +333,4 @@ class LlmGeneratorConfig(Part):
 
     def build(self, site: Site) -> LlmGenerator:
         order = site.settings.context.order
-        return LlmGenerator(site.model, site.prompts, order, self.length, self.language, self.on_error)
+        return LlmGenerator(site.model, site.prompts, order, self.length, self.language, self.on_error, self.on_uncited)

@@ -12,6 +12,7 @@ from fairagent.cli import options
 from fairagent.cli.options import console, echo, option, status
 from fairagent.errors import UsageError
 from fairagent.settings.faults import no_such
+from fairagent.types.common import is_unfinished
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,7 +51,7 @@ def search(
     Prints what changed for the groups, a sentence a dimension, the ranking with the documents' groups, the groups'
     exposure before and after, and every step between.
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
-    the plain query.
+    the plain query. Where a filter gave no verdict on some documents an alarm says so, and the exit code is 7.
     """
     from fairagent.report.record import result_record, to_json
     from fairagent.search.pipeline import build
@@ -64,6 +65,8 @@ def search(
         echo(to_json(result_record(result)))
     else:
         print_result(result, requested.n or chosen.n)
+    if is_unfinished(result.trace.alarms):
+        raise typer.Exit(options.PARTIAL)
 
 
 @contextmanager
@@ -153,7 +156,8 @@ def answer(
     rests on, and how it came about. Without more settings the answer is made of sentences of the documents;
     `--set generate.kind=llm` has the language model write it, `--set filter.kind=fair` has it judge the documents
     beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library. An answer that
-    was cut off is shown as far as it goes, and the exit code is 7.
+    was cut off is shown as far as it goes, and the exit code is 7; so it is where the filter gave no verdict on some
+    documents.
     """
     from fairagent.report.record import answer_record, to_json
     from fairagent.report.story import comparison_table
@@ -162,11 +166,12 @@ def answer(
     requested = listed.requested
     chosen = of.chosen(dimensions=dimension or None, target=options.target_of(target))
     out = console()
-    streams = out.is_terminal and not (beside or as_json)
+    streams, pieces = out.is_terminal and not (beside or as_json), list[str]()
     with _opened(of, chosen, requested, (query, topic), answers=True) as (live, question, end_status):
 
         def write(piece: str) -> None:
             end_status()
+            pieces.append(piece)
             echo(piece, end="")
 
         def answers(site: Site) -> list[AnswerResult]:
@@ -184,11 +189,14 @@ def answer(
     elif beside:
         out.print(comparison_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
     else:
-        # A second pass is not heard while it is written: what stands there then is the first answer.
-        if streams and results[0].revised:
+        # What takes the place of a first answer is not heard while it is written.
+        other = bool(pieces) and "".join(pieces) != results[0].answer.text
+        if other and results[0].revised:
             out.print("\n\nRevised, since its citations missed the target:")
-        print_answer(results[0], out, streams and bool(results[0].answer.text) and not results[0].revised)
-    if any(result.answer.truncated for result in results):
+        elif other:
+            out.print("\n\nThat cites no document; in its place:")
+        print_answer(results[0], out, bool(pieces) and not other)
+    if any(result.answer.truncated or is_unfinished(result.alarms) for result in results):
         raise typer.Exit(options.PARTIAL)
 
 

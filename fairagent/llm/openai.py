@@ -30,6 +30,7 @@ from fairagent.llm.request import (
     ModelRequest,
     check_room,
     estimate_tokens,
+    longest_reply,
 )
 from fairagent.llm.server import (
     MOST_VALUES,
@@ -246,6 +247,7 @@ class OpenAIModel(ServerModel):
 
         `longer` multiplies the longest reply; `plain`: without a form of replies.
         """
+        streamed = streamed or self.capabilities.known.streams_only
         options = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
         return self.capabilities.shape(self._full_payload(request, longer) | options, request, plain)
 
@@ -266,7 +268,7 @@ class OpenAIModel(ServerModel):
             "model": settings.name,
             "messages": [{"role": role, "content": text} for role, text in request.messages],
             "temperature": settings.temperature if request.temperature is None else request.temperature,
-            "max_tokens": min(settings.max_tokens, request.max_tokens or settings.max_tokens) * longer,
+            "max_tokens": longest_reply(settings, request.max_tokens, request.judged) * longer,
         }
         if request.seed is not None:
             payload["seed"] = request.seed

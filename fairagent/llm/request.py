@@ -120,7 +120,8 @@ class ModelRequest:
     reply's schema has for this request alone, such as the ids that verdicts may have. `whole` False: a reply that was
     cut off at the limit will do, as in benchmarks that look at the first tokens alone. `choices` are letters (at least
     two) with one of which the answer begins: some servers report how likely each was (`ModelReply.chances`). `prompt`
-    is the id of the template that the messages come from, for whoever reads a transcript.
+    is the id of the template that the messages come from, for whoever reads a transcript. `judged` is the number of
+    things that the reply judges: with more than one it may be longer than the settings' `max_tokens` (`longest_reply`).
     """
 
     messages: tuple[Message, ...]
@@ -133,6 +134,7 @@ class ModelRequest:
     narrowed: Narrowed | None = field(default=None, compare=False)
     choices: str = ""
     prompt: str = field(default="", compare=False)
+    judged: int = field(default=1, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +222,25 @@ def key_of(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+VERDICT_TOKENS = 80
+"""What a verdict on one of several documents takes, with its id and a reason of twenty words."""
+
+
+def longest_reply(settings: ModelSettings, most: int | None, judged: int = 1) -> int:
+    """The tokens that a reply may have: `settings.max_tokens`, or 80 for each of several `judged`; at most `most`.
+
+    >>> from fairagent.settings import ModelSettings
+    >>> [longest_reply(ModelSettings(max_tokens=400), most, n) for most, n in ((None, 1), (2000, 20), (300, 20))]
+    [400, 1600, 300]
+    """
+    room = max(settings.max_tokens, VERDICT_TOKENS * judged) if judged > 1 else settings.max_tokens
+    return min(room, most or room)
+
+
 def check_room(settings: ModelSettings, request: ModelRequest) -> None:
     """Raise ModelError where the estimated prompt and the longest reply exceed `settings.context`, if that is set."""
     read = estimate_tokens(*(text for _, text in request.messages))
-    written = min(settings.max_tokens, request.max_tokens or settings.max_tokens)
+    written = longest_reply(settings, request.max_tokens, request.judged)
     if settings.context is not None and read + written > settings.context:
         raise ModelError(
             f"the prompt has about {read:,} tokens and the reply up to {written:,}, but the context of "

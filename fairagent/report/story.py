@@ -241,7 +241,7 @@ def _answer_lines(result: AnswerResult) -> Iterator[StoryLine]:
         retained = sum(verdict.kept for verdict in verdicts)
         yield "filter", Text(f"kept {retained} of {len(verdicts)}; {usage_text(result.filtered.usage)}")
         yield "removed", Text(removed_text(result.removed))
-        if unanswered := sum(verdict.fair is None for verdict in verdicts):
+        if unanswered := sum(not verdict.complete for verdict in verdicts):
             yield "", Text(f"{unanswered} without a usable verdict, so filter.on_error decided", "red")
     if debiased := result.debiased:
         of_class = f" of class {debiased.bias_class}" if debiased.bias_class else ""

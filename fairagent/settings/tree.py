@@ -63,7 +63,7 @@ class ModelSettings(Section):
     temperature: float = Field(0.3, ge=0, le=2)
     """The sampling temperature; the default is that of FAIR-QR."""
     max_tokens: int = Field(400, ge=1)
-    """The longest reply, in tokens."""
+    """The longest reply, in tokens; one that judges several documents may have 80 for each."""
     context: int | None = Field(None, ge=1)
     """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent."""
     timeout: float = Field(60.0, gt=0)

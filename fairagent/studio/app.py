@@ -62,6 +62,7 @@ from fairagent.studio.server import (
     unless_gone,
 )
 from fairagent.types.clean import LONGEST_QUERY, logger
+from fairagent.types.common import is_unfinished
 
 DOCS = "/docs"
 PAGES = Path(__file__).parent / "pages"
@@ -70,12 +71,15 @@ SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "docs.js")
 """Files of every page, and of that of the API."""
 SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 STREAMS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
+    200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."},
+    207: {"description": "The whole record, but a filter gave no verdict on some documents: see its `alarms`."},
 }
 """What OpenAPI says of a call that answers with events for those who accept them."""
 ID = "x-request-id"
 GIVEN = frozenset(ascii_letters + digits + "._-")
 """What an id of a request may be made of; it has 64 characters at most."""
+UNFINISHED = 207
+"""The status of what an unfinished filter has left: done, but for some of its documents."""
 CLOSED = 499
 """The status of a request whose client has left before it was answered, as nginx counts it."""
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -102,9 +106,10 @@ class Studio:
     async def json(self, work: Callable[[], PlainRecord], lanes: Lanes | None = None) -> Response:
         """The record of `work`, which is done in a lane, as JSON; errors become a status and a sentence.
 
-        It ends as soon as the client has left.
+        The status of what an unfinished filter has left is 207. It ends as soon as the client has left.
         """
-        return _json(await unless_gone(asyncio.ensure_future((lanes or self.lanes).do(work))))
+        record = await unless_gone(asyncio.ensure_future((lanes or self.lanes).do(work)))
+        return _json(record, UNFINISHED if is_unfinished(record.get("alarms", ())) else 200)
 
     async def reply(self, request: Request, work: Work, lanes: Lanes | None = None) -> Response:
         """The same, or its events where the request accepts `text/event-stream`."""

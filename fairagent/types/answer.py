@@ -26,6 +26,11 @@ class Verdict:
     useful: bool | None
     note: str = ""
 
+    @property
+    def complete(self) -> bool:
+        """Whether there is one: a document that stays has passed a step."""
+        return self.fair is not None and (not self.kept or self.fair or bool(self.useful))
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Filtered(Summarized):

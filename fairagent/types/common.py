@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -58,8 +58,10 @@ GROUP_REMOVED = "a group removed far more often"
 """A filter removed more documents of a group than chance explains."""
 FOLLOWS = "a target that follows the engine"
 """A target that is estimated from the engine's own list gives a group less than half of its share of the documents."""
+UNFINISHED = "an unfinished filter"
+"""A filter gave no verdict on some documents: the budget was used up, or the model gave no usable reply."""
 NO_VERDICTS = "most documents without a verdict"
-"""A filter's or judge's model gave no usable verdict on more than half of what it was shown."""
+"""A judge's model gave no usable verdict on more than half of what it was shown."""
 NO_REPLY = "no usable reply"
 """No call of a model came to anything."""
 
@@ -79,15 +81,24 @@ class Alarm:
         return f"{self.what}: {self.detail}"
 
 
-def without_verdict(who: str, missing: int, of: int) -> tuple[Alarm, ...]:
-    """The alarm of a filter or a judge without a verdict on most of the documents that it was shown.
+def without_verdict(missing: int, of: int) -> tuple[Alarm, ...]:
+    """The alarm of a judge without a verdict on most of the documents that it was shown.
 
-    >>> without_verdict("judge", 2, 4)
+    >>> without_verdict(2, 4)
     ()
     """
     if 2 * missing <= of:
         return ()
-    return (Alarm(NO_VERDICTS, f"the {who}'s model gave no usable verdict on {missing} of {of}"),)
+    return (Alarm(NO_VERDICTS, f"the judge's model gave no usable verdict on {missing} of {of}"),)
+
+
+def is_unfinished(alarms: Iterable[Alarm | str]) -> bool:
+    """Whether one of the alarms, or of their texts, is that of an unfinished filter.
+
+    >>> is_unfinished([Alarm(UNFINISHED, "no verdict on 2 of 5")]), is_unfinished([f"{REMOVED}: 3 of 5"])
+    (True, False)
+    """
+    return any(str(alarm).startswith(UNFINISHED) for alarm in alarms)
 
 
 def of_usage(usage: Usage) -> tuple[Alarm, ...]:

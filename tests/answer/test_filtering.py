@@ -17,6 +17,7 @@ from fairagent.answer.filtering import (
     Page,
     batches,
     call_ids,
+    filter_alarms,
     page_of,
     removal_warnings,
 )
@@ -24,7 +25,10 @@ from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyR
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
+from fairagent.llm.request import check_room, longest_reply
+from fairagent.settings import ModelSettings
 from fairagent.types import UNKNOWN, Document, Group, Removal, Verdict
+from fairagent.types.common import UNFINISHED
 
 PROMPTS = Prompts()
 
@@ -44,7 +48,7 @@ def always(document: Data) -> bool:
 def test_a_document_stays_if_it_passes_either_step():
     model = judge(PROMPTS, fair=says("fair"), useful=says("useful"))
     given = documents("neither", "useful", "fair", "fair and useful", "neither")
-    filtered = FairFilter(model, PROMPTS).filter("lawyers", given)
+    filtered = FairFilter(model, PROMPTS, batch=1).filter("lawyers", given)
     assert filtered.documents == (given[1], given[2], given[3])
     assert filtered.verdicts == (
         Verdict("d0", False, False, False, "by fairness_filter; by utility_filter"),
@@ -68,7 +72,7 @@ def test_the_second_step_sees_only_what_failed_the_first_or_is_left_out():
         (STEPS[1], ["worse"]),
     ]
     model = judge(PROMPTS, fair=says("fair"), useful=always)
-    filtered = FairFilter(model, PROMPTS, utility=False).filter("lawyers", documents("fair", "bad"))
+    filtered = FairFilter(model, PROMPTS, batch=1, utility=False).filter("lawyers", documents("fair", "bad"))
     assert [d.id for d in filtered.documents] == ["d0"]
     assert [v.useful for v in filtered.verdicts] == [None, None]
     assert [step_of(r, PROMPTS) for r in model.requests] == [STEPS[0], STEPS[0]]
@@ -94,7 +98,7 @@ def test_ten_documents_take_the_time_of_two_calls():
         return verdicts(documents_in(request), never)
 
     model = ScriptedModel(answer)
-    filtered = FairFilter(model, PROMPTS, workers=10).filter("lawyers", documents(*map(str, range(10))))
+    filtered = FairFilter(model, PROMPTS, batch=1, workers=10).filter("lawyers", documents(*map(str, range(10))))
     assert filtered.documents == ()
     assert len(model.requests) == 20
 
@@ -129,7 +133,8 @@ def test_without_a_verdict_the_policy_decides_and_the_note_says_so(error: ModelE
         (document,) = documents_in(request)
         return error if document["text"] == "odd" else verdicts([document], always)
 
-    filtered = FairFilter(ScriptedModel(answer), PROMPTS, on_error=on_error).filter("q", documents("a", "odd", "b"))
+    made = FairFilter(ScriptedModel(answer), PROMPTS, batch=1, on_error=on_error)
+    filtered = made.filter("q", documents("a", "odd", "b"))
     assert [v.kept for v in filtered.verdicts] == [True, kept, True]
     odd = filtered.verdicts[1]
     assert (odd.fair, odd.useful) == (None, None)
@@ -166,6 +171,49 @@ def test_what_no_call_can_survive_is_raised_and_the_rest_is_not_asked(error: Exc
     with pytest.raises(type(error)):
         FairFilter(model, PROMPTS, workers=1, on_error=on_error).filter("q", documents(*map(str, range(50))))
     assert model.calls < 50
+
+
+@pytest.mark.parametrize(("on_error", "kept"), [("keep", 4), ("drop", 2)])
+def test_a_used_up_budget_may_leave_documents_without_a_verdict_which_is_an_alarm(on_error: str, kept: int):
+    calls: list[ModelRequest] = []
+
+    def answer(request: ModelRequest) -> Scripted:
+        calls.append(request)
+        if len(calls) > 1:
+            raise BudgetExceeded("1 call")
+        return verdicts(documents_in(request), always)
+
+    made = FairFilter(ScriptedModel(answer), PROMPTS, 2, 1, on_error=on_error, on_budget="serve")
+    filtered = made.filter("q", documents(*"abcd"))
+    assert [one.complete for one in filtered.verdicts] == [True, True, False, False]
+    assert len(filtered.documents) == kept
+    (alarm,) = filter_alarms(filtered.verdicts)
+    assert str(alarm) == f"{UNFINISHED}: no verdict on 2 of 4 documents, of which {kept - 2} were kept"
+
+
+def test_a_document_that_stays_without_a_verdict_of_the_second_step_is_an_alarm_too():
+    kept, dropped = (Verdict("d", stays, False, None) for stays in (True, False))
+    assert [one.what for one in filter_alarms([kept, Verdict("e", True, True, None)])] == [UNFINISHED]
+    assert UNFINISHED not in [one.what for one in filter_alarms([dropped, Verdict("e", True, False, True)])]
+
+
+def test_twenty_documents_are_one_call_and_two_where_some_are_unfair():
+    given = documents(*(f"{'bad' * (n == 3)} {'word ' * 400}" for n in range(20)))
+    for unfair, calls in ((False, 1), (True, 2)):
+        model = judge(PROMPTS, lambda document, unfair=unfair: not unfair or "bad" not in document["text"], never)
+        assert len(FairFilter(model, PROMPTS).filter("q", given).documents) == 20 - unfair
+        assert len(model.requests) == calls
+    # A verdict takes 80 tokens, so the reply of one about 20 documents may have 1,600.
+    assert longest_reply(ModelSettings(), model.requests[0].max_tokens, model.requests[0].judged) == 1600
+
+
+@pytest.mark.parametrize(("context", "calls"), [(2048, 10), (4096, 3), (8192, 1), (None, 1)])
+def test_batches_fit_the_context(context: int | None, calls: int):
+    limits, model = ModelSettings(name="m", context=context), judge(PROMPTS, always, always)
+    FairFilter(model, PROMPTS, limits=limits).filter("lawyers", documents(*["word " * 200] * 20))
+    for request in model.requests:
+        check_room(limits, request)
+    assert len(model.requests) == calls
 
 
 def test_one_text_that_spoils_its_batch_does_not_cost_its_neighbors_their_verdicts():

@@ -90,6 +90,29 @@ def test_an_empty_answer_is_an_error(text: str) -> None:
     assert caught.value.usage.calls == 1
 
 
+def test_sentences_take_the_place_of_an_answer_that_cites_nothing() -> None:
+    made, _ = generator("A judge rules.")
+    found = made.answer("judge", CONTEXT)
+    assert (found.text, found.cited, found.source) == ("Two: A judge [2].", (2,), "extractive")
+    note = "the model's answer cites none of its 3 documents, so sentences of these take its place; it began: "
+    assert found.notes == (f"{note}A judge rules.",)
+    assert found.usage.calls == 1
+    # Also one that was cut off; where no sentence holds a word of the query the model's stays.
+    found = generator(cut_off("A judge rul"))[0].answer("judge", CONTEXT)
+    assert (found.text, found.truncated) == ("Two: A judge [2].", False)
+    found = generator("Nobody knows.")[0].answer("tulips", CONTEXT)
+    assert (found.text, found.source, found.notes) == ("Nobody knows.", "llm", ("it cites no document",))
+
+
+def test_an_answer_that_cites_nothing_may_stay_or_be_an_error() -> None:
+    found = generator("A judge rules.", on_uncited="keep")[0].answer("judge", CONTEXT)
+    assert (found.text, found.cited, found.notes) == ("A judge rules.", (), ("it cites no document",))
+    with pytest.raises(ReplyInvalid, match="the answer cites none of its 3 documents") as caught:
+        generator("A judge rules.", on_uncited="fail")[0].answer("judge", CONTEXT)
+    assert (caught.value.usage.calls, caught.value.raw) == (1, "A judge rules.")
+    assert generator("A judge [2].", on_uncited="fail")[0].answer("judge", CONTEXT).cited == (2,)
+
+
 class Streaming(ScriptedModel):
     """Tells its script's answers in pieces of four characters."""
 

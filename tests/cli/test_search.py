@@ -11,6 +11,7 @@ import pytest
 
 from fairagent.cli import search as command
 from fairagent.guests.testing import LoopbackServer, completion
+from fairagent.types.common import UNFINISHED
 
 from .conftest import FAIR_QR, Call, Small
 
@@ -192,6 +193,34 @@ def test_a_model_is_heard_in_a_terminal(
     assert shown.startswith("She won [2], he lost.\n")
     assert server.requests[0]["stream"] is True
     assert "citations of no document were taken out: [9]" in shown
+
+
+def test_what_takes_the_place_of_a_heard_answer_is_shown_after_it(
+    call: Call, small: Small, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rich.console import Console
+
+    monkeypatch.setattr(command, "console", lambda: Console(force_terminal=True, color_system=None, highlight=False))
+    server.script = ["She won."]
+    shown = call(*WRITTEN, *small.options).stdout
+    assert shown.startswith("She won.\n\nThat cites no document; in its place:\n")
+    assert "it began: She won." in shown
+
+
+def test_an_unfinished_filter_ends_with_exit_code_7_and_a_used_up_budget_with_6(
+    call: Call, small: Small, server: LoopbackServer
+) -> None:
+    server.script = lambda request: completion(None, refusal="no")
+    filtered = ("--set", "filter.kind=fair", *MODEL)
+    search = ("search", "lawyer", "--set", "loop={kind: widen, actions: [filter]}", *filtered)
+    answer = ("answer", "lawyer", *filtered)
+    for asked in (search, answer):
+        spent = ["--set", "budget.calls=0"]
+        options: tuple[list[str], ...] = ([], spent, [*spent, "--set", "filter.on_budget=serve"])
+        results = [call(*asked, *small.options, "--json", *more) for more in options]
+        assert [one.exit_code for one in results] == [7, 6, 7]
+        for one in (results[0], results[2]):
+            assert UNFINISHED in str(json.loads(one.stdout)["alarms"])
 
 
 def test_an_answer_that_is_cut_off_is_shown_marked_and_ends_with_exit_code_7(

@@ -224,7 +224,7 @@ def test_79_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
 
 def test_81_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
     model = ScriptedModel(lambda request: "What a nice question!")
-    result = answered(tiny, model)
+    result = answered(tiny, model, batch=1)
     # A request and two corrections for each document.
     assert Alarm(NO_REPLY, f"the model was called {len(model.requests)} times, for nothing") in result.alarms
     assert len(model.requests) == 15

@@ -48,7 +48,7 @@ from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.storage.threads import Memo
 from fairagent.types import Document, Exposure, FloatArray, Group, Proposals, Query, Ranking, SearchResult
-from fairagent.types.common import REMOVED
+from fairagent.types.common import REMOVED, UNFINISHED
 
 MEN = {"m1": -6.0, "m2": -7.0, "m3": -8.0, "m4": -9.0}
 """Of an engine of logarithms: relevances of 1, 2/3, 1/3 and 0."""
@@ -124,7 +124,7 @@ def test_a_document_worse_than_the_engines_last_has_a_relevance_below_0() -> Non
 def test_what_a_filter_removed_never_comes_back() -> None:
     model = ScriptedModel(verdicts(lambda text: "ship" not in text))
     texts = {"m1": "law man ship", "m2": "law man", "m3": "law man", "f1": "law woman ship", "f2": "law woman"}
-    action = filtering(FairFilter(model, Prompts(), utility=False, workers=1))
+    action = filtering(FairFilter(model, Prompts(), utility=False))
     engine = Dense(texts, reachable=["m1", "m2", "m3", "f1"])
     run = agent(engine, action, finding("f1 m1 f2"), n=3).find("law", 3)
     assert run.loop.removed == {"m1", "f1"}
@@ -388,16 +388,16 @@ def test_a_judge_that_fails_judges_what_it_can() -> None:
 COURT = Dense({"f1": "law woman", "f2": "law woman ship", "f3": "law woman sea", "m1": "law man", "m2": "law man"})
 
 
-def fair(model: ScriptedModel) -> Action:
-    return filtering(FairFilter(model, Prompts(), utility=False, workers=1))
+def fair(model: ScriptedModel, **options: Any) -> Action:
+    return filtering(FairFilter(model, Prompts(), utility=False, workers=1, **options))
 
 
 @pytest.mark.parametrize(
     ("passes", "removed", "calls"),
     [
-        (lambda text: "ship" not in text, {"f2"}, 5),
-        (lambda text: True, set(), 4),
-        (lambda text: False, {"f1", "f2", "f3", "m1", "m2"}, 5),
+        (lambda text: "ship" not in text, {"f2"}, 2),
+        (lambda text: True, set(), 1),
+        (lambda text: False, {"f1", "f2", "f3", "m1", "m2"}, 2),
     ],
 )
 def test_what_is_removed_is_refilled_and_what_takes_its_place_is_read(
@@ -414,14 +414,57 @@ def test_what_is_removed_is_refilled_and_what_takes_its_place_is_read(
     assert [one.what for one in step.alarms] == [REMOVED] * (len(removed) > 1)
 
 
-def test_a_filter_that_fails_leaves_what_was_reached_or_ends_the_search() -> None:
-    error = BudgetExceeded("0 calls are used up")
-    plain, result = (agent(COURT, *some).search("law") for some in ((), (fair(failing(error)),)))
-    assert result.ranking.ids == plain.ranking.ids
-    assert result.trace.stopped == "filter: 0 calls are used up"
-    assert step_of(result, "filter").reason == "0 calls are used up"
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_filter_that_is_not_finished_ends_the_search_or_is_an_alarm(after: int) -> None:
+    """At once, or when what takes the place of removed documents is to be read."""
+    error = BudgetExceeded("the calls are used up")
+
+    def script() -> ScriptedModel:
+        model, no = failing(error, after), verdicts(lambda text: "ship" not in text)
+        return ScriptedModel(lambda request: (model.complete(request), no(request))[1])
+
     with pytest.raises(BudgetExceeded):
-        agent(COURT, fair(failing(error)), on_error="fail").search("law")
+        agent(COURT, fair(script())).search("law")
+    result = agent(COURT, fair(script(), on_budget="serve"), n=4).search("law")
+    assert len(result.ranking) == 4
+    assert [one.what for one in result.trace.alarms] == [UNFINISHED]
+    overloaded = failing(TransientModelError("overloaded"))
+    with pytest.raises(TransientModelError):
+        agent(COURT, fair(overloaded, on_error="fail")).search("law")
+    assert [one.what for one in agent(COURT, fair(overloaded)).search("law").trace.alarms] == [UNFINISHED]
+
+
+def test_what_a_filter_never_came_to_read_is_an_alarm() -> None:
+    engine = Dense({f"m{n}": "law man" for n in range(8)})
+    model = ScriptedModel(verdicts(lambda text: False))
+    result = agent(engine, fair(model), groups=by_letter([f"m{n}" for n in range(8)]), n=2).search("law")
+    assert (len(model.requests), len(result.ranking)) == (3, 2)
+    left = [one.detail for one in result.trace.alarms if one.what == UNFINISHED]
+    assert left == ["2 of 2 documents were not read in 3 rounds"]
+
+
+def test_the_filter_is_applied_whatever_fails_before() -> None:
+    def fails(*of_search: object) -> Sequence[str]:
+        raise TransientModelError("overloaded")
+
+    engine = Dense({"m1": "law man", "m2": "law man", "f1": "law woman"}, reachable=["m1", "m2"])
+    model = ScriptedModel(verdicts(lambda text: True))
+    actions = widening("keywords", fails), finding("f1"), fair(model)
+    result = agent(engine, *actions, n=2).search("law")
+    assert [step.source for step in result.trace.steps] == ["query", "keywords", "filter"]
+    assert result.trace.stopped == "keywords: overloaded"
+    assert len(model.requests) == 1
+
+
+def test_what_comes_in_after_the_filter_is_read_as_well() -> None:
+    model = ScriptedModel(verdicts(lambda text: "ship" not in text))
+    texts = {"m1": "law man", "m2": "law man", "f1": "law woman ship", "f2": "law woman ship", "f3": "law woman"}
+    engine = Dense(texts, reachable=["m1", "m2", "f1"])
+    run = agent(engine, finding("f2"), fair(model), n=2).find("law", 2)
+    # f1 is not lacking at first; without it f2 comes in, and goes.
+    assert [step.source for step in run.loop.steps] == ["query", "filter", "group", "filter"]
+    assert run.loop.removed == {"f1", "f2"}
+    assert set(run.pool.ids) == {"m1", "m2"}
 
 
 # --- what a model is asked about the groups ---------------------------------------------------------------------

@@ -20,6 +20,7 @@ from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.search.loop.widen import GroupKeywords, GroupPassages
 from fairagent.search.refine import REPLIES, GroundedRefiner, LlmRefiner
+from fairagent.search.rerank.listwise import Permutation
 
 SOURCES = ("", *variants())
 REFINING = {LlmRefiner.template, GroundedRefiner.template}
@@ -53,7 +54,7 @@ def says_what_it_is_and_is_short(source, id):
 
 
 FORMS: dict[str, type[Reply]] = REPLIES | {
-    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order)
+    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order, Permutation)
 }
 
 

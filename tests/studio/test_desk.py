@@ -12,7 +12,7 @@ import pytest
 from studio_server import HOSTILE, Studio, asking, desk_of, running, without_target, write_collection
 
 from fairagent import Collection, build_index, load_collection, open_agent
-from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.report.record import answer_record, result_record
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.settings import SearchOptions
@@ -21,6 +21,7 @@ from fairagent.studio.contents import OF_HITS, columns, contents_record, example
 from fairagent.studio.desk import WORDS, Choices, FinishedRuns, ListRequest
 from fairagent.types import Document, Query
 from fairagent.types.clean import printable
+from fairagent.types.common import UNFINISHED
 
 
 def ids(record: Any) -> list[str]:
@@ -318,6 +319,18 @@ def test_warming_asks_no_model_and_all_requests_have_one_budget(folder: Path, no
             assert "budget of 1 calls" in second["error"]
             studio.post("/api/search", {"query": "lawyer"})
         assert len(model.requests) == 1
+
+
+def test_an_unfinished_filter_is_207_and_a_used_up_budget_429(folder: Path, no_variables: None) -> None:
+    filtered = {"loop": {"kind": "widen", "actions": ["filter"]}, "filter": {"kind": "fair"}, "budget": {"calls": 1}}
+    with LoopbackServer(lambda request: completion("What a nice question!", finish="length")) as model:
+        with running(asking(folder, model.url, **filtered)) as studio:
+            assert "budget of 1 calls" in studio.post("/api/search", {"query": "lawyer"}, 429)["error"]
+        filtered["filter"]["on_budget"] = "serve"
+        with running(asking(folder, model.url, **filtered)) as studio:
+            for path in ("/api/search", "/api/answer"):
+                record = studio.post(path, {"query": "lawyer"}, 207)
+                assert UNFINISHED in str(record["alarms"])
 
 
 # What the start page tells of a collection: documents, groups with their shares, queries to try.

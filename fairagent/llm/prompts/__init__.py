@@ -16,7 +16,7 @@ from typing import Any
 
 from fairagent.errors import Fault, PromptError, SettingsError
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE, Prompt, prompt_of, read_prompt
-from fairagent.llm.request import Message, ModelRequest, Narrowed, estimate_tokens
+from fairagent.llm.request import Message, ModelRequest, Narrowed, estimate_tokens, longest_reply
 from fairagent.settings import ModelSettings, Settings
 from fairagent.settings.faults import no_such
 
@@ -111,11 +111,15 @@ class Prompts:
         temperature: float | None = None,
         accept: Callable[[Any], None] | None = None,
         narrowed: Narrowed | None = None,
+        judged: int = 1,
     ) -> ModelRequest:
-        """Template `id` filled with `variables`, with the longest reply that it says; raises what `render` raises."""
+        """Template `id` filled with `variables`, with the longest reply that it says; raises what `render` raises.
+
+        `judged`: how many things the reply judges.
+        """
         messages, most = self.render(id, **variables), self[id].head.max_tokens
         return ModelRequest(
-            messages, temperature=temperature, max_tokens=most, accept=accept, narrowed=narrowed, prompt=id
+            messages, None, temperature, most, accept=accept, narrowed=narrowed, prompt=id, judged=judged
         )
 
     def _load_from_package(self, id: str) -> bool:
@@ -245,20 +249,21 @@ class Case:
     queries: Sequence[str]
     group: tuple[str, str] = ("", "")
 
-    def calls(self, prompt: str, times: int = 1, **variables: object) -> Calls:
-        """`times` calls for each query; `variables` are those of the template but for the query."""
+    def calls(self, prompt: str, times: int = 1, judged: int = 1, **variables: object) -> Calls:
+        """`times` calls for each query, about so many things each; `variables` are the template's but for the query."""
         around = self.tokens(prompt, query="", **variables)
         read = times * sum(around + estimate_tokens(query) for query in self.queries)
-        return self.counted(prompt, times * len(self.queries), read)
+        return self.counted(prompt, times * len(self.queries), read, judged)
 
     def tokens(self, prompt: str, **variables: object) -> int:
         """About how many tokens the template filled with `variables` has."""
         return estimate_tokens(*(text for _, text in self.prompts.render(prompt, **variables)))
 
-    def counted(self, prompt: str, calls: int, read: int) -> Calls:
+    def counted(self, prompt: str, calls: int, read: int, judged: int = 1) -> Calls:
         """That many calls with that many input tokens in total, each with the longest reply."""
         model = self.settings.model
-        return Calls(model, calls, read, calls * self.prompts[prompt].longest_reply(model.max_tokens))
+        longest = longest_reply(model, self.prompts[prompt].head.max_tokens, judged)
+        return Calls(model, calls, read, calls * longest)
 
 
 def together(model: ModelSettings, some: Iterable[Calls]) -> Calls:

@@ -95,12 +95,13 @@ class WidenConfig(Part):
     among the group's own documents, where the engine can be kept to some; documents: a query by what the group's best
     documents have in common; neighbors: documents near them (needs a corpus graph); keywords, passages: by what the
     language model says of all groups that lack a place, in one call (`refine: llm` adds keywords); judge: judges
-    candidates of groups that lack exposure (needs `judge`); filter: applies the part `filter` to what is served."""
+    candidates of groups that lack exposure (needs `judge`); filter: applies the part `filter` to what is served, and
+    to what comes in later."""
     judge: JudgeSettings | None = None
     """How many are judged, e.g. {documents: 20}; for the action judge."""
     on_error: Literal["fallback", "fail"] = "fallback"
     """What is done where the model gives no usable reply, or the budget is used up. fallback: the loop goes on without
-    it: the engine's scores are the judgment, and nothing is filtered."""
+    it: the engine's scores are the judgment. A filter has settings of its own for this."""
 
     @model_validator(mode="after")
     def _judge_is_there(self) -> Self:
@@ -137,9 +138,10 @@ class WidenConfig(Part):
         if judge := self._judge:
             yield from longest_calls(case, RELEVANCE, judge.documents * judge.groups, judge.batch)
         if "filter" in self.actions:
-            context = case.settings.context.model_copy(update={"documents": ROUNDS * case.settings.n})
-            longer = case.settings.model_copy(update={"context": context})
-            yield from case.settings.filter.worst_case(Case(longer, case.prompts, case.queries, case.group))
+            context = case.settings.context.model_copy(update={"documents": case.settings.n})
+            served = Case(case.settings.model_copy(update={"context": context}), case.prompts, case.queries, case.group)
+            for _ in range(ROUNDS):
+                yield from case.settings.filter.worst_case(served)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         if "documents" in self.actions:

@@ -50,7 +50,7 @@ from fairagent.search.rerank.frontier import worth
 from fairagent.storage.threads import Memo
 from fairagent.types import Document, FloatArray, Group, Proposals, Query, Ranking, Step, Verdict
 from fairagent.types.clean import query_shown, visible
-from fairagent.types.common import Alarm, without_verdict
+from fairagent.types.common import UNFINISHED, Alarm, without_verdict
 
 PLACES = 3
 """So many documents come in for each place that a group should have."""
@@ -278,12 +278,23 @@ class ModelJudge:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """Where a loop stands: the `candidates` by estimated relevance, and what the user would get of them."""
+    """Where a loop stands: the `candidates` by estimated relevance, and what the user would get of them.
+
+    `verdicts` are those of a filter, in so many `rounds`.
+    """
 
     candidates: Ranking
     reranked: FinalList
     removed: frozenset[str] = frozenset()
     entered: frozenset[str] = frozenset()
+    verdicts: tuple[Verdict, ...] = ()
+    rounds: int = 0
+
+    @property
+    def unread(self) -> list[str]:
+        """What would be served and no filter has read."""
+        read = {verdict.id for verdict in self.verdicts}
+        return [id for id in self.reranked.ranking.ids if id not in read]
 
     def members(self, lack: Lack) -> FloatArray:
         """How far each candidate belongs to a group, (n,), in the order of `candidates`."""
@@ -324,6 +335,8 @@ class Tried:
     refused: tuple[str, ...] = ()
     proposals: Proposals = Proposals()
     alarms: tuple[Alarm, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    rounds: int = 0
 
 
 def lacks_exposure(search: Search, state: State) -> tuple[bool, str]:
@@ -342,19 +355,23 @@ def lacks_candidates(search: Search, state: State) -> tuple[bool, str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Action:
-    """What a loop may do, once: `act` tries it; `offer` says whether it could help now, and why (not)."""
+    """What a loop may do, once: `act` tries it; `offer` says whether it could help now, and why (not).
+
+    One that `must` be done is never left out: it is taken whenever it offers to, and what fails in it fails the search.
+    """
 
     name: str
     act: Callable[[Search, State], Tried]
     offer: Callable[[Search, State], tuple[bool, str]] = lacks_candidates
+    must: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Widen:
     """Takes the first of `actions` that could help, each at most once, until none could.
 
-    What an action's model raises ends the loop with what was reached ("fallback"), but for FatalModelError, or is
-    raised ("fail").
+    What an action's model raises ends the loop with what was reached ("fallback"), but for FatalModelError and what an
+    action raises that must be done, or is raised ("fail").
     """
 
     actions: tuple[Action, ...]
@@ -364,16 +381,20 @@ class Widen:
         search.on_step(search.steps[-1])
         state = State(search.candidates, search.rerank(search.candidates, ()))
         steps, left = list(search.steps), list(self.actions)
-        stopped = "" if len(search.engine_list) else "the query retrieves nothing"
+        stopped, failed = "" if len(search.engine_list) else "the query retrieves nothing", ""
         while not stopped:
             offers = [(action, *action.offer(search, state)) for action in left]
             action, why = next(((one, why) for one, could, why in offers if could), (None, ""))
             if action is None:
-                stopped = "; ".join(dict.fromkeys(why for _, _, why in offers)) or "no action is left"
+                stopped = failed or "; ".join(dict.fromkeys(why for _, _, why in offers)) or "no action is left"
                 break
-            left.remove(action)
+            if not action.must:
+                left.remove(action)
             with ledger() as book:
-                tried, stopped = self._try(action, search, state)
+                tried, failure = self._try(action, search, state)
+            failed = failed or failure
+            if failure or state.rounds + tried.rounds >= ROUNDS:
+                left = [one for one in left if one.must]
             after, reason, objectives = _after(search, state, tried)
             now, entering = after.reranked, frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
             step = Step(
@@ -398,7 +419,8 @@ class Widen:
             )
             steps.append(step)
             search.on_step(steps[-1])
-            state = state if reason else after
+            verdicts, rounds = (*state.verdicts, *tried.verdicts), state.rounds + tried.rounds
+            state = replace(state if reason else after, verdicts=verdicts, rounds=rounds)
         return LoopResult(
             candidates=state.candidates,
             steps=tuple(steps),
@@ -414,11 +436,13 @@ class Widen:
         try:
             return action.act(search, state), ""
         except (BackendUnavailable, DataError) as error:
+            if action.must:
+                raise
             return Tried(state.candidates, f"the engine failed, so its first list stays: {error}"), ""
         except FatalModelError:
             raise
         except (ModelError, BudgetExceeded) as error:
-            if self.on_error == "fail":
+            if self.on_error == "fail" or action.must:
                 raise
             return Tried(state.candidates, str(error)), f"{action.name}: {error}"
 
@@ -431,7 +455,8 @@ def _after(search: Search, state: State, tried: Tried) -> tuple[State, str, tupl
         return state, tried.failure, (unchanged, unchanged)
     removed = state.removed | tried.removed
     frontier, length = state.reranked.frontier, min(search.n, len(tried.candidates))
-    every = map(frontier.ranking, range(len(frontier.gap))) if frontier else ()
+    # After a filter only what it has read is served, not what another list has; so no list of before stays.
+    every = map(frontier.ranking, range(len(frontier.gap))) if frontier and not tried.removed else ()
     # Lists made of fewer candidates than are shown are too short to be compared.
     others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
     now = search.rerank(tried.candidates, others)
@@ -612,7 +637,7 @@ def judging(judge: ModelJudge, documents: int = 10, groups: int = 3) -> Action:
         for lack, some in best.items():
             judged, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
             notes.append(f"{lack.group}: {relevant} of {judged} documents judged are relevant")
-        alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
+        alarms = without_verdict(len(ids) - len(chance), len(ids))
         if not chance:
             return Tried(state.candidates, "no document was judged", unjudged, alarms=alarms)
         unit = max(float(np.ptp(search.engine_list.scores)), 1e-9)
@@ -628,36 +653,39 @@ def filtering(filter: Filter) -> Action:
     """Removes what is biased from what would be served, and what takes its place."""
 
     def offer(search: Search, state: State) -> tuple[bool, str]:
-        return bool(len(state.reranked.ranking)), "what would be served was not checked for bias"
+        if state.unread and state.rounds < ROUNDS:
+            return True, "what would be served was not checked for bias"
+        return False, "what would be served was checked for bias"
 
-    def act(search: Search, state: State) -> Tried:
-        candidates, reranked = state.candidates, state.reranked
-        verdicts: list[Verdict] = []
-        notes: list[str] = []
-        for number in range(ROUNDS):
-            read = {verdict.id for verdict in verdicts}
-            ids = [id for id in reranked.ranking.ids if id not in read]
-            if not ids:
-                break
-            try:
-                filtered = filter_with(filter, search.query, texts_for(search.query, ids, search.engine))
-            except FatalModelError:
-                raise
-            except (ModelError, BudgetExceeded) as error:
-                if not number:
-                    raise
-                notes.append(f"not all that came in their place was filtered: {error}")
-                break
-            verdicts += filtered.verdicts
+    def act(search: Search, before: State) -> Tried:
+        state, notes = before, list[str]()
+        while state.unread and state.rounds < ROUNDS:
+            filtered = filter_with(filter, search.query, texts_for(search.query, state.unread, search.engine))
             gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
-            if not gone:
-                break
             notes += [f"{one.id} is removed" + (f": {one.note}" if one.note else "") for one in gone]
-            candidates = without(candidates, {verdict.id for verdict in gone})
-            reranked = search.rerank(candidates, ())
+            candidates = without(state.candidates, {verdict.id for verdict in gone})
+            state = replace(
+                state,
+                candidates=candidates,
+                reranked=search.rerank(candidates, ()) if gone else state.reranked,
+                verdicts=(*state.verdicts, *filtered.verdicts),
+                rounds=state.rounds + 1,
+            )
+        verdicts = state.verdicts[len(before.verdicts) :]
         removed = frozenset(verdict.id for verdict in verdicts if not verdict.kept)
-        alarms = filter_alarms(verdicts, removed_by(verdicts, search.meter))
-        failure = "" if removed else f"none of {len(verdicts)} documents is removed"
-        return Tried(candidates, failure, tuple(notes), certain=True, removed=removed, alarms=alarms)
+        alarms = filter_alarms(state.verdicts, removed_by(state.verdicts, search.meter))
+        if state.unread:
+            left = f"{len(state.unread)} of {len(state.reranked.ranking)} documents were not read in {ROUNDS} rounds"
+            alarms += (Alarm(UNFINISHED, left),)
+        return Tried(
+            candidates=state.candidates,
+            failure="" if removed else f"none of {len(verdicts)} documents is removed",
+            notes=tuple(notes),
+            certain=True,
+            removed=removed,
+            alarms=alarms,
+            verdicts=verdicts,
+            rounds=state.rounds - before.rounds,
+        )
 
-    return Action("filter", act, offer)
+    return Action("filter", act, offer, must=True)
