@@ -40,7 +40,6 @@ from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.widen import GroupKeywords, GroupPassages
-from fairagent.search.rerank.listwise import Permutation
 from fairagent.search.refine import REPLIES
 from fairagent.search.rerank.listwise import Permutation
 from fairagent.settings import Settings
