@@ -37,10 +37,10 @@ def sentences(text: str) -> list[str]:
 
 # Possessive quantifiers: white space is read once, so that no text takes quadratic time.
 _SPACE = r"(?<!\s)\s*+"
-_NUMBERS = r"\d{1,9}+(?:\s*+[,;\-\u2013]\s*+\d{1,9}+)*+"
+_NUMBERS = r"\d{1,9}+(?>(?:\s*+[,;\-\u2013]\s*+\d{1,9}+)*)"
 _BRACKETS = rf"\[\s*+{_NUMBERS}\s*+\]"
 CITATION = re.compile(rf"{_SPACE}\[\s*+({_NUMBERS})\s*+\]")
-_RUN = re.compile(rf"{_SPACE}{_BRACKETS}(?:\s*+[,;]?+\s*+{_BRACKETS})*+")
+_RUN = re.compile(rf"{_SPACE}{_BRACKETS}(?>(?:\s*+[,;]?+\s*+{_BRACKETS})*)")
 _PART = re.compile(r"(\d+)(?:\s*[-\u2013]\s*(\d+))?")
 _UNFINISHED = re.compile(rf"{_SPACE}(?:\[[\d\s,;\-\u2013]{{0,80}}+)?\Z")
 HELD = 200

@@ -217,7 +217,7 @@ def readable_words(texts: Iterable[str], terms: Sequence[str], analyzer: Analyze
 SIMPLE = (
     r"(?:[{letters}0-9]|_(?=_{{0,253}}[{letters}0-9]))[{letters}0-9_]*+"
     r"(?:[.':,;{quotes}](?:(?<=[{letters}][.':{quotes}])(?=[{letters}])|(?<=[0-9][.',;{quotes}])(?=[0-9]))"
-    r"[{letters}0-9_]++)*+"
+    r"[{letters}0-9_]++)*"
 )
 """Words of texts in which nothing extends a character: what `_pattern` says, in a form that is much faster."""
 ASCII = re.compile(SIMPLE.format(letters="A-Za-z", quotes=""))
@@ -292,7 +292,8 @@ def _pattern(astral: bool, hebrew: bool) -> re.Pattern[str]:
 
     No alternative begins with what another one can begin with, but for the letters that are pictographs too, which
     come first; so the first that matches is the longest. Runs that may come to nothing have a bound, so that a text of
-    nothing but `_` does not take the square of its length; possessive ones (`*+`) never give back.
+    nothing but `_` does not take the square of its length; possessive ones (`*+`) never give back. Groups are atomic:
+    possessive ones match too little before Python 3.11.5 (gh-106052).
     """
     last = "\U0010ffff" if astral else LAST_OF_BMP
 
@@ -311,16 +312,16 @@ def _pattern(astral: bool, hebrew: bool) -> re.Pattern[str]:
     between_digits = one_of("MID_NUMBER", "MID_BOTH", also="'")
     # What follows the letter after a mark in the middle begins anew: a Hebrew quote can follow it, but not that letter.
     run = (
-        f"(?:{letter}{run_of(*letters)}(?:{between_letters}{x}{letter}{x if hebrew else run_of(*letters)})*+"
-        f"|{digit}{run_of('DIGIT')}(?:{between_digits}{x}{digit}{run_of('DIGIT')})*+)"
+        f"(?:{letter}{run_of(*letters)}(?>(?:{between_letters}{x}{letter}{x if hebrew else run_of(*letters)})*)"
+        f"|{digit}{run_of('DIGIT')}(?>(?:{between_digits}{x}{digit}{run_of('DIGIT')})*))"
     )
     if hebrew:
         quoted = f"{one_of('HEBREW')}{x}(?:'{x}|\"{x}{one_of('HEBREW')}{x})"
         run = f"(?:(?:{letter}{run_of(*letters)[:-1]})?{quoted}|{run})"
-    group = f"(?:{run}++|{one_of('KATAKANA')}{run_of('KATAKANA')})"
+    group = f"(?:(?>{run}+)|{one_of('KATAKANA')}{run_of('KATAKANA')})"
     connectors = one_of("CONNECTOR") + run_of("CONNECTOR")
     before = one_of("CONNECTOR") + run_of("CONNECTOR").removesuffix("*+") + "{0,254}+"
-    word = f"(?:{before})?+{group}(?:{connectors}{group})*+(?:{connectors})?+"
+    word = f"(?>(?:{before})?){group}(?>(?:{connectors}{group})*)(?>(?:{connectors})?)"
     southeast = one_of("SOUTHEAST_ASIAN", "SOUTHEAST_ASIAN_EXTEND") + run_of("SOUTHEAST_ASIAN")
     ideograph = one_of("HAN", "HIRAGANA") + x
     regional = one_of("REGIONAL") + x
@@ -342,9 +343,9 @@ def _emoji(one_of: Callable[..., str], xs: str, astral: bool) -> tuple[str, str]
     # A joiner is either the last of what extends an emoji, or follows the selector.
     joined = f"(?:(?<={JOINER})|(?<={SELECTOR}){JOINER}++)"
     modified = f"(?<={SELECTOR}){JOINER}{modifier}"
-    more = f"(?:{joined}{any_emoji}|{modified})*+"
+    more = f"(?>(?:{joined}{any_emoji}|{modified})*)"
     tagged = f"(?<={SELECTOR}){TAGS}++{LAST_TAG}" if astral else "(?!)"
-    of_letters = f"{one_of('LETTER_EMOJI')}{tail}(?:{joined}{one_of('LETTER_EMOJI')}{tail}|{modified})*+"
+    of_letters = f"{one_of('LETTER_EMOJI')}{tail}(?>(?:{joined}{one_of('LETTER_EMOJI')}{tail}|{modified})*)"
     return (
         f"{of_letters}{joined}{one_of('EMOJI')}{tail}{more}",
         f"(?:{JOINER}{{0,254}}+{any_emoji}|{modifier})(?:{tagged}|{more})",
