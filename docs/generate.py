@@ -72,6 +72,7 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
+        Permutation,
         Verdicts,
         Rewrites,
         Diagnoses,

@@ -11,26 +11,28 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
 import typer
 
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, option
-from fairagent.errors import BackendUnavailable, FairAgentError, ReplyError, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError, UsageError
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
 from fairagent.settings.plugins import plugins
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.folders import recover
 from fairagent.storage.packages import EXTRAS
-from fairagent.types.common import Check, Usage, counted
+from fairagent.types.common import Check, counted
+
+if TYPE_CHECKING:
+    from fairagent.llm.models import Models
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,7 @@ def doctor(
             chosen = Settings()
             checks = [Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings")]
         with options.status(hidden=as_json):
-            checks += _all_checks(chosen, os.environ)
-            checks += ask_model(chosen, os.environ) if of.model and chosen.model.name == of.model else ()
+            checks += _all_checks(chosen, os.environ, asked=bool(of.model and chosen.model.name == of.model))
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
@@ -103,8 +104,9 @@ def doctor(
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def _all_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Every check; Java is looked at, and not started, where the extra `lucene` is."""
+def _all_checks(settings: Settings, environ: Mapping[str, str], asked: bool) -> Iterator[Check]:
+    """Every check, also what the model says where it is to be `asked`; Java is looked at where `lucene` is."""
+    from fairagent.llm.models import Models
     from fairagent.llm.prompts import Prompts
 
     yield Check("Python", "ok", f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
@@ -123,6 +125,13 @@ def _all_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield _unless_failing("Lucene", lambda: find_jar().name)
     yield from check_plugins()
     yield from check_model(settings, environ)
+    models = Models.of(settings, environ)
+    try:
+        yield from models.checks(settings.model) if asked else ()
+    except FairAgentError as error:
+        yield problem(f"model {settings.model.name}", error)
+    finally:
+        models.close()
     hosts = []
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         for one in (name, name.upper()):
@@ -132,7 +141,7 @@ def _all_checks(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
     yield Check("proxies", "note", "; ".join(hosts), fix) if hosts else Check("proxies", "ok", "none")
     source = f"with those in {settings.prompts}" if settings.prompts else "as shipped"
     yield _unless_failing("prompts", lambda: f"{', '.join(Prompts(settings.prompts).ids)} ({source})")
-    yield from _check_collection(settings)
+    yield from _check_collection(settings, models)
 
 
 def problem(name: str, error: Exception) -> Check:
@@ -221,62 +230,9 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
 
 
-def ask_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
-    """What the server of the model takes, by a request for JSON and one for a stream; it is learned anew."""
-    from fairagent.llm.budget import Budget
-    from fairagent.llm.cache import ReplyCache
-    from fairagent.llm.capabilities import FORMS
-    from fairagent.llm.openai import OpenAIModel
-    from fairagent.llm.request import ModelReply, ModelRequest, Reply, text_within
-
-    class Color(Reply):
-        color: Annotated[str, text_within(40)]
-
-    name, replies, pieces = f"model {settings.model.name}", list[ModelReply](), list[str]()
-    messages = ("system", "You name colors."), ("user", 'Name one, as JSON: {"color": ...}')
-    asked = ModelRequest(messages, seed=1, whole=False)
-
-    def usable(ask: Callable[[], ModelReply]) -> None:
-        try:
-            replies.append(ask())
-        except ReplyError as error:
-            # What matters is what was accepted.
-            replies.append(ModelReply("", 0, 0, notes=(str(error),)).with_usage(error.usage))
-
-    try:
-        model = OpenAIModel(settings.model, environ, Budget(settings.budget), settings.prices.get(settings.model.name))
-        with closing(model), ExitStack() as opened:
-            if settings.cache:
-                model.remember_in(opened.enter_context(closing(ReplyCache(settings.cache))), kept=False)
-            usable(lambda: model.complete(replace(asked, reply=Color)))
-            usable(lambda: model.stream(asked, pieces.append))
-    except FairAgentError as error:
-        yield problem(name, error)
-        return
-    known = model.capabilities.known
-    took = sum((reply.usage for reply in replies), Usage())
-    money = "" if took.cost is None else f", ${took.cost:.6f}"
-    detail = f"{model.endpoint.host} answered {counted(took.calls, 'request')} in {took.seconds:.1f} s{money}"
-    yield Check(name, "ok", detail, "; ".join(dict.fromkeys(note for one in replies for note in one.notes)))
-    form = FORMS[known.form]
-    takes = {
-        "the system role": not known.folded,
-        "temperature": "temperature" not in known.dropped,
-        "seed": "seed" not in known.dropped,
-        "max_completion_tokens" if known.renamed else "max_tokens": True,
-        "response_format" if form == "text" else f"response_format {form}": form != "text",
-        "streams": "stream" not in known.dropped and len(pieces) > 1,
-        "counts of tokens": not any(reply.estimated for reply in replies),
-    }
-    yield Check(f"{name} takes", "ok", ", ".join(one for one, there in takes.items() if there))
-    if lacking := [one for one, there in takes.items() if not there]:
-        yield Check(f"{name} has no", "note", ", ".join(lacking), "works without: what is refused is not sent again")
-
-
-def _check_collection(settings: Settings) -> Iterator[Check]:
+def _check_collection(settings: Settings, models: Models) -> Iterator[Check]:
     """The collection and its index fit, where they are named; with what was measured of its ANN indexes."""
     from fairagent.collection import Collection, load_collection
-    from fairagent.llm.models import Models
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
     from fairagent.retrieve.vectors import ann_reports
@@ -299,7 +255,7 @@ def _check_collection(settings: Settings) -> Iterator[Check]:
         dimensions = ", ".join(collection.groups.dimensions) or "no groups"
         yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
         folder, name = index_folder(collection, settings), "index"
-        site = Site(collection, settings, folder, Models.of(settings))
+        site = Site(collection, settings, folder, models)
         if others := list(settings.engine.diagnose(site)):
             yield from others
             return

@@ -41,6 +41,8 @@ _REFUSED = re.compile(
 _FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?output|grammar|guided", re.IGNORECASE)
 _MANY = re.compile(r"batch|too (?:many|large)|(?:maximum|number of|exceed).{0,40}(?:inputs|items|texts)", re.IGNORECASE)
 _SYSTEM = re.compile(r"system.{0,9} (?:role|message|prompt)|role.{0,40}'system'|roles must alternate", re.IGNORECASE)
+_STREAM = re.compile(r"only .{0,20}stream|stream.{0,20}(?:must be|required|only)|enable .{0,8}stream", re.IGNORECASE)
+STREAMED = "streamed, as the server does nothing else"
 NO_SYSTEM = "no system role: its text begins the user's"
 BATCH = 32
 """Texts of a request for embeddings: what nearly every sort of server takes."""
@@ -56,6 +58,7 @@ class Known(BaseModel):
     dropped: set[str] = set()
     renamed: bool = False
     folded: bool = False
+    streams_only: bool = False
     batch: int = Field(BATCH, ge=1, le=BATCH)
 
 
@@ -134,6 +137,9 @@ class Capabilities:
         if len(texts) > 1 and _MANY.search(refusal):
             known.batch = min(known.batch, len(texts) // 2)
             return f"no more than {known.batch} texts at once"
+        if messages and "stream" not in payload and _STREAM.search(refusal):
+            known.streams_only = True
+            return STREAMED
         if not _PARAMETER.search(refusal):
             return None
         if "max_tokens" in payload and "max_tokens" in refusal:
@@ -154,6 +160,7 @@ class Capabilities:
         return (
             *(f"no response_format {form}" for form in refused),
             *([RENAMED] if known.renamed else ()),
+            *([STREAMED] if known.streams_only else ()),
             *([NO_SYSTEM] if known.folded and request.messages[0][0] == "system" else ()),
             *(f"no {name}" for name in sorted(known.dropped) if optional.get(name)),
         )

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
@@ -42,9 +42,14 @@ def _parts(texts: Sequence[tuple[str, str]], most: int) -> Iterator[Sequence[tup
     return (texts[start : start + most] for start in range(0, len(texts), most))
 
 
+def _decoded(vector: object) -> object:
+    """The numbers of a vector, which servers without `encoding_format` may send in base64."""
+    return np.frombuffer(base64.b64decode(vector), STORED).tolist() if isinstance(vector, str) else vector
+
+
 class _Embedding(BaseModel):
     index: int = Field(strict=True)
-    embedding: list[float] = Field(min_length=1)
+    embedding: Annotated[list[float], BeforeValidator(_decoded)] = Field(min_length=1)
 
 
 class _EmbeddingAnswer(Body):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, SettingsError
+from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid, SettingsError
 from fairagent.llm.budget import Budget, Ledger, charged
+from fairagent.llm.capabilities import FORMS, Known
 from fairagent.llm.exchange import valid_reply
 from fairagent.llm.replies import read_reply
-from fairagent.llm.request import ModelReply, ModelRequest, key_of, stream
+from fairagent.llm.request import ModelReply, ModelRequest, Reply, key_of, stream, text_within
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
+from fairagent.types.common import Check, counted
 
 if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
@@ -97,6 +100,10 @@ class CachingModel:
         return reply
 
 
+class _Color(Reply):
+    color: Annotated[str, text_within(40)]
+
+
 class Models:
     """Opens models by their settings; threads may share it.
 
@@ -159,6 +166,41 @@ class Models:
                 model = EmbeddingModel(settings, self._environ, self.budget, price, cache, self._ledger)
                 opened = self._opened[EmbeddingModel, settings] = self._sharing(model, cache)
         return opened
+
+    def checks(self, settings: ModelSettings) -> Iterator[Check]:
+        """What the server of the model takes, by a request for JSON and one for a stream; it is learned anew."""
+        model, replies, pieces = self.open(settings).model, list[ModelReply](), list[str]()
+        model.capabilities.known = Known()
+        messages = ("system", "You name colors."), ("user", 'Name one, as JSON: {"color": ...}')
+        asked = ModelRequest(messages, seed=1, whole=False)
+        for ask in (partial(model.complete, replace(asked, reply=_Color)), partial(model.stream, asked, pieces.append)):
+            try:
+                replies.append(ask())
+            except ReplyError as error:
+                # What matters is what was accepted.
+                replies.append(ModelReply("", 0, 0, notes=(str(error),)).with_usage(error.usage))
+        name, known, took = f"model {settings.name}", model.capabilities.known, sum((r.usage for r in replies), Usage())
+        money = "" if took.cost is None else f", ${took.cost:.6f}"
+        other = f" as {replies[0].model}" if replies[0].model not in ("", settings.name) else ""
+        detail = (
+            f"{model.endpoint.host} answered {counted(took.calls, 'request')}{other} in {took.seconds:.1f} s{money}"
+        )
+        yield Check(name, "ok", detail, "; ".join(dict.fromkeys(note for one in replies for note in one.notes)))
+        form = FORMS[known.form]
+        takes = {
+            "the system role": not known.folded,
+            "temperature": "temperature" not in known.dropped,
+            "seed": "seed" not in known.dropped,
+            "max_completion_tokens" if known.renamed else "max_tokens": True,
+            "response_format" if form == "text" else f"response_format {form}": form != "text",
+            "streams": "stream" not in known.dropped and len(pieces) > 1,
+            "counts of tokens": not any(reply.estimated for reply in replies),
+        }
+        yield Check(f"{name} takes", "ok", ", ".join(one for one, there in takes.items() if there))
+        if lacking := [one for one, there in takes.items() if not there]:
+            yield Check(
+                f"{name} has no", "note", ", ".join(lacking), "works without: what is refused is not sent again"
+            )
 
     def _sharing(self, model: Any, cache: ReplyCache | None) -> Any:
         """The model, with what others of its sort and name know of its server, in this process and in those before."""

@@ -247,6 +247,7 @@ class OpenAIModel(ServerModel):
 
         `longer` multiplies the longest reply; `plain`: without a form of replies.
         """
+        streamed = streamed or self.capabilities.known.streams_only
         options = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
         return self.capabilities.shape(self._full_payload(request, longer) | options, request, plain)
 

@@ -281,7 +281,9 @@ class Breaker:
             if isinstance(error, FatalModelError):
                 self._fatal = str(error)
             elif isinstance(error, TransientModelError):
-                self._failures, self._failure = self._failures + 1, f"{error} It"
+                self._failures += 1
+                stop = "" if str(error).endswith(("?", ".")) else "."
+                self._failure = f"{error}{stop} It"
                 # Requests that were on their way when it opened do not lengthen the pause.
                 again = mine and self._failures > MOST_FAILURES
                 if self._failures == MOST_FAILURES or again or not self._reached:
@@ -387,10 +389,10 @@ class ServerModel:
         """Use what the `other` model of the same sort, server and name knows of its server."""
         self._breakers, self.capabilities = other._breakers, other.capabilities
 
-    def remember_in(self, cache: ReplyCache, kept: bool = True) -> None:
-        """Begin with what the cache has `kept` of this server and model, and keep there what is learned from now on."""
+    def remember_in(self, cache: ReplyCache) -> None:
+        """Begin with what the cache has kept of this server and model, and keep there what is learned from now on."""
         key = key_of({"format": 1, "kind": type(self).__name__, "server": self.endpoint.base_url, "model": self.name})
-        self.capabilities.keep_in(partial(cache.remember, key), cache.recall(key) if kept else "")
+        self.capabilities.keep_in(partial(cache.remember, key), cache.recall(key))
 
     def hide(self, text: str) -> str:
         """`text` without the key."""
@@ -590,13 +592,15 @@ class ServerModel:
             )
         if status in (401, 403, 407) or sort == "key":
             return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {self.name!r} there")
+        hint = "" if "/v1" in self.endpoint.base_url else "; most servers' addresses end with /v1"
         if status == 404 or sort == "model":
-            hint = "" if "/v1" in self.endpoint.base_url else "; most servers' addresses end with /v1"
             return FatalModelError(f"{what}. Check model.name ({self.name!r}) and model.base_url in the settings{hint}")
         if sort == "filter":
             return ReplyRefused(what, raw=self.hide(words))
         if status in (408, 409, 425, 429) or status >= 500:
             return TransientModelError(what, retry_after=wait)
-        if status in (0, 405):
-            return FatalModelError(f"{what}. Check model.base_url in the settings" if status else what)
+        if status == 405 or (not status and "endpoint" in words.lower()):
+            return FatalModelError(f"{what}. Check model.base_url in the settings{hint}")
+        if not status:
+            return FatalModelError(what)
         return ModelError(what)

@@ -28,7 +28,7 @@ import httpx
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
 from fairagent.llm.server import Endpoint, NotConnected, broken_off, deadline
 from fairagent.settings import ModelSettings
-from fairagent.storage.threads import abandonable, ended_by
+from fairagent.storage.threads import OutOfTime, abandonable, ended_by
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -37,7 +37,7 @@ LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=100, keepa
 LONGEST_WAIT = 86_400.0
 """Seconds: the operating system takes no wait without an end."""
 LONGEST_CONNECT = 5.0
-"""Seconds that connecting may take."""
+"""Seconds that finding a server's addresses and connecting may take together."""
 MOST_BYTES = 16 << 20
 """The longest answer that is read, packed or unpacked: 16 MB, thousands of times what a page of text takes."""
 MOST_OF_AN_ERROR = 1 << 16
@@ -55,7 +55,7 @@ def _left(timeout: float | None) -> float:
 
 
 class _TimedBackend(httpcore.SyncBackend):
-    """Opens connections in the time that is left; the system's search for a name's addresses has limits of its own."""
+    """Opens connections in the time that is left, the system's search for a name's addresses included."""
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> Any:
         opened = super().connect_tcp
@@ -66,15 +66,23 @@ class _TimedBackend(httpcore.SyncBackend):
             except (OSError, UnicodeError) as error:
                 raise httpcore.ConnectError(str(error)) from error
             failure: Exception = httpcore.ConnectError(f"{host} has no address")
-            for address in dict.fromkeys(str(entry[4][0]) for entry in entries):
+            addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+            for place, address in enumerate(addresses):
+                # Of the time that is left each address has its part: one that is silent leaves some to the next.
+                part = max(0.01, end - time.monotonic()) / (len(addresses) - place)
                 try:
-                    return _TimedStream(opened(address, port, _left(timeout), *more, **options))
+                    return _TimedStream(opened(address, port, part, *more, **options))
                 except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                     failure = error
             raise failure
 
         # Neither the search for a name's addresses nor connecting can be broken off.
-        return abandonable(connect, lambda stream: stream.close())
+        seconds = _left(timeout)
+        end = time.monotonic() + seconds
+        try:
+            return abandonable(connect, lambda stream: stream.close(), seconds)
+        except OutOfTime:
+            raise httpcore.ConnectTimeout(f"no connection within {seconds:.0f} s") from None
 
 
 class _TimedStream(httpcore.NetworkStream):

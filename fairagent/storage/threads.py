@@ -39,6 +39,10 @@ class Cancelled(BaseException):
     """The work was cancelled. No Exception: nothing that handles failures may take it for one."""
 
 
+class OutOfTime(Exception):
+    """What was waited for has not come in time."""
+
+
 class Cancellation:
     """Whether one piece of work is cancelled. Threads may share it."""
 
@@ -136,20 +140,23 @@ def holding(lock: threading.Lock) -> Iterator[None]:
         lock.release()
 
 
-def result_of(future: Future[T]) -> T:
-    """The result of `future`, or what it raises; waiting for it can be cancelled."""
+def result_of(future: Future[T], seconds: float = math.inf) -> T:
+    """The result of `future`, or what it raises; waiting for it can be cancelled, and ends after so many seconds."""
+    end = time.monotonic() + seconds
     while not future.done():
+        if (left := end - time.monotonic()) <= 0:
+            raise OutOfTime
         with suppress(TimeoutError):
-            waiting(future.exception)
+            waiting(future.exception, *(() if left == math.inf else (left,)))
     return future.result()
 
 
-def abandonable(work: Callable[[], T], late: Callable[[T], None]) -> T:
-    """What `work` returns or raises, though nothing can break it off: who is cancelled leaves it behind.
+def abandonable(work: Callable[[], T], late: Callable[[T], None], seconds: float = math.inf) -> T:
+    """What `work` returns or raises, though nothing can break it off; OutOfTime after so many `seconds`.
 
-    It goes on in a thread of its own, and `late` gets what it returns after that.
+    Who is cancelled or out of time leaves it behind: it goes on in a thread of its own, `late` gets what it returns.
     """
-    if _cancellation.get() is None:
+    if _cancellation.get() is None and seconds == math.inf:
         return work()
     future: Future[T] = Future()
 
@@ -162,8 +169,8 @@ def abandonable(work: Callable[[], T], late: Callable[[T], None]) -> T:
     # No pool's: Python would wait for it when it ends.
     threading.Thread(target=copy_context().run, args=(working,), name="abandonable", daemon=True).start()
     try:
-        return result_of(future)
-    except Cancelled:
+        return result_of(future, seconds)
+    except (Cancelled, OutOfTime):
         future.add_done_callback(lambda done: None if done.exception() else late(done.result()))
         raise
 

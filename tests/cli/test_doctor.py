@@ -195,7 +195,7 @@ def test_a_model_is_asked_what_it_takes(
             shown = checks("--model", "tiny")
             # It is learned anew each time.
             assert len(server.requests) == 4 + 1 + 1
-            assert "answered 6 requests in" in shown["model tiny"]["detail"]
+            assert "answered 6 requests as tiny-2026 in" in shown["model tiny"]["detail"]
             takes = shown["model tiny takes"]["detail"].split(", ")
             assert takes == ["seed", "max_completion_tokens", "response_format json_schema", "streams"]
             lacks = shown["model tiny has no"]["detail"].split(", ")

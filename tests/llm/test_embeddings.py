@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -228,3 +229,17 @@ def test_a_server_without_an_encoding_format_gets_none(server: Server, make: Mak
     for texts in (TEXTS, ["new"]):
         assert np.array_equal(model.embed(texts), vectors(texts))
     assert len(server.requests) == 3
+
+
+def test_vectors_in_base64_are_read(server: Server, make: Make) -> None:
+    def packed(request: dict[str, Any]) -> ServerReply:
+        body: Any = embeddings(request["input"]).body
+        for item in body["data"]:
+            item["embedding"] = base64.b64encode(np.array(item["embedding"], "<f4").tobytes()).decode()
+        return ServerReply(body)
+
+    server.script = packed
+    assert np.array_equal(make().embed(TEXTS), vectors(TEXTS))
+    server.script = changed(embedding="AAA=")
+    with pytest.raises(ReplyInvalid, match="another form"):
+        make().embed(TEXTS)

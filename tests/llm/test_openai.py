@@ -495,3 +495,17 @@ def test_cached_tokens_have_their_own_price(
     usage = make_model(budget, Price(input=2, output=10, cached=0.5)).complete(QUESTION).usage
     assert (usage.input_tokens, usage.estimated, usage.cost) == (1000, False, pytest.approx(cost / 1e6))
     assert budget.used["dollars"] == pytest.approx(cost / 1e6)
+
+
+def test_a_server_that_does_nothing_but_stream_is_asked_for_streams(server: Server, make_model: MakeModel) -> None:
+    def script(request: dict[str, Any]) -> ServerReply:
+        if "stream" not in request:
+            return error(400, "This model only support stream mode, please enable the stream parameter.")
+        return streamed('{"colors": ', '["red"]}')
+
+    server.script = script
+    model = make_model()
+    for requests in (2, 3):
+        value, usage = ask(model, COLORS, Colors)
+        assert (value.colors, usage.input_tokens, len(server.requests)) == (["red"], 11, requests)
+    assert usage.notes == ("streamed, as the server does nothing else",)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -291,3 +294,25 @@ def test_a_key_that_expires_ends_the_models_part_of_a_search_and_an_experiment(s
     server.script = [error(401, "who are you")]
     with one_search(), pytest.raises(FatalModelError):
         make_model().complete(ASKED)
+
+
+def test_a_search_for_addresses_without_an_end_has_one(make_model, monkeypatch, slept):
+    held = threading.Event()
+    monkeypatch.setattr("fairagent.llm.transport.socket.getaddrinfo", lambda *_: held.wait(60))
+    with pytest.raises(TransientModelError, match=r"no connection to llm\.example\.org"):
+        make_model(base_url="http://llm.example.org/v1", timeout=0.05).complete(ASKED)
+    held.set()
+    assert slept == []
+
+
+def test_every_address_of_a_server_is_tried_in_the_time_for_all(make_model, server, monkeypatch):
+    server.script = ["red"]
+    port = int(server.url.split(":")[2].removesuffix("/v1"))
+    entries, find = [(0, 0, 0, "", (address, port)) for address in ("127.0.0.9", "127.0.0.1")], socket.getaddrinfo
+
+    def found(host: str, *more: Any) -> Any:
+        return entries if host == "many.localhost" else find(host, *more)
+
+    monkeypatch.setattr("fairagent.llm.transport.socket.getaddrinfo", found)
+    # The first one refuses.
+    assert make_model(base_url=f"http://many.localhost:{port}/v1").complete(ASKED).text == "red"
