@@ -657,7 +657,7 @@ def filtering(filter: Filter) -> Action:
             return True, "what would be served was not checked for bias"
         return (
             False,
-            "the filter's rounds are over" if state.unread else "the filter was shown all that would be served",
+            "the filter's rounds are over" if state.unread else "the filter has read all that is served",
         )
 
     def act(search: Search, before: State) -> Tried:
