@@ -54,9 +54,9 @@ def test_it_says_which_templates_it_asks_with() -> None:
 
 
 def test_the_worst_case_counts_every_call() -> None:
-    """Each query: keywords, a passage, 30 documents judged (4 of the longest fit), 60 filtered twice."""
+    """Each query: keywords, a passage, 30 documents judged (4 of the longest a call), 60 filtered twice (5 a call)."""
     settings = Settings(filter="fair", n=20, model={"name": "tiny"})
     calls = list(read(**ALL).worst_case(Case(settings, Prompts(), ["law", "sea"], ("gender", "female"))))
-    assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 60)
+    assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 12)
     assert all(one.input_tokens > 0 and one.output_tokens > 0 for one in calls)
     assert sum(one.calls for one in read(actions="passages").worst_case(Case(settings, Prompts(), ["law"]))) == 1

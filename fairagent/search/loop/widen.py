@@ -655,7 +655,10 @@ def filtering(filter: Filter) -> Action:
     def offer(search: Search, state: State) -> tuple[bool, str]:
         if state.unread and state.rounds < ROUNDS:
             return True, "what would be served was not checked for bias"
-        return False, "what would be served was checked for bias"
+        return (
+            False,
+            "the filter's rounds are over" if state.unread else "the filter has read all that is served",
+        )
 
     def act(search: Search, before: State) -> Tried:
         state, notes = before, list[str]()
