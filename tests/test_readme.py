@@ -94,7 +94,7 @@ def test_all_of_it_works_in_the_order_in_which_it_stands_in_an_empty_folder(tmp_
                 run([sys.executable, "-m", "fairagent", *arguments], tmp_path)
         elif language == "yaml":
             (tmp_path / "first.yaml").write_text(block, encoding="utf-8")
-        else:
+        elif language == "python":
             made = tmp_path / "fairagent-demo" / "made.json"
             before = made.stat().st_mtime_ns
             ranking = run([sys.executable, "-c", block], tmp_path)
