@@ -61,7 +61,7 @@ def test_spellings(folder: Path) -> None:
 
 
 def test_rows(folder: Path) -> None:
-    rows, kept, _, _ = blocks("python")
+    rows, kept, _ = blocks("python")
     assert len(rows.splitlines()) < 6
     printed = run(folder, "-c", rows)
     assert [line.split()[0] for line in printed.splitlines()] == ["1", "2", "3", "4", "5"]
@@ -85,10 +85,8 @@ def test_documents_that_come_and_go(folder: Path) -> None:
         return re.sub(r"in [\d.]+ s|[\d.]+ kB", "", text)
 
     assert without_sizes(printed) == without_sizes(blocks("text")[2])
-    code = blocks("python")[3] + "print([hit.id for hit in agent.search('jazz').hits])\n"
-    said, hits = run(changed, "-c", code).splitlines()
-    assert said == "7"
-    assert "p9" in hits
+    code = blocks("python")[1] + "print([hit.id for hit in agent.search('jazz').hits])\n"
+    assert "p9" in run(changed, "-c", code)
 
 
 def tmp_copy(folder: Path) -> Path:
