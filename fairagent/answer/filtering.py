@@ -432,6 +432,6 @@ def filter_alarms(verdicts: Sequence[Verdict], removed: Sequence[Removal] = ()) 
     gone, missing = sum(not one.kept for one in verdicts), [one for one in verdicts if not one.complete]
     most = [Alarm(REMOVED, f"the filter removed {gone} of {len(verdicts)}")] if 2 * gone > len(verdicts) else []
     groups = [Alarm(GROUP_REMOVED, warning) for warning in removal_warnings(removed)]
-    kept = sum(one.kept for one in missing)
-    unfinished = f"no verdict on {len(missing)} of {len(verdicts)} documents, of which {kept} were kept"
+    remaining = sum(one.kept for one in missing)
+    unfinished = f"no verdict on {len(missing)} of {len(verdicts)} documents, of which {remaining} were kept"
     return (*most, *([Alarm(UNFINISHED, unfinished)] if missing else []), *groups)

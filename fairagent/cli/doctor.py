@@ -85,7 +85,7 @@ def doctor(
             chosen = Settings()
             checks = [Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings")]
         with options.status(hidden=as_json):
-            checks += _all_checks(chosen, os.environ, asked=bool(of.model and chosen.model.name == of.model))
+            checks += _all_checks(chosen, os.environ, ask=bool(of.model and chosen.model.name == of.model))
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
@@ -104,8 +104,8 @@ def doctor(
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def _all_checks(settings: Settings, environ: Mapping[str, str], asked: bool) -> Iterator[Check]:
-    """Every check, also what the model says where it is to be `asked`; Java is looked at where `lucene` is."""
+def _all_checks(settings: Settings, environ: Mapping[str, str], ask: bool) -> Iterator[Check]:
+    """Every check, also what the model says with `ask`; Java is looked at where `lucene` is."""
     from fairagent.llm.models import Models
     from fairagent.llm.prompts import Prompts
 
@@ -127,7 +127,7 @@ def _all_checks(settings: Settings, environ: Mapping[str, str], asked: bool) -> 
     yield from check_model(settings, environ)
     models = Models.of(settings, environ)
     try:
-        yield from models.checks(settings.model) if asked else ()
+        yield from models.checks(settings.model) if ask else ()
     except FairAgentError as error:
         yield problem(f"model {settings.model.name}", error)
     finally:

@@ -73,11 +73,11 @@ class Capabilities:
         self._keep: Callable[[str], object] = str
         self.known = Known()
 
-    def keep_in(self, keep: Callable[[str], object], kept: str = "") -> None:
-        """Begin with what was `kept` before, and pass what is learned from now on to `keep`."""
+    def keep_in(self, keep: Callable[[str], object], known_before: str = "") -> None:
+        """Begin with what was `known_before`, and pass what is learned from now on to `keep`."""
         self._keep = keep
         with suppress(ValidationError):
-            self.known = Known.model_validate_json(kept)
+            self.known = Known.model_validate_json(known_before)
 
     def shape(
         self, payload: dict[str, Any], request: ModelRequest | None = None, plain: bool = False

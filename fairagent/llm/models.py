@@ -172,8 +172,11 @@ class Models:
         model, replies, pieces = self.open(settings).model, list[ModelReply](), list[str]()
         model.capabilities.known = Known()
         messages = ("system", "You name colors."), ("user", 'Name one, as JSON: {"color": ...}')
-        asked = ModelRequest(messages, seed=1, whole=False)
-        for ask in (partial(model.complete, replace(asked, reply=_Color)), partial(model.stream, asked, pieces.append)):
+        request = ModelRequest(messages, seed=1, whole=False)
+        for ask in (
+            partial(model.complete, replace(request, reply=_Color)),
+            partial(model.stream, request, pieces.append),
+        ):
             try:
                 replies.append(ask())
             except ReplyError as error:

@@ -414,9 +414,9 @@ class OpenAIModel(ServerModel):
         try:
             tokens, cached = _ChatTokens.model_validate(completion.usage), 0
             with suppress(ValidationError):
-                told = _CachedTokens.model_validate(completion.usage)
-                details = told.prompt_tokens_details or _PromptTokens()
-                cached = min(details.cached_tokens or told.prompt_cache_hit_tokens or 0, tokens.prompt_tokens)
+                own = _CachedTokens.model_validate(completion.usage)
+                details = own.prompt_tokens_details or _PromptTokens()
+                cached = min(details.cached_tokens or own.prompt_cache_hit_tokens or 0, tokens.prompt_tokens)
             counts = tokens.prompt_tokens, tokens.completion_tokens
             cost = self.cost(*counts, cached)
             reply = ModelReply(text, *counts, name, finish, notes=notes, cost=cost, cached_tokens=cached)

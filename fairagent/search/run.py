@@ -64,8 +64,8 @@ class SearchRun:
         if "refine" in settings.model_fields_set and settings.loops and not refines:
             why = f"is not used, since loop: {settings.loop} uses none; set loop=fair-qr"
             if settings.refine.templates and settings.loop.asks_with(settings):
-                template, asked = settings.refine.templates[0], settings.loop.asks_with(settings)[0]
-                why = f"asks with {asked}, for all groups at once; with {template}, for one by one, under loop=fair-qr"
+                template, by_loop = settings.refine.templates[0], settings.loop.asks_with(settings)[0]
+                why = f"asks with {by_loop}, for all groups at once; with {template}, one by one, under loop=fair-qr"
             elif settings.refine.templates and not settings.model.name:
                 why = "is not used, since no model is named; set model.name"
             unused = (f"refine: {settings.refine} {why}", *unused)

@@ -80,7 +80,7 @@ def test_hits_are_those_of_the_ranking_with_the_engines_own_scores() -> None:
         (
             {"refine": "llm", "model": {"name": "tiny"}},
             (
-                "refine: llm asks with group_keywords, for all groups at once; with refine_query, for one by one, "
+                "refine: llm asks with group_keywords, for all groups at once; with refine_query, one by one, "
                 "under loop=fair-qr",
             ),
         ),

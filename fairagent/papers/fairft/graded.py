@@ -298,7 +298,7 @@ class GradedKind(QuestionsKind, ABC):
         return Exam(questions_of(opened.subject), systems)
 
 
-def _calls(case: Case, prompt: str, model: ModelSettings, **variables: object) -> Calls:
+def _calls(case: Case, prompt: str, model: ModelSettings, **variables: Any) -> Calls:
     counted = case.calls(prompt, 1, **variables)
     longest = case.prompts[prompt].longest_reply(model.max_tokens)
     return Calls(model, counted.calls, counted.input_tokens, counted.calls * longest)

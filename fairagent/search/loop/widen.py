@@ -584,10 +584,10 @@ def by_model(name: str, sources: Sources) -> Action:
             results = [(lack, due, search.retrieve(query).ids) for lack, due, query in queries]
             tried = widened(search, state, results)
             entering = frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
-            found = {lack.group: entering.intersection(ids) for lack, _, ids in results}
+            entered = {lack.group: entering.intersection(ids) for lack, _, ids in results}
             for (lack, _), words in zip(groups, reply.words, strict=True):
                 if words:
-                    lines.append(f"{lack.group}: {words_in(words, found[lack.group], search.engine)}")
+                    lines.append(f"{lack.group}: {words_in(words, entered[lack.group], search.engine)}")
         return replace(
             tried,
             on_trial=True,
