@@ -32,7 +32,7 @@ from made_up import write_made_up
 
 from fairagent import load_collection
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.graph import prepare_graph
+from fairagent.retrieve.graph import prepare_graphs
 from fairagent.retrieve.light import LIGHT
 from fairagent.retrieve.vectors import prepare_ann, prepare_vectors
 from fairagent.search.agent import FairAgent
@@ -122,7 +122,7 @@ def approximate(folder: Path, bm25: bool) -> Figures:
     start = perf_counter()
     prepare_ann(site, LIGHT, "auto", quiet)
     built = perf_counter()
-    prepare_graph(site, LIGHT, quiet)
+    prepare_graphs(site, quiet, LIGHT)
     return {
         "ANN index, s": built - start,
         "graph, s": perf_counter() - built,

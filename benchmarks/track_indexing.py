@@ -65,10 +65,10 @@ def ann(folder: Path, documents: int) -> dict[str, float]:
 
 
 def graph(folder: Path, documents: int) -> dict[str, float]:
-    from fairagent.retrieve.graph import prepare_graph
+    from fairagent.retrieve.graph import prepare_graphs
 
     site, start = site_of(folder), time.perf_counter()
-    prepare_graph(site, "light", lambda what, done: None)
+    prepare_graphs(site, lambda what, done: None, "light")
     return {"seconds": time.perf_counter() - start, "bytes": size(folder / "index" / "light-graph")}
 
 
