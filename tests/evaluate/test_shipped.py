@@ -104,8 +104,8 @@ def test_the_calls_of_a_loop_that_filters_are_known_before(tmp_path: Path) -> No
     system = "{profile: offline, engine: words, loop: {actions: [group, filter]}, filter: fair, model: {name: tiny}}"
     file = words.write(tmp_path, f"{words.EXPERIMENT}  filter: {system}\n")
     rows = {row.system: row for row in estimate(check_experiment(file, environ={KEY_VARIABLE: "none"}))}
-    # 20 topics (one without judgments), 20 documents of a ranking in three rounds, two questions each.
-    assert rows["filter"].calls == 20 * 20 * 3 * 2
+    # 20 topics (one without judgments), 20 of the longest documents in 4 batches, in three rounds, two questions each.
+    assert rows["filter"].calls == 20 * 4 * 3 * 2
     assert rows["plain"].calls == 0
 
 

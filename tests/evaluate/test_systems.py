@@ -111,7 +111,7 @@ def test_every_kind_is_tried(folder: Path, run: Results) -> None:
     others = {"words", "auto", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
     others |= {"opensearch", "pgvector", "milvus", "lucene", "lucene-impact", "lucene-hnsw"}
     assert {plan.settings.engine.kind for plan in plans} == set(shipped("engine")) - others
-    others = {"cross-encoder", "original", "representative"}
+    others = {"cross-encoder", "original", "representative", "listwise"}
     assert {plan.settings.rerank.kind for plan in plans} == set(shipped("rerank")) - others
     assert {plan.settings.loop.kind for plan in plans} == set(shipped("loop"))
     assert check_plan(folder)["agent, default engine"].settings.engine.kind == "bm25"

@@ -228,7 +228,8 @@ def test_156_a_search_adds_to_its_transcript(file: Path, server: LoopbackServer,
     assert len(server.requests) == 1
     path = tmp_path / "answered.jsonl"
     more = ("--set", "generate.kind=llm", "--transcript", str(path))
-    assert search(tmp_path, file, *more, command="answer").exit_code == 0
+    # The scripted model names words and gives no verdict, so that its filter is an alarm.
+    assert search(tmp_path, file, *more, command="answer").exit_code == 7
     told = [one.prompt for one in read_transcript(path) if one]
     assert (told[0], told[-1], set(told[1:-1])) == ("refine_query", "answer", {"fairness_filter"})
 
