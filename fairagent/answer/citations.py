@@ -16,7 +16,7 @@ from fairagent.types import Answer, Document
 from fairagent.types.clean import visible
 
 OnText = Callable[[str], None]
-"""Called with the answer piece by piece while it is being written; all pieces together are its text."""
+"""Called with the answer piece by piece while it is written: together its text, unless another takes its place."""
 
 
 _SHORT_FORMS = "".join(rf"(?<!\b{form}\.)" for form in ("[A-Z]", "St", "Dr", "Mr", "Mrs", "Ms", "Jr", "vs"))

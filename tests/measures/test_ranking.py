@@ -264,3 +264,8 @@ def test_ndcg_with_grades_is_one_function(gain: str) -> None:
     worthless = JudgedRanking(found > 3, 1, grades=found, judgments=np.zeros(2))
     with pytest.raises(DataError, match="not defined"):
         NDCG(5, LOG2_PLUS1, "linear")(worthless)
+
+
+@pytest.mark.parametrize("grades", [{}, {"a": 0}, {"a": -1}])
+def test_without_a_document_of_worth_there_is_no_ndcg(grades: dict[str, int]) -> None:
+    assert graded_ndcg(["a", "b"], grades, 10) is None

@@ -171,7 +171,8 @@ def test_an_answer_that_is_streamed_is_its_pieces(options: list[str], record: Re
     from fairagent.search.pipeline import build, open_site
     from fairagent.settings import load_settings
 
-    more = {"profile": "offline", "engine": "bm25", "generate": "llm", "context": {"documents": 1}, "n": 4}
+    generate = {"kind": "llm", "on_uncited": "keep"}
+    more = {"profile": "offline", "engine": "bm25", "generate": generate, "context": {"documents": 1}, "n": 4}
     settings = load_settings(overrides={"collection": options[1], "index": options[3], **more})
     pieces: list[str] = []
     result = build(open_site(settings=settings)).answer(Query("lawyer"), pieces.append)
