@@ -412,6 +412,11 @@ class AskingConfig(Part):
     def asking(self, model: Model, site: Any) -> AskingRefiner:
         raise NotImplementedError
 
+    def options(self, model: Model, site: Any) -> dict[str, Any]:
+        """What every refiner that asks a model is made of."""
+        chosen = {"keyword_weight": self.keyword_weight, "drift": self.drift, "on_error": self.on_error}
+        return {"model": model, "prompts": site.prompts, **chosen}
+
     def build(self, site: Any) -> AskingRefiner:
         return self.asking(site.model, site)
 
@@ -473,15 +478,8 @@ class GroundedConfig(AskingConfig):
 
     def asking(self, model: Model, site: Site) -> GroundedRefiner:
         words = index_words(site)
-        return GroundedRefiner(
-            model=model,
-            prompts=site.prompts,
-            keyword_weight=self.keyword_weight,
-            drift=self.drift,
-            on_error=self.on_error,
-            otherwise=FeedbackRefiner(words),
-            feedback=FeedbackRefiner(words, self.documents, self.terms),
-        )
+        feedback = FeedbackRefiner(words, self.documents, self.terms)
+        return GroundedRefiner(**self.options(model, site), otherwise=FeedbackRefiner(words), feedback=feedback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,14 +498,7 @@ class LlmConfig(AskingConfig):
 
     def asking(self, model: Model, site: Site) -> LlmRefiner:
         words = words_at_hand(site)
-        return LlmRefiner(
-            model=model,
-            prompts=site.prompts,
-            keyword_weight=self.keyword_weight,
-            drift=self.drift,
-            on_error=self.on_error,
-            otherwise=FeedbackRefiner(words) if words else None,
-        )
+        return LlmRefiner(**self.options(model, site), otherwise=FeedbackRefiner(words) if words else None)
 
 
 def refining_part(template: str, settings: Settings) -> LlmConfig | GroundedConfig:

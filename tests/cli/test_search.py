@@ -181,13 +181,15 @@ def test_one_word_turns_the_model_on(call: Call, small: Small, server: LoopbackS
         assert [one["id"] for one in json.loads(plain.stdout)["hits"]] == [one["id"] for one in found["hits"]]
 
 
-def test_a_model_is_heard_in_a_terminal(
-    call: Call, small: Small, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
     monkeypatch.setattr(command, "console", lambda: Console(force_terminal=True, color_system=None, highlight=False))
 
+
+@pytest.mark.usefixtures("terminal")
+def test_a_model_is_heard_in_a_terminal(call: Call, small: Small, server: LoopbackServer) -> None:
     server.script = ["She won [2], he lost [9]."]
     shown = call(*WRITTEN, *small.options).stdout
     assert shown.startswith("She won [2], he lost.\n")
@@ -195,12 +197,10 @@ def test_a_model_is_heard_in_a_terminal(
     assert "citations of no document were taken out: [9]" in shown
 
 
+@pytest.mark.usefixtures("terminal")
 def test_what_takes_the_place_of_a_heard_answer_is_shown_after_it(
-    call: Call, small: Small, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+    call: Call, small: Small, server: LoopbackServer
 ) -> None:
-    from rich.console import Console
-
-    monkeypatch.setattr(command, "console", lambda: Console(force_terminal=True, color_system=None, highlight=False))
     server.script = ["She won."]
     shown = call(*WRITTEN, *small.options).stdout
     assert shown.startswith("She won.\n\nThat cites no document; in its place:\n")

@@ -154,18 +154,19 @@ class Sources:
 
         Raises FatalModelError, and with "fail" what else asking raises.
         """
-        useless: list[GroupQueries] = []
+        reads: list[GroupQueries] = []
 
         def silent(error: Exception) -> GroupQueries:
             return GroupQueries((None,) * len(lacks), notes=(f"the model says nothing of the groups: {error}",))
 
-        last = unless_failing(lambda: self._reply(query, lacks, engine, useless), self.on_error, silent, unpaid=True)
+        last = unless_failing(lambda: self._reply(query, lacks, engine, reads), self.on_error, silent, unpaid=True)
+        useless = [one for one in reads if one.useless]
         refused = dict.fromkeys(word for one in (*useless, last) for word in one.refused)
         proposals = sum((one.proposals for one in useless), last.proposals)
         return replace(last, refused=tuple(refused), proposals=proposals)
 
-    def _reply(self, query: Query, lacks: Sequence[Lack], engine: object, useless: list[GroupQueries]) -> GroupQueries:
-        """What the model's reply comes to; what it comes to before it is requested again is added to `useless`."""
+    def _reply(self, query: Query, lacks: Sequence[Lack], engine: object, reads: list[GroupQueries]) -> GroupQueries:
+        """What the model's reply comes to; every reply that is read, the useless ones too, is added to `reads`."""
         form = FORMS[self.says]
         groups = [one.group for one in lacks[: form.most]]
         numbers = list(range(1, len(groups) + 1))
@@ -174,16 +175,15 @@ class Sources:
         narrowed = {form.items: one_for_each(form.item, "number", numbers)}
 
         def accept(reply: Reply) -> None:
-            read = self._read(reply, query, groups, request, engine)
+            reads.append(read := self._read(reply, query, groups, request, engine))
             if read.useless:
-                useless.append(read)
                 error = ReplyInvalid(f"nothing in it is of use: {'; '.join(read.refused[:3])}")
                 error.echo = True
                 raise error
 
         request = self.prompts.request(form.template, variables, narrowed=narrowed, accept=accept)
-        reply, _ = ask(self.model, request, form.reply)
-        read = self._read(reply, query, groups, request, engine)
+        ask(self.model, request, form.reply)
+        read = reads[-1]
         rest = (None,) * (len(lacks) - len(groups))
         return replace(read, queries=(*read.queries, *rest), words=(*read.words, *((),) * len(rest)))
 
