@@ -195,7 +195,7 @@ class FairAgent(Summarized):
         run = agent.find(query, agent.pool_size, on_step)
         result = agent.result_of(run, answers=True)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
-            return answerer.answer(result, run.meter, agent.retriever, on_text, on_cited)
+            return run.with_least_gap(answerer.answer(result, run.meter, agent.retriever, on_text, on_cited))
 
     async def asearch(
         self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]

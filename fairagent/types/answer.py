@@ -161,11 +161,12 @@ class ContextExposures(Summarized):
     """What the documents of a context give the groups, and those of them that the answer cites, one a dimension.
 
     All documents count alike. The targets are those of the ranking. Both are empty where there are no groups, or no
-    documents.
+    documents. `least_gap` is that of the fairest list of as many candidates as the context has; None: no frontier.
     """
 
     context: tuple[Exposure, ...] = ()
     cited: tuple[Exposure, ...] = ()
+    least_gap: float | None = None
 
     @property
     def context_gap(self) -> float:
