@@ -33,8 +33,9 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
 )
-from fairagent.llm.budget import Budget, OneSearch, requester, searching
+from fairagent.llm.budget import Budget, requester
 from fairagent.llm.capabilities import Capabilities
+from fairagent.llm.exchange import OneSearch, searching
 from fairagent.llm.request import key_of
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.tree import cost_of
@@ -235,9 +236,7 @@ class Breaker:
         self._open_until = 0.0
         self._fatal: str | None = None
 
-    def run(
-        self, request: Callable[[], T], sort: Hashable = None, seconds: float = math.inf, vital: bool = False
-    ) -> T:
+    def run(self, request: Callable[[], T], sort: Hashable = None, seconds: float = math.inf, vital: bool = False) -> T:
         """The result of `request`, which is of this `sort`, or what it raises; TransientModelError while it is open.
 
         The request and the wait for its turn have so many `seconds`. A transient error that opens it, or comes while it

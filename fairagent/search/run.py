@@ -92,7 +92,14 @@ class SearchRun:
             fairness=reranked.dial.price if reranked else FAIRNESS,
             collection=meter.collection.name,
             entered=sum(id in self.loop.entered for id in top.ids),
-            notes=(*self.notes, *self.reranking.usage.notes, *following(meter.targets), *unused, *notes),
+            notes=(
+                *self.notes,
+                *self.reranking.usage.notes,
+                *following(meter.targets),
+                *unused,
+                *notes,
+                *unpriced(settings),
+            ),
             alarms=(
                 *self.alarms,
                 *below_corpus(meter.targets, meter.collection),
@@ -103,7 +110,6 @@ class SearchRun:
         hits = hits_of(top, meter, self.retriever, self.query, steps[0].ranking if steps else None)
         return SearchResult(self.query, top, hits, trace, self.loop.candidates.ids)
 
-
     def with_least_gap(self, answer: AnswerResult) -> AnswerResult:
         """The answer, with the gap of the fairest list of as many candidates, whose places weigh the same."""
         reranked, exposures = self.loop.reranked, answer.exposures
@@ -112,6 +118,14 @@ class SearchRun:
         walker = ExposureReranker(discount=UNIFORM, divergence=self.settings.divergence)
         fairest = float(walker.frontier(replace(reranked.pool, n=len(answer.context))).gap.min())
         return replace(answer, exposures=replace(exposures, least_gap=min(fairest, exposures.context_gap)))
+
+
+def unpriced(settings: Settings) -> tuple[str, ...]:
+    """A note that the prices which are set have none for the model."""
+    name = settings.model.name
+    missing = settings.prices and name and name not in settings.prices
+    how = f"set prices: {{{name}: {{input: ..., output: ...}}}}"
+    return (f"no price is known for {name}: money is not counted; {how}",) if missing else ()
 
 
 def unused_filter(settings: Settings) -> tuple[str, ...]:

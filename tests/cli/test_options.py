@@ -114,9 +114,14 @@ def test_calls_by_model_with_their_price(capsys: pytest.CaptureFixture[str]) -> 
     prices = {"small": Price(input=1.0, output=2.0)}
     small, large = ModelSettings(name="small"), ModelSettings(name="large")
     announce_calls(requests_of([Calls(small, 3, 1_000_000, 500_000), Calls(large, 1, 10, 10)], prices))
-    announce_calls(requests_of([], prices))
+    announce_calls(requests_of([], prices), corrected=True)
     small_line = "small 3 times (1,500,000 tokens and $2.0000 at most)"
     assert capsys.readouterr().err == f"may ask {small_line} and large once (20 tokens at most, price unknown)\n"
+    announce_calls(requests_of([Calls(small, 3, 3_000_000, 0), Calls(small, 1, 0, 2_000_000)], prices), corrected=True)
+    assert (
+        capsys.readouterr().err
+        == "may ask small 4 times, 5 with a correction (7,000,000 tokens and $11.0000 at most)\n"
+    )
 
 
 def test_a_search_and_an_answer_say_before_what_they_may_ask(
@@ -126,7 +131,11 @@ def test_a_search_and_an_answer_say_before_what_they_may_ask(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     model = ["--set", "model.name=gpt-x", "--set", "model.attempts=1"]
     for command, more, line in (
-        ("search", ["--set", "loop=fair-qr", "--set", "refine=llm", "--set", "iterations=2"], "may ask gpt-x 2 times"),
+        (
+            "search",
+            ["--set", "loop=fair-qr", "--set", "refine=llm", "--set", "iterations=2"],
+            "may ask gpt-x 2 times, 3 with a correction",
+        ),
         ("answer", ["--set", "profile=engine", "--set", "generate.kind=llm"], "may ask gpt-x once"),
     ):
         result = call(command, "lawyer", *small.options, *model, *more)

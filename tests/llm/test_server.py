@@ -13,7 +13,8 @@ import pytest
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, SettingsError, TransientModelError
 from fairagent.guests.testing import ServerReply, completion, error
 from fairagent.llm import ModelRequest
-from fairagent.llm.budget import limited_by, one_search
+from fairagent.llm.budget import limited_by
+from fairagent.llm.exchange import one_search
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker, Endpoint, NotConnected, is_local, retry_after
 from fairagent.settings import ModelSettings
