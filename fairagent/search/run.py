@@ -111,12 +111,14 @@ class SearchRun:
         return SearchResult(self.query, top, hits, trace, self.loop.candidates.ids)
 
     def with_least_gap(self, answer: AnswerResult) -> AnswerResult:
-        """The answer, with the gap of the fairest list of as many candidates, whose places weigh the same."""
+        """The answer, with the gap of the fairest list of as many candidates, all alike relevant, in places alike."""
         reranked, exposures = self.loop.reranked, answer.exposures
         if reranked is None or reranked.frontier is None or not exposures.context:
             return answer
+        alike = Ranking(reranked.pool.ranking.ids, np.ones(len(reranked.pool.ranking)))
+        pool = replace(reranked.pool, n=len(answer.context), ranking=alike, engine_list=alike)
         walker = ExposureReranker(discount=UNIFORM, divergence=self.settings.divergence)
-        fairest = float(walker.frontier(replace(reranked.pool, n=len(answer.context))).gap.min())
+        fairest = float(walker.frontier(pool).gap.min())
         return replace(answer, exposures=replace(exposures, least_gap=min(fairest, exposures.context_gap)))
 
 

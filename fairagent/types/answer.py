@@ -113,8 +113,8 @@ class Answer(Summarized):
     """A text that answers a query from a context of documents.
 
     `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` is who
-    wrote it. `truncated`: it is the beginning of an answer that was cut off. `revision` is what came of a second pass,
-    None where nothing asked for one.
+    wrote it. `truncated`: it is the beginning of an answer that was cut off; `abstains`: it says that the documents do
+    not hold one. `revision` is what came of a second pass, None where nothing asked for one.
     """
 
     text: str
@@ -124,6 +124,7 @@ class Answer(Summarized):
     source: str = ""
     truncated: bool = False
     revision: Revision | None = None
+    abstains: bool = False
 
     @property
     def _summary(self) -> str:
