@@ -351,6 +351,8 @@ class LlmGeneratorConfig(Part):
         if case.settings.citations.aim:
             draft = LETTER * 4 * case.prompts[PROMPT].longest_reply(case.settings.model.max_tokens)
             yield case.calls(PROMPT, **wishes, draft=draft, unused=list(range(1, context.documents + 1)))
+            # The plain answer, which it is compared with.
+            yield case.calls(PROMPT, **wishes)
 
     def build(self, site: Site) -> LlmGenerator:
         order = site.settings.context.order
