@@ -179,7 +179,7 @@ def revised(
     the first does. `revision` says which, and why; the usage is that of both.
     """
     gap = aim.gap(first.cited)
-    if gap <= aim.settings.tolerance or first.truncated:
+    if gap <= aim.settings.tolerance or first.truncated or first.abstains:
         return first
     support = support_of(first, documents)
 
