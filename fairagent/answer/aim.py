@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from fairagent.answer.citations import sentences, support_of, words
+from fairagent.answer.citations import sentences, support_of, telling, words
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.errors import BudgetExceeded, ModelError, PromptError
 from fairagent.measures import min_max
@@ -179,7 +179,7 @@ def revised(
     the first does. `revision` says which, and why; the usage is that of both.
     """
     gap = aim.gap(first.cited)
-    if gap <= aim.settings.tolerance or first.truncated:
+    if gap <= aim.settings.tolerance or first.truncated or first.abstains:
         return first
     support = support_of(first, documents)
 
@@ -189,9 +189,8 @@ def revised(
     nearer = _nearer(first.cited, aim, range(1, len(documents) + 1))
     if not nearer:
         return stays("no source that it does not cite would bring its citations nearer to the target")
-    # What share of the query's words, of four letters or more if any, each document's best sentence or title holds.
-    every = {word for text, _ in as_query(query).weighted for word in words(text)}
-    wanted = {word for word in every if len(word) > 3} or every
+    # What share of the query's words each document's best sentence or title holds.
+    wanted = telling([word for text, _ in as_query(query).weighted for word in words(text)])
     holding = [
         max((len(wanted & set(words(part))) / len(wanted) for part in (one.title, *sentences(one.text))), default=0.0)
         if wanted

@@ -66,6 +66,7 @@ def answer_record(result: AnswerResult) -> PlainRecord:
     exposures, revision = result.exposures, result.answer.revision
     weights = attribution.weights.tolist() if attribution else [None] * len(result.context)
     gaps = {"context": exposures.context_gap, "cited": exposures.cited_gap} if exposures.context else {}
+    gaps |= {} if exposures.least_gap is None else {"least": exposures.least_gap}
     return {
         "collection": result.search.trace.collection,
         "answer": answer.text,

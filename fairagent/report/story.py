@@ -268,6 +268,8 @@ def _answer_lines(result: AnswerResult) -> Iterator[StoryLine]:
         gaps = result.search.trace.gap, result.exposures.context_gap, result.exposures.cited_gap
         ranking, context, cited = map(gap_text, gaps)
         where = f"gap {ranking} in the ranking, {context} in the context, {cited} in the citations"
+        if (least := result.exposures.least_gap) is not None:
+            where += f"; {count} of the {len(result.search.retrieved)} candidates can reach {gap_text(least)}"
         yield "target", Text(f"{where}; the cited sources hold {percent(result.support)} of the answer's words")
     if result.aimed:
         yield "given", Text(str(result.aimed))

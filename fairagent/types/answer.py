@@ -134,8 +134,8 @@ class Answer(Summarized):
     """A text that answers a query from a context of documents.
 
     `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` is who
-    wrote it. `truncated`: it is the beginning of an answer that was cut off. `revision` is what came of a second pass,
-    None where nothing asked for one.
+    wrote it. `truncated`: it is the beginning of an answer that was cut off; `abstains`: it says that the documents do
+    not hold one. `revision` is what came of a second pass, None where nothing asked for one.
     """
 
     text: str
@@ -145,6 +145,7 @@ class Answer(Summarized):
     source: str = ""
     truncated: bool = False
     revision: Revision | None = None
+    abstains: bool = False
 
     @property
     def _summary(self) -> str:
@@ -182,11 +183,12 @@ class ContextExposures(Summarized):
     """What the documents of a context give the groups, and those of them that the answer cites, one a dimension.
 
     All documents count alike. The targets are those of the ranking. Both are empty where there are no groups, or no
-    documents.
+    documents. `least_gap` is that of the fairest list of as many candidates as the context has; None: no frontier.
     """
 
     context: tuple[Exposure, ...] = ()
     cited: tuple[Exposure, ...] = ()
+    least_gap: float | None = None
 
     @property
     def context_gap(self) -> float:

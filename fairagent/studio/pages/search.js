@@ -259,7 +259,7 @@ function closed() {
 // --- the beginning ---------------------------------------------------------------------------------------------------
 
 about = await record("/api/about");
-at("collection").textContent = about.collection + (about.model ? `, ${about.model}` : ", no language model");
+at("collection").textContent = about.collection + (about.model ? `, ${about.model}` : `, no language model${about.unasked ? `: ${about.unasked}` : ""}`);
 setPalette(about.dimensions);
 at("asks").textContent = about.model ? `and may ask ${about.model} again` : "and asks no model";
 at("topical").hidden = !about.topics.length;
