@@ -189,7 +189,9 @@ def _fair_qr(file: File) -> Small:
         for name, system in gender.items()
         if name.startswith("FAIR-QR")
     }
-    rivals = {name: {"profile": "engine", "rerank": kind} for name, kind in RIVALS.items()}
+    rivals: dict[str, Body] = {name: {"profile": "engine", "rerank": kind} for name, kind in RIVALS.items()}
+    # Another query, re-ranked as deep, that knows no groups.
+    rivals["RM3"] = {"profile": "engine", "expansion": {"documents": 20}, "depth": 20, "rerank": "original"}
     body = {
         **file.body,
         "collection": PEOPLE,
