@@ -31,7 +31,6 @@ GONE: dict[str, str] = {
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
     "embeddings": "use attribute: nli, which tells a claim from its contrary, or judge",
     "scorer": "use rerank: [{kind: cross-encoder, scorer: NAME}, exposure], by whose scores all candidates are ordered",
-    "policy": "loop.actions are taken in the order in which they are named",
     "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
     "drift": "a step is accepted if relevance less the price of the gap rises",
     "on_worse": "nothing served is worse than the engine's own list by relevance less the price of the gap",

@@ -38,7 +38,7 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
         read(**values)
 
 
-GONE_KEYS = ["drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps", "policy"]
+GONE_KEYS = ["drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps"]
 
 
 @pytest.mark.parametrize("values", [*({name: 1} for name in GONE_KEYS), {"kind": "controller"}], ids=str)
