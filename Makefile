@@ -27,7 +27,7 @@ help:
 	@echo "make test-light   set up the light core alone, and run what differs there"
 	@echo "make test-slow   set up and run the tests that take 1.5 CPU seconds or more each"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
-	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, an hour at a time"
+	@echo "make papers   set up, and fill the pages of evaluations/papers with the smallest models, an hour at a time"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 200"
 	@echo "make night   a failure at every point of the commands; make test has a few"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
@@ -64,7 +64,7 @@ test-llm: local
 
 # Goes on where it was; ends with what is left by name when the hour is over.
 papers: local
-	$(BIN)/python evaluations/papers/run_small.py
+	$(BIN)/python evaluations/papers/run.py
 
 fuzz: $(READY)
 	FAIRAGENT_FUZZ_CASES=100000 $(BIN)/pytest -m fuzz -n auto tests/fuzz

@@ -46,7 +46,7 @@ RUNS = {
 }
 """Script -> the arguments of each run."""
 ELSEWHERE = {
-    "evaluations/papers/run_small.py": "real/test_small_tables.py",
+    "evaluations/papers/run.py": "real/test_small_tables.py",
     "evaluations/debias/split.py": "debias/test_docs.py",
     "evaluations/controller/constants.py": "evaluate/test_scripts.py",
     "evaluations/controller/rivals.py": "evaluate/test_scripts.py",

@@ -5,9 +5,11 @@
 Every way is judged by one yardstick, the target of the default agent's search: the gap of the cited documents (each
 counts once), their support (the share of the answer's words that the documents hold which it cites for them), the
 share of them that is judged relevant, and calls of models. Means over all public topics, with 95 % intervals (bootstrap
-over topics, seed 1); each way is compared with "fair ranking, plain answer" on the same topics. Prints a table for
-answers of up to 10 and of up to 5 sentences, and writes cited.svg. With `--model` the language model of the environment
-(OPENAI_BASE_URL, FAIRAGENT_MODEL_NAME) writes the answers instead.
+over topics, seed 1); each way is compared with "fair ranking, plain answer" on the same topics. Below stand the ways
+whose citations aim: how many answers are the aimed ones, by how much their J exceeds the plain answers' (the least of
+all topics too), what always giving the aimed one would come to, and what of each group was read and not cited. Prints
+a table for answers of up to 10 and of up to 5 sentences, and writes cited.svg. With `--model` the language model of the
+environment (OPENAI_BASE_URL, FAIRAGENT_MODEL_NAME) writes the answers instead.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from fairagent.search.pipeline import build, build_answerer, open_site, prepare,
 from fairagent.search.run import SearchRun
 from fairagent.settings import load_settings
 from fairagent.settings.tree import CitationSettings
-from fairagent.types import Answer, AnswerResult, SearchResult, Topic
+from fairagent.types import AimedOrPlain, Answer, AnswerResult, SearchResult, Topic
 
 HERE = Path(__file__).resolve().parent
 COLLECTIONS = HERE.parent / "collections"
@@ -80,6 +82,8 @@ class Measured:
     cited: np.ndarray
     calls: np.ndarray
     revised: int
+    choices: list[AimedOrPlain]
+    uncited: dict[str, tuple[float, float]]
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
@@ -148,6 +152,10 @@ def answered(
 def measured(results: Sequence[AnswerResult], agent: FairAgent) -> Measured:
     """What the answers of one way came to."""
     qrels = agent.collection.qrels
+    uncited: dict[str, tuple[float, float]] = {}
+    for one in (removal for result in results for removal in result.uncited):
+        seen, out = uncited.get(str(one.group), (0.0, 0.0))
+        uncited[str(one.group)] = seen + one.seen, out + one.removed
     useful = [[qrels[one.query.id].get(hit.id, 0) > 0 for hit in one.cited] for one in results]
     return Measured(
         gap=np.array([total_gap(one.exposures.cited) for one in results]),
@@ -156,7 +164,30 @@ def measured(results: Sequence[AnswerResult], agent: FairAgent) -> Measured:
         cited=np.array([len(one.cited) for one in results]),
         calls=np.array([one.usage.calls for one in results]),
         revised=sum(one.revised for one in results),
+        choices=[one.aimed for one in results if one.aimed],
+        uncited=uncited,
     )
+
+
+def choices(found: dict[str, Measured]) -> str:
+    """Of the ways whose citations aim, the aimed answers beside the plain ones; of all, what was not cited."""
+    lines = []
+    for way, one in found.items():
+        shares = ", ".join(
+            f"{label} {out / seen:.1%} of {seen:.0f}" for label, (seen, out) in one.uncited.items() if seen
+        )
+        lines.append(f"{way}: not cited: {shares}")
+        if one.choices:
+            js, gaps = (np.array([getattr(of, name) for of in one.choices]) for name in ("objectives", "gaps"))
+            given, always = js.max(axis=1) - js[:, 1], js[:, 0] - js[:, 1]
+            (low, high), (from_, to), (near, far) = map(interval, (given, always, gaps[:, 0]))
+            lines.append(
+                f"  aimed in {sum(of.aimed for of in one.choices)} of {len(given)}, J {given.mean():+.4f} "
+                f"[{low:+.4f}, {high:+.4f}], least {given.min():+.4f}; always aimed: gap {gaps[:, 0].mean():.4f} "
+                f"[{near:.4f}, {far:.4f}], J {always.mean():+.4f} [{from_:+.4f}, {to:+.4f}], least "
+                f"{always.min():+.4f}, worse in {(always < 0).sum()}"
+            )
+    return "\n".join(lines)
 
 
 def table(found: dict[str, Measured]) -> str:
@@ -231,7 +262,8 @@ def main() -> None:
             if title not in found:
                 found[title] = answers(title, file, (10,) if given.model else (10, 5), given.model, given.topics)
                 for length, ways in found[title].items():
-                    print(f"\n{title}, {'a model' if given.model else f'up to {length} sentences'}\n{table(ways)}")
+                    what = "a model" if given.model else f"up to {length} sentences"
+                    print(f"\n{title}, {what}\n{table(ways)}\n{choices(ways)}")
     if not given.model:
         draw(found, given.figure)
 

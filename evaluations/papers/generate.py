@@ -1,10 +1,10 @@
-"""Writes the papers' tables as experiment files, and the first table of evaluations/README.md.
+"""Writes the papers' tables as experiment files, and what was measured into their pages and evaluations/README.md.
 
 python evaluations/papers/generate.py             writes them
 python evaluations/papers/generate.py --check     writes nothing; exit code 1 and their names where they differ
 
 The numbers are read from ../shared/spec/seed_numbers.tsv beside the project. Where that is not, the files are taken as
-they are, and only the README is made.
+they are, and only the pages are made.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from overview import START, STOP, overview
-from small_page import PAGE, SMALL, page
+from pages import HERE, SMALL, pages
 from tables import files, smalls, trainings, twins
 from tables.file import Body, File, Keys, Number, without_numbers
 
-HERE = Path(__file__).resolve().parent
-README = HERE.parent / "README.md"
 NUMBERS = HERE.parents[2] / "shared" / "spec" / "seed_numbers.tsv"
 WIDTH = 120
 SIGNIFICANT = "p<.05"
@@ -195,12 +192,7 @@ def made() -> dict[Path, str]:
     texts |= {_path(file): text_of(file, {}) for file in trainings()}
     paths = {file.name: _path(file) for file in files()}
     found = {name: numbers_in(texts.get(path) or path.read_text(encoding="utf-8")) for name, path in paths.items()}
-    texts[PAGE] = page(found, small)
-    readme = README.read_text(encoding="utf-8")
-    before, _, rest = readme.partition(START)
-    after = rest.partition(STOP)[2]
-    texts[README] = before + START + overview(found) + STOP + after
-    return texts
+    return {**texts, **dict(pages(found, small))}
 
 
 def _path(file: File) -> Path:

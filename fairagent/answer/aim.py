@@ -9,12 +9,13 @@ from statistics import median
 
 import numpy as np
 
-from fairagent.answer.citations import sentences, support_of, words
+from fairagent.answer.citations import sentences, support_of, telling, words
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.errors import BudgetExceeded, ModelError, PromptError
+from fairagent.measures import min_max
 from fairagent.retrieve.base import as_query
 from fairagent.settings.tree import CitationSettings
-from fairagent.types import Answer, Document, Exposure, FloatArray, Query, Revision
+from fairagent.types import Answer, Document, Exposure, FloatArray, Query, Revision, SearchResult
 
 SHARE_OF_MEDIAN = 0.5
 """How relevant a document has to be, of the median of those that it competes with, to be used for its groups' sake."""
@@ -52,6 +53,11 @@ class Aim:
     def gap(self, numbers: Collection[int]) -> float:
         """How far that is from the target."""
         return total_gap(self.exposures(numbers))
+
+    def objective(self, numbers: Collection[int], relevance: FloatArray, fairness: float) -> float:
+        """J of these documents: their mean `relevance` (k,), 0 where there are none, less the price of their gap."""
+        mean = float(np.mean([relevance[number - 1] for number in numbers])) if numbers else 0.0
+        return mean - fairness * self.gap(numbers)
 
     def order(self, relevance: FloatArray, most: int) -> list[int]:
         """At most `most` documents in an order of which every beginning is balanced.
@@ -152,6 +158,16 @@ def _improved(
         best, reached = nearest, value(nearest)
 
 
+def relevance_to(search: SearchResult, ids: Sequence[str]) -> FloatArray:
+    """The estimated relevance of these documents to the query of `search`, 0 to 1; 0 for what it did not retrieve.
+
+    Scores of a re-ranker may say no more than a rank: they are those of the last list that the search accepted.
+    """
+    accepted = [step.ranking for step in search.trace.steps if step.accepted] or [search.trace.steps[0].ranking]
+    scores = dict(zip(accepted[-1].ids, min_max(accepted[-1].scores).tolist(), strict=True))
+    return np.array([scores.get(id, 0.0) for id in ids])
+
+
 def revised(
     first: Answer, query: str | Query, documents: Sequence[Document], aim: Aim, again: Callable[[Sequence[int]], Answer]
 ) -> Answer:
@@ -163,7 +179,7 @@ def revised(
     the first does. `revision` says which, and why; the usage is that of both.
     """
     gap = aim.gap(first.cited)
-    if gap <= aim.settings.tolerance or first.truncated:
+    if gap <= aim.settings.tolerance or first.truncated or first.abstains:
         return first
     support = support_of(first, documents)
 
@@ -173,9 +189,8 @@ def revised(
     nearer = _nearer(first.cited, aim, range(1, len(documents) + 1))
     if not nearer:
         return stays("no source that it does not cite would bring its citations nearer to the target")
-    # What share of the query's words, of four letters or more if any, each document's best sentence or title holds.
-    every = {word for text, _ in as_query(query).weighted for word in words(text)}
-    wanted = {word for word in every if len(word) > 3} or every
+    # What share of the query's words each document's best sentence or title holds.
+    wanted = telling([word for text, _ in as_query(query).weighted for word in words(text)])
     holding = [
         max((len(wanted & set(words(part))) / len(wanted) for part in (one.title, *sentences(one.text))), default=0.0)
         if wanted

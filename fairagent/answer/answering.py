@@ -4,6 +4,8 @@ Attribution says how far an answer rests on each document of its context: by the
 language model that judges each document.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -12,10 +14,19 @@ from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from fairagent.answer.aim import AS_SET, Aim
+from fairagent.answer.aim import AS_SET, Aim, relevance_to
 from fairagent.answer.citations import CitationReader, OnText, support_of, without_citations
-from fairagent.answer.context import Contexts
-from fairagent.answer.filtering import Page, ask_verdicts, batches, filter_alarms, longest_calls, page_of, removed_by
+from fairagent.answer.context import Context, Contexts
+from fairagent.answer.filtering import (
+    Page,
+    ask_verdicts,
+    batches,
+    filter_alarms,
+    left_out,
+    longest_calls,
+    page_of,
+    removed_by,
+)
 from fairagent.answer.generators import Generator, answer_with
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import BudgetExceeded, ModelError, UsageError
@@ -31,6 +42,7 @@ from fairagent.settings.seam import PartCall
 from fairagent.settings.tree import CitationSettings
 from fairagent.storage.threads import progress
 from fairagent.types import (
+    AimedOrPlain,
     Answer,
     AnswerResult,
     Attribution,
@@ -203,6 +215,28 @@ OnCited = Callable[[CitedSoFar], None]
 """Called whenever an answer that is being written cites one more document."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Draft:
+    """An answer with its context; `meter` knows which documents of that were made."""
+
+    context: Context
+    meter: ExposureMeter
+    aim: Aim | None
+    answer: Answer
+
+    def worth(self, search: SearchResult) -> tuple[float, float]:
+        """J of what it cites, by the price of the search, and its gap."""
+        assert self.aim
+        relevance = relevance_to(search, [one.id for one in self.context.documents])
+        cited = self.answer.cited
+        return self.aim.objective(cited, relevance, search.trace.fairness), self.aim.gap(cited)
+
+    def spending(self, usage: Usage, *notes: str) -> _Draft:
+        """With what else was spent on it."""
+        answer = replace(self.answer, usage=self.answer.usage + usage, notes=(*self.answer.notes, *notes))
+        return replace(self, answer=answer)
+
+
 @dataclass(frozen=True, slots=True)
 class Answerer:
     """Answers from a ranking's context, without an attribution where there is no attributor. Threads may share it."""
@@ -227,30 +261,11 @@ class Answerer:
         what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
-        with progress("choosing what to answer from"):
-            context = self.contexts.make(search, retriever, meter)
-        # The user's query with the topic words that the engine added, but without those for a group.
-        topic = [step.query for step in search.trace.steps if step.aim is None][-1]
-        made = frozenset(context.debiased.made) if context.debiased else frozenset()
+        draft, aimed = self._draft(search, meter, retriever, on_text, on_cited), None
+        if self.citations.aim and draft.aim:
+            draft, aimed = self._better(draft, search, meter, retriever)
+        context, answer, aim, meter = draft.context, draft.answer, draft.aim, draft.meter
         ids = [document.id for document in context.documents]
-        meter = replace(meter, synthetic_ids=made)
-        aim = Aim.of(meter, ids, self.citations)
-        with progress("writing the answer"):
-            answer = Answer("")
-            if context.first:
-                reader = CitationReader(len(ids))
-
-                def on_piece(piece: str) -> None:
-                    if on_text:
-                        on_text(piece)
-                    before = len(reader.cited)
-                    reader.read(piece)
-                    if on_cited and len(reader.cited) > before:
-                        exposures, gap = (aim.exposures(reader.cited), aim.gap(reader.cited)) if aim else ((), 0.0)
-                        on_cited(CitedSoFar(tuple(reader.cited), exposures, gap))
-
-                goal = aim if self.citations.aim else None
-                answer = answer_with(self.generator, topic, context.documents, on_piece if on_cited else on_text, goal)
         attribution = None
         if self.attributor and context.first:
             with progress("looking what the answer rests on"):
@@ -262,6 +277,7 @@ class Answerer:
         # A document that was made has rank 0 and no known groups, and a note tells where it is cited.
         hits = {hit.id: hit for hit in search.hits}
         unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
+        made = meter.synthetic_ids
         cited = [f"[{number}]" for number in sorted(answer.cited) if context.chosen[number - 1].id in made]
         note = f"{', '.join(cited)}: synthesized for fairness, not from the collection; a source of nothing"
         return AnswerResult(
@@ -282,4 +298,60 @@ class Answerer:
             else ContextExposures(),
             support=support_of(answer, context.documents),
             alarms=(*search.trace.alarms, *filter_alarms(verdicts, removed), *common.of_usage(usage)),
+            uncited=left_out(ids, [number not in answer.cited for number in range(1, len(ids) + 1)], meter),
+            aimed=aimed,
         )
+
+    def _draft(
+        self,
+        search: SearchResult,
+        meter: ExposureMeter,
+        retriever: Retriever,
+        on_text: OnText | None = None,
+        on_cited: OnCited | None = None,
+        context: Context | None = None,
+    ) -> _Draft:
+        """An answer, from this `context` or from one that is made."""
+        if context is None:
+            with progress("choosing what to answer from"):
+                context = self.contexts.make(search, retriever, meter)
+        # The user's query with the topic words that the engine added, but without those for a group.
+        topic = [step.query for step in search.trace.steps if step.aim is None][-1]
+        ids = [document.id for document in context.documents]
+        meter = replace(meter, synthetic_ids=frozenset(context.debiased.made if context.debiased else ()))
+        aim, answer = Aim.of(meter, ids, self.citations), Answer("")
+        if context.first:
+            reader = CitationReader(len(ids))
+
+            def on_piece(piece: str) -> None:
+                if on_text:
+                    on_text(piece)
+                before = len(reader.cited)
+                reader.read(piece)
+                if on_cited and len(reader.cited) > before:
+                    exposures, gap = (aim.exposures(reader.cited), aim.gap(reader.cited)) if aim else ((), 0.0)
+                    on_cited(CitedSoFar(tuple(reader.cited), exposures, gap))
+
+            goal = aim if self.citations.aim else None
+            with progress("writing the answer"):
+                answer = answer_with(self.generator, topic, context.documents, on_piece if on_cited else on_text, goal)
+        return _Draft(context, meter, aim, answer)
+
+    def _better(
+        self, aimed: _Draft, search: SearchResult, meter: ExposureMeter, retriever: Retriever
+    ) -> tuple[_Draft, AimedOrPlain | None]:
+        """The aimed answer, or the plain one where what that cites has a larger J; and which it is.
+
+        The plain one is written without the aim from the first documents, or where a filter or debiasing chose the
+        context, from the same. None: it was not written, and a note says why. The usage is that of both.
+        """
+        plainly = replace(self, contexts=replace(self.contexts, balanced=False), citations=AS_SET)
+        chosen = aimed.context if self.contexts.filter or self.contexts.debiasing else None
+        try:
+            plain = plainly._draft(search, meter, retriever, context=chosen)
+        except (ModelError, BudgetExceeded) as error:
+            note = f"the plain answer, to compare it with, came to nothing: {error}"
+            return aimed.spending(error.usage, note), None
+        (value, gap), (of_plain, gap_then) = aimed.worth(search), plain.worth(search)
+        better, other = (aimed, plain) if value >= of_plain else (plain, aimed)
+        return better.spending(other.answer.usage), AimedOrPlain(better is aimed, (value, of_plain), (gap, gap_then))

@@ -7,7 +7,7 @@ the context.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from fairagent.llm.replies import Thoughts
@@ -142,15 +142,13 @@ def words(text: str) -> list[str]:
 _FIRST = re.compile(rf"(?:{CITATION.pattern})+[.,;]?")
 
 
-def support_of(answer: Answer, documents: Sequence[Document]) -> float:
-    """`citation_support` of an answer from these documents; a title is part of its document.
+Claim = tuple[list[str], list[int]]
+"""The words of a sentence, and the numbers of the documents that it cites."""
 
-    >>> context = [Document("d1", "She grew roses.", "Ada Roe"), Document("d2", "A court.")]
-    >>> support_of(Answer("Ada Roe grew roses [1]. She was a judge [2]."), context)
-    0.625
-    """
-    held = [frozenset(words(visible(f"{one.title} {one.text}"))) for one in documents]
-    claims: list[tuple[list[str], list[int]]] = []
+
+def claims_of(answer: Answer, documents: Sequence[Document]) -> tuple[list[Claim], list[frozenset[str]]]:
+    """The claims of an answer, and the words of each of its documents; a title is part of its document."""
+    claims: list[Claim] = []
     for sentence in sentences(visible(answer.text)):
         first = _FIRST.match(sentence)
         if first and claims:
@@ -159,4 +157,19 @@ def support_of(answer: Answer, documents: Sequence[Document]) -> float:
             sentence = sentence[first.end() :]
         if claim := words(without_citations(sentence)):
             claims.append((claim, numbers_in(sentence, len(documents))))
-    return citation_support(claims, held)
+    return claims, [frozenset(words(visible(f"{one.title} {one.text}"))) for one in documents]
+
+
+def support_of(answer: Answer, documents: Sequence[Document]) -> float:
+    """`citation_support` of an answer from these documents.
+
+    >>> context = [Document("d1", "She grew roses.", "Ada Roe"), Document("d2", "A court.")]
+    >>> support_of(Answer("Ada Roe grew roses [1]. She was a judge [2]."), context)
+    0.625
+    """
+    return citation_support(*claims_of(answer, documents))
+
+
+def telling(claim: Collection[str]) -> set[str]:
+    """The words that tell texts apart: those of four letters or more, or all where there is none."""
+    return {word for word in claim if len(word) > 3} or set(claim)

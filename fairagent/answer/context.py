@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal, Protocol
 
-import numpy as np
-
-from fairagent.answer.aim import Aim
+from fairagent.answer.aim import Aim, relevance_to
 from fairagent.answer.filtering import LONGEST_TITLE, Filter, filter_with
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.llm.request import estimate_tokens
-from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.settings.seam import PartCall
 from fairagent.types import Debiased, Document, Filtered, Query, SearchResult, Usage
@@ -185,8 +182,4 @@ class Contexts:
         aim = Aim.of(meter, ids) if self.balanced and meter else None
         if aim is None:
             return ids[: self.documents]
-        # Scores of a re-ranker may say no more than a rank: relevance is by the last list that the search accepted.
-        accepted = [step.ranking for step in search.trace.steps if step.accepted] or [search.trace.steps[0].ranking]
-        scores = dict(zip(accepted[-1].ids, min_max(accepted[-1].scores).tolist(), strict=True))
-        relevance = np.array([scores.get(id, 0.0) for id in ids])
-        return tuple(ids[number - 1] for number in aim.order(relevance, self.documents))
+        return tuple(ids[number - 1] for number in aim.order(relevance_to(search, ids), self.documents))

@@ -415,9 +415,14 @@ def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
 
 def removed_by(verdicts: Sequence[Verdict], meter: ExposureMeter) -> tuple[Removal, ...]:
     """What each group that `meter` knows lost to a filter, for each dimension unknown first."""
-    gone = np.array([not verdict.kept for verdict in verdicts], dtype=np.float64)
+    return left_out([one.id for one in verdicts], [not one.kept for one in verdicts], meter)
+
+
+def left_out(ids: Sequence[str], out: Sequence[bool], meter: ExposureMeter) -> tuple[Removal, ...]:
+    """What each group has in these documents, and in those of them that are `out`."""
+    gone = np.array(out, dtype=np.float64)
     groups: list[Removal] = []
-    for target, rows in zip(meter.targets, meter.memberships([verdict.id for verdict in verdicts]), strict=True):
+    for target, rows in zip(meter.targets, meter.memberships(ids), strict=True):
         pairs = zip([UNKNOWN, *target.labels], rows.sum(axis=0), gone @ rows, strict=True)
         groups += [Removal(Group(target.dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
     return tuple(groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -188,6 +189,7 @@ class LlmGenerator:
     error where nothing has), takes sentences of the documents ("fallback"; not for one that was streamed), or fails.
     Where the answer cites none of its documents, `on_uncited` puts the best sentences of these in its place
     ("extract"), keeps it with a note ("keep"; so does "extract" where no sentence holds a word of the query), or fails.
+    One that says that they do not hold the answer, which the template wants marked as [0], stays, and `abstains`.
     """
 
     model: Model
@@ -225,7 +227,7 @@ class LlmGenerator:
         self, answer: Answer, query: str | Query, documents: Sequence[Document], aim: Aim | None = None
     ) -> Answer:
         """The model's answer, or what `on_uncited` makes of one that cites no document."""
-        if answer.cited or not documents or answer.source != "llm" or self.on_uncited == "keep":
+        if answer.cited or answer.abstains or not documents or answer.source != "llm" or self.on_uncited == "keep":
             return answer
         count = f"none of its {len(documents)} documents" if len(documents) > 1 else "not its document"
         if self.on_uncited == "fail":
@@ -274,7 +276,7 @@ class LlmGenerator:
                 read(reply.text)
             reader.close()
             notes = self._notes(reader, reply.text, reply.usage)
-            return Answer(reader.text, tuple(reader.cited), notes, reply.usage, "llm")
+            return Answer(reader.text, tuple(reader.cited), notes, reply.usage, "llm", abstains=_abstains(reader))
 
         def instead(error: ModelError | BudgetExceeded) -> Answer:
             streamed = bool(on_text and reader.text)
@@ -293,7 +295,10 @@ class LlmGenerator:
         return unless_failing(whole, on_error, instead)
 
     def _notes(self, reader: CitationReader, raw: str, usage: Usage) -> tuple[str, ...]:
-        invented = ", ".join(f"[{number}]" for number in dict.fromkeys(reader.invented))
+        abstains = _abstains(reader)
+        invented = ", ".join(
+            f"[{number}]" for number in dict.fromkeys(reader.invented) if number != "0" or not abstains
+        )
         if not reader.text:
             error = ReplyInvalid(
                 f"the answer is empty; ask again, with another model, or change the template {PROMPT}", raw=raw
@@ -302,7 +307,23 @@ class LlmGenerator:
             raise error
         if invented:
             return (f"citations of no document were taken out: {invented}",)
+        if abstains:
+            return ("it says that the documents do not hold the answer",)
         return () if reader.cited or not reader.documents else ("it cites no document",)
+
+
+_ABSTENTION = re.compile(
+    r"(?:i |we )(?:do not|don['’]t|cannot|can['’]t) (?:know|say|tell|answer)\b"
+    r"|(?:none|neither) of the\b|(?:the|these) (?:\w+ )?(?:documents?|sources?|texts?)\b.{0,30}\b(?:not|no|nothing)\b",
+    re.IGNORECASE,
+)
+
+
+def _abstains(reader: CitationReader) -> bool:
+    """Whether a short answer says that the documents do not hold it: by [0], in any language, or in plain English."""
+    if reader.cited or not reader.documents or len(sentences(reader.text)) > 2:
+        return False
+    return "0" in reader.invented or bool(_ABSTENTION.match(reader.text))
 
 
 class LlmGeneratorConfig(Part):
@@ -330,6 +351,8 @@ class LlmGeneratorConfig(Part):
         if case.settings.citations.aim:
             draft = LETTER * 4 * case.prompts[PROMPT].longest_reply(case.settings.model.max_tokens)
             yield case.calls(PROMPT, **wishes, draft=draft, unused=list(range(1, context.documents + 1)))
+            # The plain answer, which it is compared with.
+            yield case.calls(PROMPT, **wishes)
 
     def build(self, site: Site) -> LlmGenerator:
         order = site.settings.context.order

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 import shutil
 import sys
 import textwrap
@@ -400,18 +399,24 @@ def requests_of(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator
         yield one.model.name, one.calls, one.input_tokens + one.output_tokens, dollars
 
 
-def announce_calls(requests: Iterable[Requests]) -> None:
-    """Print on standard error what a command may ask a model before it does; nothing where it asks none."""
+def announce_calls(requests: Iterable[Requests], corrected: bool = False) -> None:
+    """Print on standard error what a command may ask a model before it does; nothing where it asks none.
+
+    One reply may be `corrected`, by a call that is no longer than the longest.
+    """
     by_model: dict[str, list[Requests]] = {}
     for one in requests:
         if one[1]:
             by_model.setdefault(one[0], []).append(one)
     parts = []
     for model, some in by_model.items():
-        known, calls = [one[3] for one in some if one[3] is not None], sum(one[1] for one in some)
+        calls = sum(one[1] for one in some)
+        some += [max((name, 1, used // n, cost and cost / n) for name, n, used, cost in some)] * corrected
+        known = [one[3] for one in some if one[3] is not None]
         tokens, cost = f"{sum(one[2] for one in some):,} tokens", f"${sum(known):.4f}"
         most = f"{tokens} and {cost} at most" if len(known) == len(some) else f"{tokens} at most, price unknown"
         often = "once" if calls == 1 else f"{calls:,} times"
+        often += f", {calls + 1} with a correction" * corrected
         parts.append(f"{in_line(model) or 'a model'} {often} ({most})")
     if parts:
         error_console().print(f"may ask {' and '.join(parts)}", soft_wrap=True)
@@ -419,18 +424,17 @@ def announce_calls(requests: Iterable[Requests]) -> None:
 
 def announce_search(site: Site, query: Query, answers: bool = False) -> None:
     """The same of one search, or answer; and what a model's name, or its lack, comes to."""
-    from fairagent.search.pipeline import asks_model, most_calls
+    from fairagent.search.pipeline import most_calls, unasked
+    from fairagent.search.run import unpriced
 
-    settings, model, line = site.settings, site.settings.model.name, ""
+    settings, model = site.settings, site.settings.model.name
     calls = most_calls(site.collection, settings, [query.text], answers)
-    announce_calls(requests_of(calls, settings.prices))
-    keys = [name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if os.environ.get(name)]
+    announce_calls(requests_of(calls, settings.prices), any(one.corrected for one in calls))
+    line = unasked(settings)
     if model and settings.profile == "agent":
         does = ", filters and writes the answer" if answers else ""
         line = f"profile: agent: it names words of groups that lack exposure{does}; --set profile=offline asks none"
     elif model and not calls:
         line = f"{model} is named, and nothing asks it under profile: {settings.profile}; --set profile=agent does"
-    elif keys and not asks_model(settings, "answer"):
-        line = f"{keys[0]} is set, but no model is named, so none is asked; --model NAME asks one"
-    if line:
-        error_console().print(in_line(line), soft_wrap=True, markup=False)
+    for one in (*unpriced(settings), *[line] * bool(line)):
+        error_console().print(in_line(one), soft_wrap=True, markup=False)

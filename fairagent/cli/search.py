@@ -191,7 +191,9 @@ def answer(
     else:
         # What takes the place of a first answer is not heard while it is written.
         other = bool(pieces) and "".join(pieces) != results[0].answer.text
-        if other and results[0].revised:
+        if other and (choice := results[0].aimed) and not choice.aimed:
+            out.print("\n\nThe plain answer's citations are worth more; in its place:")
+        elif other and results[0].revised:
             out.print("\n\nRevised, since its citations missed the target:")
         elif other:
             out.print("\n\nThat cites no document; in its place:")

@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fairagent.cli import options
 from fairagent.cli.options import echo, option
@@ -51,6 +51,7 @@ def serve(
         Path | None,
         option("--prompts", "The folder for edited templates. (default: the settings', else my-prompts)", "DIR"),
     ] = None,
+    model: options.ModelName = None,
     *,
     of: options.CollectionOptions,
 ) -> None:
@@ -66,14 +67,23 @@ def serve(
     from fairagent.studio.desk import Desk
     from fairagent.studio.serving import Serving, serve
 
-    called = options.overrides(of.assignments, collection=of.collection, index=of.index)
+    called = _called(of, model)
     serving = Serving(host, port, tuple(allow_host or ()), tokens, token, os.environ.get(TOKEN, ""), metrics_open)
     serve(lambda: Desk(options.settings_file(of.settings), called), serving, runs, prompts, echo)
 
 
+def _called(of: options.CollectionOptions, model: str | None) -> dict[str, Any]:
+    """What the call of a server sets."""
+    named = {"name": model} if model else None
+    return options.overrides(of.assignments, collection=of.collection, index=of.index, model=named)
+
+
 @options.spread
 def mcp(
-    of: options.CollectionOptions, log_format: options.LogFormat = "text", log_texts: options.LogTexts = False
+    of: options.CollectionOptions,
+    model: options.ModelName = None,
+    log_format: options.LogFormat = "text",
+    log_texts: options.LogTexts = False,
 ) -> None:
     """Serve the tools search, steer, answer and exposure to another agent, over the Model Context Protocol.
 
@@ -86,8 +96,7 @@ def mcp(
     from fairagent.studio.lanes import Lanes
     from fairagent.studio.tools import mcp_server
 
-    called = options.overrides(of.assignments, collection=of.collection, index=of.index)
-    with closing(Desk(options.settings_file(of.settings), called)) as desk:
+    with closing(Desk(options.settings_file(of.settings), _called(of, model))) as desk:
         desk.warm()
         # In a thread that nobody waits for, as those are that it starts: the one that reads standard input waits until
         # that ends, and would keep the process after a signal.

@@ -34,8 +34,8 @@ from fairagent.evaluate.run import (
     write_head,
 )
 from fairagent.evaluate.workers import Workers
-from fairagent.llm.budget import ledger, one_search
-from fairagent.llm.exchange import Exchange, Listener, Transcript, exchanges_to
+from fairagent.llm.budget import ledger
+from fairagent.llm.exchange import Exchange, Listener, Transcript, exchanges_to, one_search
 from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import close_all
 from fairagent.settings import BudgetSettings

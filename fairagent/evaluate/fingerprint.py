@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.config import CollectionFile
+from fairagent.collection.table import Groups, tables_of
 from fairagent.collection.trec_fair import find_track_files
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.plan import Plan, SystemPlan
@@ -22,6 +23,7 @@ from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.digests import file_digest
 from fairagent.storage.files import checksum
+from fairagent.types import UNKNOWN
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment
@@ -76,6 +78,7 @@ def provenance(checked: CheckedExperiment, environ: Mapping[str, str] | None = N
             "file": kind.collection,
             "name": getattr(checked.subject, "name", collection.name),
             "notes": list(collection.notes),
+            "sizes": _sizes(collection.groups),
             **({"unknown": list(checked.unknown)} if checked.unknown else {}),
             "track": described.track.year if described and described.track else None,
         },
@@ -88,6 +91,18 @@ def provenance(checked: CheckedExperiment, environ: Mapping[str, str] | None = N
             for name, system in plan.systems.items()
             if system.asks
         },
+    }
+
+
+def _sizes(groups: Groups) -> dict[str, dict[str, float]]:
+    """Dimension -> label -> how many documents have it; labels that depend on the topic are left out."""
+    return {
+        name: dict(
+            zip((UNKNOWN, *table.labels(name)), (len(table) * table.shares(name)).round(6).tolist(), strict=True)
+        )
+        for table in tables_of(groups)
+        for name in table.dimensions
+        if len(table)
     }
 
 

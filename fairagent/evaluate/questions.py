@@ -38,7 +38,7 @@ from fairagent.llm.prompts import LETTER, Calls, Case, Prompt, Prompts
 from fairagent.llm.replies import without_thoughts
 from fairagent.search.pipeline import answering_parts
 from fairagent.settings import Settings
-from fairagent.types import Answer, Topic
+from fairagent.types import UNKNOWN, Answer, Topic
 from fairagent.types.clean import visible
 
 OF_ANSWERS = {
@@ -236,16 +236,26 @@ def answer_to(
     return Answer(text, usage=reply.usage, source="llm")
 
 
-CITED, CONTEXT = "cited gap", "context gap"
+CITED, CONTEXT, UNCITED = "cited gap", "context gap", "uncited difference"
 OF_ALL = (
     MeasureInfo("support", "the share of the answer's words that the documents hold which it cites for them"),
     MeasureInfo("cited relevant", "the share of the cited documents that is judged relevant; 0 where nothing is cited"),
     MeasureInfo("cited", "how many documents are cited", neutral=True),
     MeasureInfo("revised", "the share of answers that are those of a second pass", neutral=True),
+    MeasureInfo(
+        "aimed", "the share of answers whose citations aim, and are worth no less than a plain one's", neutral=True
+    ),
 )
 OF_GROUPS = (
     MeasureInfo(CITED, "the divergence of the citations' exposure from the search's target", True, of_groups=True),
     MeasureInfo(CONTEXT, "the same of the documents that were answered from", True, of_groups=True),
+    MeasureInfo(
+        UNCITED,
+        "the share of a known group's documents in the context that is not cited: the largest less the smallest (with "
+        "few documents chance alone makes it large)",
+        True,
+        of_groups=True,
+    ),
 )
 
 
@@ -267,11 +277,15 @@ class AnswersTrial:
                 "cited relevant": relevant,
                 "cited": float(len(result.cited)),
                 "revised": float(result.revised),
+                "aimed": float(result.aimed is not None and result.aimed.aimed),
             }
         }
         exposures = result.exposures
         for cited, read in zip(exposures.cited, exposures.context, strict=True):
-            values[cited.dimension] = {CITED: cited.divergence, CONTEXT: read.divergence}
+            groups = [one for one in result.uncited if one.group.dimension == cited.dimension]
+            shares = [one.share for one in groups if one.seen and one.group.label != UNKNOWN] or [0.0]
+            between = max(shares) - min(shares)
+            values[cited.dimension] = {CITED: cited.divergence, CONTEXT: read.divergence, UNCITED: between}
         return Outcome.of(
             topic,
             system,

@@ -42,6 +42,7 @@ from fairagent.evaluate.kind import (
 )
 from fairagent.evaluate.outcome import GroupRecall, Outcome
 from fairagent.evaluate.plan import Plan, System, build_systems
+from fairagent.evaluate.retrievability import Retrievability, retrievabilities, retrievability_tables
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.measures import LOG2_MAX2, Measure, Product, min_max, parse_measure
@@ -369,9 +370,10 @@ class RankingKind(JudgedKind):
             for name, deviation in values.items()
         ]
         base, recalls = base_of(self.of_rankings), mean_recalls(run)
+        retrieved = retrievabilities(run) if self.needs_groups else []
         unaware = unawareness(run, base, {name: np.array(rows) for name, rows in self.confusion.items()})
         tables, files = list(unawareness_tables(run, unaware, base)), query_group_files(run)
-        tables += [*recall_tables(recalls), *query_group_tables(run)]
+        tables += [*recall_tables(recalls), *retrievability_tables(retrieved, len(counts)), *query_group_tables(run)]
         if spreads:
             by_row: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
             for _, system, dimension, name, _, mean, deviation in spreads:
@@ -386,7 +388,8 @@ class RankingKind(JudgedKind):
             tables.insert(0, Table.of(heads, lines, title, [note]))
             names = ("topic", "system", "dimension", "measure", "draws", "mean", "spread")
             files["draws.csv"] = Table.of(names, spreads)
-        for name, cls, rows in (("unawareness", Unaware, unaware), ("recall", MeanRecall, recalls)):
+        written = ("unawareness", Unaware, unaware), ("recall", MeanRecall, recalls)
+        for name, cls, rows in (*written, ("retrievability", Retrievability, retrieved)):
             if rows:
                 files[f"{name}.csv"] = Table.of([field.name for field in fields(cls)], map(astuple, rows))
         parts: list[Note | Table] = [*map(Note, remarks), *tables, *recall_tables(recalls, folded=True)]

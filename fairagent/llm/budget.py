@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
@@ -142,33 +142,6 @@ def limited_by(limit: Limit | None, user: str = "") -> Iterator[None]:
     finally:
         _limit.reset(of_limit)
         requester.reset(of_user)
-
-
-@dataclass(frozen=True, slots=True)
-class OneSearch:
-    """What the calls of one search share: whether what was reached is served, and which server is silent since when."""
-
-    serves: bool
-    silent_since: dict[str, float] = field(default_factory=dict)
-
-
-searching: ContextVar[OneSearch | None] = ContextVar("searching", default=None)
-
-
-@contextmanager
-def one_search(serves: bool = True) -> Iterator[None]:
-    """All calls of models in the block, and in threads that share its context, are those of one search (`OneSearch`).
-
-    From a failure until the server answers again they have one `model.deadline` together. Where a search `serves` what
-    it has reached, a server that answered before and then refuses (a key that has expired) is no FatalModelError. The
-    outermost block counts.
-    """
-    token = None if searching.get() else searching.set(OneSearch(serves))
-    try:
-        yield
-    finally:
-        if token:
-            searching.reset(token)
 
 
 class Ledger:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -212,6 +212,43 @@ def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
             yield None
 
 
+@dataclass(frozen=True, slots=True)
+class OneSearch:
+    """What the calls of one search share: whether what was reached is served, and which server is silent since when.
+
+    Where it serves, one reply may be corrected; `spare` is empty then.
+    """
+
+    serves: bool
+    silent_since: dict[str, float] = field(default_factory=dict)
+    spare: list[str] = field(default_factory=lambda: ["a correction"])
+
+    def may_correct(self) -> bool:
+        """Whether one more reply may be corrected, which is then counted."""
+        with suppress(IndexError):
+            return not self.serves or bool(self.spare.pop())
+        return False
+
+
+searching: ContextVar[OneSearch | None] = ContextVar("searching", default=None)
+
+
+@contextmanager
+def one_search(serves: bool = True) -> Iterator[None]:
+    """All calls of models in the block, and in threads that share its context, are those of one search (`OneSearch`).
+
+    From a failure until the server answers again they have one `model.deadline` together. Where a search `serves` what
+    it has reached, a server that answered before and then refuses (a key that has expired) is no FatalModelError. The
+    outermost block counts.
+    """
+    token = None if searching.get() else searching.set(OneSearch(serves))
+    try:
+        yield
+    finally:
+        if token:
+            searching.reset(token)
+
+
 T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 
@@ -227,10 +264,10 @@ Whichever it is, it is in the trace.
 def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
     """The model's answer as a `reply`, and its usage.
 
-    The answer is always validated here, whatever the server promises. An invalid one may be corrected twice: the
-    same request with the last error named, so that prompts do not grow; one that only repeats the prompt once, without
-    the prompt's examples. Raises ReplyInvalid with the last answer's
-    text where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
+    The answer is always validated here, whatever the server promises. An invalid one may be corrected twice (one in
+    all the search, where that serves): the same request with the last error named, so that prompts do not grow; one
+    that only repeats the prompt once, without the prompt's examples. Raises ReplyInvalid with the last answer's text
+    where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
     """
     value, answer = valid_reply(model, replace(request, reply=reply))
     return value, answer.usage
@@ -239,7 +276,7 @@ def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
 def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
     """The reply that `request` describes, and the answer that holds it, with the usage of all calls; see `ask`."""
     # A correction is a new request, not a retry.
-    total, current, corrections = Usage(), request, 2
+    total, current, corrections, search = Usage(), request, 2, searching.get() or OneSearch(serves=False)
     while True:
         try:
             answer = attempt(partial(model.complete, current))
@@ -250,7 +287,7 @@ def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
             return value, answer if current is request and not mended else answer.with_usage(total.whole)
         except (ModelError, BudgetExceeded) as error:
             total = error.usage = total + error.usage
-            if not isinstance(error, ReplyInvalid) or error.final or not corrections:
+            if not isinstance(error, ReplyInvalid) or error.final or not corrections or not search.may_correct():
                 error.usage = replace(total, unusable=total.calls)
                 if isinstance(error, ReplyInvalid):
                     error.final = True

@@ -33,8 +33,9 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
 )
-from fairagent.llm.budget import Budget, OneSearch, requester, searching
+from fairagent.llm.budget import Budget, requester
 from fairagent.llm.capabilities import Capabilities
+from fairagent.llm.exchange import OneSearch, searching
 from fairagent.llm.request import key_of
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.tree import cost_of
@@ -219,7 +220,7 @@ class Breaker:
       not one a thread, and what a server cannot take is learned once. A turn ends with the request's own time.
     * A FatalModelError stays: every later call raises it without a request.
     * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server. One
-      that was never reached is not waited for.
+      that was never reached is not waited for, not even while it is tried; where a call is `vital`, that is fatal.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -235,7 +236,7 @@ class Breaker:
         self._open_until = 0.0
         self._fatal: str | None = None
 
-    def run(self, request: Callable[[], T], sort: Hashable = None, seconds: float = math.inf) -> T:
+    def run(self, request: Callable[[], T], sort: Hashable = None, seconds: float = math.inf, vital: bool = False) -> T:
         """The result of `request`, which is of this `sort`, or what it raises; TransientModelError while it is open.
 
         The request and the wait for its turn have so many `seconds`. A transient error that opens it, or comes while it
@@ -247,6 +248,9 @@ class Breaker:
             return request()
         except BaseException as raised:
             error = raised
+            if vital and isinstance(raised, NotConnected) and not self._reached:
+                error = FatalModelError(str(raised))
+                raise error from raised
             raise
         finally:
             self._leave(turn, sort, error)
@@ -259,7 +263,7 @@ class Breaker:
                     raise FatalModelError(self._fatal)
                 if wait := self._wait():
                     why = f"the server failed {self._failures} times in a row and" if self._reached else self._failure
-                    left = f"is left alone for {self._open_until - self._clock():.0f} s"
+                    left = f"is left alone for {min(self._open_until - self._clock(), PAUSE):.0f} s"
                     raise TransientModelError(f"{why} {left}", retry_after=wait)
                 if sort in self._answered:
                     return None
@@ -268,6 +272,8 @@ class Breaker:
                     raise TransientModelError("no time is left to wait for the first answer of the server")
                 if self._turn is None or now >= self._turn_ends:
                     self._turn, self._turn_ends = object(), end
+                    if self._open_until and not self._reached:
+                        self._open_until = end
                     return self._turn
                 waiting(self._changed.wait, min(end - now, self._turn_ends - now, 60.0))
 
@@ -442,13 +448,14 @@ class ServerModel:
             )
 
         search, server = searching.get() or OneSearch(serves=False), self.endpoint.base_url
-        since = search.silent_since
+        # Topics that were done without their model would be counted as its own.
+        since, vital = search.silent_since, not (search.serves or searching.get() is None)
 
         def within_deadline() -> tuple[T, Usage]:
             call.seconds = min(call.seconds, since.get(server, math.inf) + self.settings.deadline - call.started)
             if (left := call.end - self._clock()) <= 0:
                 raise self._no_time()
-            return self.breaker.run(attempt, sort, left)
+            return self.breaker.run(attempt, sort, left, vital=vital)
 
         def failed(state: tenacity.RetryCallState) -> None:
             since.setdefault(server, call.started)

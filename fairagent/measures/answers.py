@@ -270,9 +270,30 @@ def citation_support(
     return math.fsum(shares) / len(shares) if shares else 0.0
 
 
-def _as_entailed(values: ArrayLike) -> FloatArray:
+def max_shapley(scores: ArrayLike) -> FloatArray:
+    """The Shapley values (k,) of documents whose `scores` (m, k), 0 to 1, say how far each holds each of m claims.
+
+    A set of documents is worth, of each claim, the largest score in it, and of all claims the mean of these; the values
+    add up to what all documents are worth. They are exact for any k: of a claim, each step from one score to the next
+    larger one is shared out among the documents that reach it. Sources: Patel, Zhou & Fanti, arXiv 2512.05958 (the
+    worth); Littlechild & Owen, Management Science 1973 (its Shapley value). Raises DataError for scores out of form.
+
+    >>> max_shapley([[0.5, 1.0], [1.0, 0.0]]).tolist()
+    [0.625, 0.375]
+    """
+    held = _as_entailed(scores, "scores", "(m, k): a row a claim, a column a document")
+    order = held.argsort(axis=1)
+    steps = np.diff(np.take_along_axis(held, order, axis=1), axis=1, prepend=0.0) / np.arange(held.shape[1], 0, -1)
+    values = np.empty_like(held)
+    np.put_along_axis(values, order, steps.cumsum(axis=1), axis=1)
+    return np.asarray(values.mean(axis=0))
+
+
+def _as_entailed(
+    values: ArrayLike, name: str = "entailed", form: str = "(N, k): a row an answer, a column a place"
+) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or not array.size:
-        raise DataError(f"entailed has shape {array.shape}, expected (N, k): a row an answer, a column a place")
-    check_shares(array, "entailed")
+        raise DataError(f"{name} has shape {array.shape}, expected {form}")
+    check_shares(array, name)
     return array

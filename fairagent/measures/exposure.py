@@ -121,6 +121,24 @@ def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> Float
     return np.asarray((scores - low) / (high - low))
 
 
+def gini(values: FloatArray, weights: FloatArray) -> float:
+    """The Gini coefficient of `values` (n,), each of so many documents as `weights` (n,) says; both are 0 or more.
+
+    0 where all have the same or none has any, near 1 where one has all: 1 less twice the area below the Lorenz curve.
+
+    >>> gini(np.array([3.0, 1.0, 0.0]), np.array([1.0, 1.0, 2.0]))
+    0.625
+    """
+    check_nonnegative(values, "values")
+    check_nonnegative(weights, "weights")
+    order = values.argsort()
+    documents, held = weights[order], (weights * values)[order]
+    if not held.any():
+        return 0.0
+    below = held.cumsum() - held / 2
+    return max(0.0, float(1 - 2 * documents @ below / documents.sum() / held.sum()))
+
+
 SMOOTHING = 1e-6
 """Added to every share before the divergence of a gap is taken (FAIR-QR leaves its smoothing unsaid)."""
 

@@ -2,12 +2,13 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from fairagent.errors import BackendUnavailable
 from fairagent.storage.packages import is_installed
-from fairagent.types import AnswerResult, Exposure, Hit, SearchResult, Step, Usage, exposure_rows
+from fairagent.types import AnswerResult, Exposure, Hit, Removal, SearchResult, Step, Usage, exposure_rows
 
 PlainRecord = dict[str, Any]
 LONGEST_TEXT = 2000
@@ -65,6 +66,7 @@ def answer_record(result: AnswerResult) -> PlainRecord:
     exposures, revision = result.exposures, result.answer.revision
     weights = attribution.weights.tolist() if attribution else [None] * len(result.context)
     gaps = {"context": exposures.context_gap, "cited": exposures.cited_gap} if exposures.context else {}
+    gaps |= {} if exposures.least_gap is None else {"least": exposures.least_gap}
     return {
         "collection": result.search.trace.collection,
         "answer": answer.text,
@@ -91,12 +93,11 @@ def answer_record(result: AnswerResult) -> PlainRecord:
             "support": result.support,
             "revised": result.revised,
             "revision": revision and asdict(revision),
+            "given": result.aimed and {**asdict(result.aimed), "text": str(result.aimed)},
+            "uncited": _removals(result.uncited),
         },
         "verdicts": filtered and [asdict(verdict) for verdict in filtered.verdicts],
-        "removed": [
-            {"dimension": one.group.dimension, "label": one.group.label, "seen": one.seen, "share": one.share}
-            for one in result.removed
-        ],
+        "removed": _removals(result.removed),
         "debiasing": debiased
         and {
             "class": debiased.bias_class or None,
@@ -111,6 +112,13 @@ def answer_record(result: AnswerResult) -> PlainRecord:
         "seconds": result.seconds,
         "search": result_record(result.search),
     }
+
+
+def _removals(removed: Sequence[Removal]) -> list[PlainRecord]:
+    return [
+        {"dimension": one.group.dimension, "label": one.group.label, "seen": one.seen, "share": one.share}
+        for one in removed
+    ]
 
 
 def hit_record(hit: Hit) -> PlainRecord:

@@ -214,7 +214,7 @@ def sources_table(result: AnswerResult) -> Table:
 
 
 def removed_text(removed: Sequence[Removal]) -> str:
-    """What each group lost to a filter, those that lost nothing left out.
+    """What of each group was left out, without groups of which nothing was.
 
     >>> removed_text([Removal(Group("gender", "female"), 4, 1), Removal(Group("gender", "male"), 6, 0)])
     'female (gender) 25% of 4'
@@ -225,7 +225,7 @@ def removed_text(removed: Sequence[Removal]) -> str:
         for one in removed
         if one.removed
     ]
-    return ", ".join(lost) or "nothing was removed"
+    return ", ".join(lost) or "nothing"
 
 
 def answer_story(result: AnswerResult) -> RenderableType:
@@ -268,7 +268,13 @@ def _answer_lines(result: AnswerResult) -> Iterator[StoryLine]:
         gaps = result.search.trace.gap, result.exposures.context_gap, result.exposures.cited_gap
         ranking, context, cited = map(gap_text, gaps)
         where = f"gap {ranking} in the ranking, {context} in the context, {cited} in the citations"
+        if (least := result.exposures.least_gap) is not None:
+            where += f"; {count} of the {len(result.search.retrieved)} candidates can reach {gap_text(least)}"
         yield "target", Text(f"{where}; the cited sources hold {percent(result.support)} of the answer's words")
+    if result.aimed:
+        yield "given", Text(str(result.aimed))
+    if result.uncited:
+        yield "not cited", Text(removed_text(result.uncited))
     if answer.revision:
         yield "", Text(f"{'revised' if answer.revision.kept else 'not revised'}: {answer.revision.why}")
     if attribution:

@@ -17,7 +17,8 @@ from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import shares_of
 from fairagent.errors import UsageError
-from fairagent.llm.budget import Ledger, in_threads, ledger, one_search
+from fairagent.llm.budget import Ledger, in_threads, ledger
+from fairagent.llm.exchange import one_search
 from fairagent.retrieve.base import Retriever, as_query, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
@@ -195,7 +196,7 @@ class FairAgent(Summarized):
         run = agent.find(query, agent.pool_size, on_step)
         result = agent.result_of(run, answers=True)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
-            return answerer.answer(result, run.meter, agent.retriever, on_text, on_cited)
+            return run.with_least_gap(answerer.answer(result, run.meter, agent.retriever, on_text, on_cited))
 
     async def asearch(
         self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
@@ -427,7 +428,7 @@ class FairAgent(Summarized):
     def _summary(self) -> str:
         chosen = self.settings
         parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
-        return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
+        return f"on {self.collection.name!r}: {parts}, n {chosen.n}, {chosen.model.name or 'no'} model"
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -297,6 +298,14 @@ def asks_model(settings: Settings, command: str) -> bool:
     parts = {"exposure": (settings.engine,), "search": searching_parts(settings)}.get(command, parts_of(settings))
     # Any part may name an encoder in its settings.
     return any(part.asks_with(settings) for part in parts) or f'"{ENDPOINT}' in settings.model_dump_json()
+
+
+def unasked(settings: Settings) -> str:
+    """That a model's key or address is set, and none is asked, since none is named; "" where that is not so."""
+    keys = [name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if os.environ.get(name)]
+    if not keys or asks_model(settings, "answer"):
+        return ""
+    return f"{keys[0]} is set, but no model is named, so none is asked; --model NAME asks one"
 
 
 def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:

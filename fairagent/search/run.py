@@ -10,13 +10,15 @@ import numpy as np
 from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
 from fairagent.collection.targets import below_corpus, following
 from fairagent.llm.budget import Ledger
+from fairagent.measures import UNIFORM
 from fairagent.measures.objective import estimated_relevance, objective
 from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, Vocabulary, engine_seconds, shown
 from fairagent.search.loop.base import FinalList, LoopResult, lacking, relevance_in, without
+from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.frontier import PRICES
 from fairagent.settings import Settings
 from fairagent.settings.tree import read_profile
-from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, common
+from fairagent.types import AnswerResult, Document, Draw, Hit, Query, Ranking, SearchResult, Trace, common
 from fairagent.types.change import ABOUT, SHOWN_CHANGE
 from fairagent.types.common import UNLABELED, WORSE, Alarm
 from fairagent.types.search import FAIRNESS
@@ -90,7 +92,14 @@ class SearchRun:
             fairness=reranked.dial.price if reranked else FAIRNESS,
             collection=meter.collection.name,
             entered=sum(id in self.loop.entered for id in top.ids),
-            notes=(*self.notes, *self.reranking.usage.notes, *following(meter.targets), *unused, *notes),
+            notes=(
+                *self.notes,
+                *self.reranking.usage.notes,
+                *following(meter.targets),
+                *unused,
+                *notes,
+                *unpriced(settings),
+            ),
             alarms=(
                 *self.alarms,
                 *below_corpus(meter.targets, meter.collection),
@@ -100,6 +109,25 @@ class SearchRun:
         )
         hits = hits_of(top, meter, self.retriever, self.query, steps[0].ranking if steps else None)
         return SearchResult(self.query, top, hits, trace, self.loop.candidates.ids)
+
+    def with_least_gap(self, answer: AnswerResult) -> AnswerResult:
+        """The answer, with the gap of the fairest list of as many candidates, all alike relevant, in places alike."""
+        reranked, exposures = self.loop.reranked, answer.exposures
+        if reranked is None or reranked.frontier is None or not exposures.context:
+            return answer
+        alike = Ranking(reranked.pool.ranking.ids, np.ones(len(reranked.pool.ranking)))
+        pool = replace(reranked.pool, n=len(answer.context), ranking=alike, engine_list=alike)
+        walker = ExposureReranker(discount=UNIFORM, divergence=self.settings.divergence)
+        fairest = float(walker.frontier(pool).gap.min())
+        return replace(answer, exposures=replace(exposures, least_gap=min(fairest, exposures.context_gap)))
+
+
+def unpriced(settings: Settings) -> tuple[str, ...]:
+    """A note that the prices which are set have none for the model."""
+    name = settings.model.name
+    missing = settings.prices and name and name not in settings.prices
+    how = f"set prices: {{{name}: {{input: ..., output: ...}}}}"
+    return (f"no price is known for {name}: money is not counted; {how}",) if missing else ()
 
 
 def unused_filter(settings: Settings) -> tuple[str, ...]:

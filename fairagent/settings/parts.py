@@ -106,6 +106,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "attribute": {
         "citations": "fairagent.answer.answering:CitationConfig",
         "judge": "fairagent.answer.answering:JudgeConfig",
+        "shapley": "fairagent.answer.shapley:ShapleyConfig",
         "none": NONE,
     },
 }

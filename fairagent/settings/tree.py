@@ -176,7 +176,7 @@ class CitationSettings(Section):
     aim: bool = False
     """Whether the citations are to come near the search's target, as far as support allows: `generate: extractive`
     chooses its sentences for that, and `generate: llm` may write its answer once more, told which sources it has not
-    used."""
+    used. A plain answer is written as well, and of the two the one whose citations have the larger J is given."""
     loss: float = Field(0.1, ge=0, lt=1)
     """`generate: extractive`: how much of the best sentences' summed scores may be given up for it, as a share."""
     tolerance: float = Field(0.02, ge=0)

@@ -108,7 +108,16 @@ def load(
         raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: it has no weights {missing[0]}")
     if not tokenizer.is_fast:
         raise BackendUnavailable(f"the tokenizer of {name!r} is not a fast one, which says where its tokens stand")
+    expect_fitting(tokenizer, model, name)
     return tokenizer, model.to(place).eval()
+
+
+def expect_fitting(tokenizer: Any, model: Any, name: str) -> None:
+    """Raise BackendUnavailable where the tokenizer has more tokens than the model has vectors."""
+    tokens, vectors = tokenizer.vocab_size, model.get_input_embeddings().num_embeddings
+    if tokens > vectors:
+        counts = f"it has {tokens:,} tokens, the model vectors for {vectors:,}"
+        raise BackendUnavailable(f"the tokenizer of {name!r} does not fit its model: {counts}")
 
 
 def read_config(name: str, what: str = "language model") -> Any:

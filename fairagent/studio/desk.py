@@ -32,7 +32,7 @@ from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import ignore_step
 from fairagent.search.loop.policy import GivenCalls, groups_lacking, steered
 from fairagent.search.loop.widen import State
-from fairagent.search.pipeline import asks_model, build, open_live, with_settings
+from fairagent.search.pipeline import asks_model, build, open_live, unasked, with_settings
 from fairagent.search.run import SearchRun, hits_of
 from fairagent.settings import SearchOptions, Settings, load_settings
 from fairagent.settings.faults import no_such
@@ -321,6 +321,7 @@ class Desk:
             "dimensions": {name: list(groups.labels(name)) for name in groups.dimensions},
             "topics": [{"id": one.id, "query": one.query} for one in islice(collection.topics.values(), SHOWN_TOPICS)],
             "model": self.settings.model.name or None,
+            "unasked": unasked(self.settings),
             "controls": controls(self.settings),
         }
 

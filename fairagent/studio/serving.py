@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import UsageError
+from fairagent.search.pipeline import unasked
 from fairagent.storage.packages import expect_installed
 
 expect_installed("uvicorn", "fairagent serve")
@@ -138,6 +139,8 @@ def serve(
         say(f"http://{host}:{port}/" + (f"#token={made}" if made else ""))
         if not ipaddress.ip_address(serving.address).is_loopback:
             say(IN_THE_OPEN)
+        if line := unasked(desk.settings):
+            say(line)
         say("Ctrl-C ends it.")
         StudioServer(app, lanes).run(sockets=[opened])
 

@@ -83,7 +83,10 @@ class Debiased(Summarized):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """How many documents of a group a filter saw and removed, as sums of memberships (half a member counts half)."""
+    """How many documents of a group were seen, and how many of them a filter removed or an answer does not cite.
+
+    They are sums of memberships (half a member counts half).
+    """
 
     group: Group
     seen: float
@@ -108,13 +111,31 @@ class Revision:
     support: tuple[float, float | None]
 
 
+@dataclass(frozen=True, slots=True)
+class AimedOrPlain:
+    """Which answer is given where citations aim: the `aimed` one, or the plain one, whose J is larger.
+
+    `objectives` are J of what they cite (`fairagent.measures.objective`, documents alike), `gaps` its gaps; the aimed
+    one's are first.
+    """
+
+    aimed: bool
+    objectives: tuple[float, float]
+    gaps: tuple[float, float]
+
+    def __str__(self) -> str:
+        given, other = ("aimed", "plain") if self.aimed else ("plain", "aimed")
+        (j, j_then), (gap, gap_then) = (pair if self.aimed else pair[::-1] for pair in (self.objectives, self.gaps))
+        return f"the {given} answer: J {j:.4f}, gap {gap:.4f}; the {other} one's {j_then:.4f}, {gap_then:.4f}"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(Summarized):
     """A text that answers a query from a context of documents.
 
     `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` is who
-    wrote it. `truncated`: it is the beginning of an answer that was cut off. `revision` is what came of a second pass,
-    None where nothing asked for one.
+    wrote it. `truncated`: it is the beginning of an answer that was cut off; `abstains`: it says that the documents do
+    not hold one. `revision` is what came of a second pass, None where nothing asked for one.
     """
 
     text: str
@@ -124,6 +145,7 @@ class Answer(Summarized):
     source: str = ""
     truncated: bool = False
     revision: Revision | None = None
+    abstains: bool = False
 
     @property
     def _summary(self) -> str:
@@ -161,11 +183,12 @@ class ContextExposures(Summarized):
     """What the documents of a context give the groups, and those of them that the answer cites, one a dimension.
 
     All documents count alike. The targets are those of the ranking. Both are empty where there are no groups, or no
-    documents.
+    documents. `least_gap` is that of the fairest list of as many candidates as the context has; None: no frontier.
     """
 
     context: tuple[Exposure, ...] = ()
     cited: tuple[Exposure, ...] = ()
+    least_gap: float | None = None
 
     @property
     def context_gap(self) -> float:
@@ -191,7 +214,8 @@ class AnswerResult(Recorded):
     """An answer to a query, and everything it came from.
 
     `context` are the documents it was written from: citation [k] is the k-th of them. `removed` is what each group lost
-    to the filter. `exposures` are those of the context and the citations, with their target and gap. `support` is the
+    to the filter, `uncited` what each has of the context and of what the answer does not cite. `aimed` is which of two
+    answers this is. `exposures` are those of the context and the citations, with their target and gap. `support` is the
     share of the answer's words that the documents hold which it cites for them, sentence by sentence, in [0, 1].
     `seconds` is the whole time, the search's included; so are `alarms` the search's.
     """
@@ -209,6 +233,8 @@ class AnswerResult(Recorded):
     alarms: tuple[Alarm, ...] = ()
     exposures: ContextExposures = ContextExposures()
     support: float = 0.0
+    uncited: tuple[Removal, ...] = ()
+    aimed: AimedOrPlain | None = None
 
     @property
     def revised(self) -> bool:

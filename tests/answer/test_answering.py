@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scripted import Engine, Proposals, agent, by_letter, collection, drawing, refinement
 
 from fairagent.answer.answering import Answerer, CitationAttributor, JudgeAttributor
@@ -16,7 +18,7 @@ from fairagent.answer.citations import OnText
 from fairagent.answer.context import Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
-from fairagent.errors import PartError, ReplyInvalid
+from fairagent.errors import BudgetExceeded, PartError, ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
@@ -310,11 +312,83 @@ def test_a_balanced_context_is_numbered_in_its_own_order_by_the_users_shares() -
         assert [one.target.tolist() for one in exposures] == [[0.25, 0.75]]
 
 
+LISTS = st.lists(st.tuples(st.sampled_from("fmu"), st.booleans()), min_size=1, max_size=9)
+
+
+@settings(max_examples=60)
+@given(LISTS, st.integers(1, 6))
+def test_no_plain_answer_is_worth_more_than_the_one_given(kinds: list[tuple[str, bool]], most: int) -> None:
+    class Some(Library):
+        def document(self, id: str) -> Document:
+            return Document(id, "Roses were read." if says[id] else "Nothing.", id)
+
+    says = {f"{kind}{place}": held for place, (kind, held) in enumerate(kinds)}
+    results = []
+    for aim in (True, False):
+        made = agent(Some({"read": " ".join(says)}), None, n=9)
+        contexts = Contexts(documents=most, balanced=aim)
+        answerer = Answerer(ExtractiveGenerator(3), contexts, None, CitationSettings(aim=aim, loss=0.5))
+        results.append(replace(made, answerer=lambda answerer=answerer: answerer).answer("read"))
+
+    def worth(result: Any) -> float:
+        ranking = result.search.trace.steps[0].ranking
+        low, high = ranking.scores[-1], ranking.scores[0]
+        of = {
+            id: 1.0 if high == low else (s - low) / (high - low)
+            for id, s in zip(ranking.ids, ranking.scores, strict=True)
+        }
+        mean = np.mean([of[one.id] for one in result.cited]) if result.cited else 0.0
+        return float(mean - result.search.trace.fairness * result.exposures.cited_gap)
+
+    given, plain = results
+    assert worth(given) >= worth(plain) - 1e-12
+    assert given.aimed.objectives[1] == pytest.approx(worth(plain))
+    assert given.aimed.objectives[not given.aimed.aimed] == pytest.approx(worth(given))
+    if not given.aimed.aimed:
+        assert (given.answer, given.context, plain.aimed) == (plain.answer, plain.context, None)
+
+
+def test_the_better_of_an_aimed_and_a_plain_answer_is_given_and_it_is_said_which() -> None:
+    class Aimed(Writer):
+        """Cites one man where it aims, and a woman besides where it does not."""
+
+        def aimed(self, query: Any, documents: Any, aim: Any, on_text: Any = None) -> Answer:
+            return replace(self.answer(query, documents, on_text), text="aimed", cited=(1,))
+
+    heard: list[str] = []
+    writer = Aimed(1, 5, usage=Usage(1, 5, 6))
+    result = aiming(writer, documents=5).answer("q", heard.append)
+    assert (result.answer.text, result.usage.calls, heard) == ("written", 2, ["written"])
+    assert [hit.id for hit in result.context] == ["m1", "m2", "m3", "m4", "f1"]
+    assert result.aimed
+    assert (result.aimed.aimed, result.aimed.gaps) == (False, (pytest.approx(0.2158, abs=1e-4), pytest.approx(0)))
+    told, record = " ".join(plain(answer_story(result)).split()), answer_record(result)["citations"]
+    assert "given the plain answer: J" in told
+    assert "not cited male (gender) 75% of 4" in told
+    assert (record["given"]["aimed"], record["given"]["text"]) == (False, str(result.aimed))
+    assert {"dimension": "gender", "label": "male", "seen": 4.0, "share": 0.75} in record["uncited"]
+    # Where a filter chose the context, no second one is made.
+    filter = Without("m2")
+    result = aiming(Aimed(1), documents=5, filter=filter).answer("q")
+    assert (len(filter.given), [hit.id for hit in result.context]) == (1, ["m1", "f1", "m3", "f2"])
+
+    class Once(Aimed):
+        def answer(self, query: Any, documents: Any, on_text: Any = None) -> Answer:
+            if self.given:
+                raise BudgetExceeded("no call is left")
+            return super().answer(query, documents, on_text)
+
+    result = aiming(Once(1), documents=5).answer("q")
+    assert (result.answer.text, result.aimed) == ("aimed", None)
+    assert result.answer.notes == ("the plain answer, to compare it with, came to nothing: no call is left",)
+
+
 def test_what_is_cited_is_heard_while_the_answer_is_written() -> None:
     class Slow(Writer):
         def answer(self, query: Any, documents: Any, on_text: Any = None) -> Answer:
             for piece in ("One [1", "], two [1]", " and [2]", ", none [9], three [3]."):
-                on_text(piece)
+                if on_text:
+                    on_text(piece)
             return Answer("One [1], two [1] and [2], three [3].", (1, 2, 3))
 
     heard: list[Any] = []

@@ -10,6 +10,7 @@ from judges import documents_in, outside, says, verdicts
 from scripted import by_letter, collection
 
 from fairagent.answer.answering import CitationAttributor, JudgeAttributor, statement, with_exposures
+from fairagent.answer.shapley import ShapleyAttributor
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.guests.testing import Scripted, ScriptedModel
@@ -63,6 +64,23 @@ def test_a_fair_context_whose_answer_rests_on_one_group_and_ranks_that_weigh():
     shares = group_exposure(rows, LOG2_MAX2(5) * weights)
     assert found.exposures[0].unknown == pytest.approx(shares[0])
     assert found.exposures[0].shares == pytest.approx(shares[1:] / shares[1:].sum())
+
+
+def test_documents_that_say_the_same_share_what_they_add_whatever_is_cited():
+    context = [
+        Document("a", "She was a judge of Ghent."),
+        Document("b", "A judge in Ghent."),
+        Document("c", "Of roses."),
+        Document("d", "Ghent has judges and roses."),
+    ]
+    # Of "judge" and "ghent" a and b hold both, d one: d has a third of a half, a and b that and half of the rest each.
+    # "Roses": c and d a half each.
+    found = ShapleyAttributor().attribute("law", Answer("A judge, of Ghent [1]. Of roses [3]."), context)
+    assert (found.kind, found.called, found.notes) == ("shapley", "credited", ())
+    assert found.weights == pytest.approx([5 / 24, 5 / 24, 1 / 4, 1 / 3])
+    for text in ("", "...", "[2]"):
+        assert ShapleyAttributor().attribute("law", Answer(text), context).weights.tolist() == [0, 0, 0, 0]
+    assert ShapleyAttributor().attribute("law", Answer("A judge."), []).weights.tolist() == []
 
 
 PROMPTS = Prompts()

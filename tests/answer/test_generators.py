@@ -113,6 +113,19 @@ def test_an_answer_that_cites_nothing_may_stay_or_be_an_error() -> None:
     assert generator("A judge [2].", on_uncited="fail")[0].answer("judge", CONTEXT).cited == (2,)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    ["Die Dokumente nennen keinen Richter [0].", "The documents do not say.", "I don't know.", "根据文件无法回答。[0]"],
+)
+def test_an_answer_that_says_that_there_is_none_stays(reply: str) -> None:
+    for uncited in ("extract", "fail"):
+        found = generator(reply, on_uncited=uncited)[0].answer("judge", CONTEXT)
+        assert found.text == reply.replace(" [0]", "").replace("[0]", "")
+        assert (found.source, found.abstains) == ("llm", True)
+        assert found.notes == ("it says that the documents do not hold the answer",)
+    assert not generator("The documents do not agree [2].")[0].answer("judge", CONTEXT).abstains
+
+
 class Streaming(ScriptedModel):
     """Tells its script's answers in pieces of four characters."""
 

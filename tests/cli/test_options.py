@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.progress import Progress
@@ -17,7 +19,7 @@ from fairagent.cli.options import EVERY, announce_calls, overrides, report_lines
 from fairagent.cli.options import settings_of, status, undone  # isort: skip
 from fairagent.errors import SettingsError, UsageError
 from fairagent.llm.prompts import Calls
-from fairagent.settings import ModelSettings, Price
+from fairagent.settings import ModelSettings, Price, Settings, load_settings
 from fairagent.storage.threads import listening, progress
 
 from .conftest import Call, Small
@@ -114,9 +116,14 @@ def test_calls_by_model_with_their_price(capsys: pytest.CaptureFixture[str]) -> 
     prices = {"small": Price(input=1.0, output=2.0)}
     small, large = ModelSettings(name="small"), ModelSettings(name="large")
     announce_calls(requests_of([Calls(small, 3, 1_000_000, 500_000), Calls(large, 1, 10, 10)], prices))
-    announce_calls(requests_of([], prices))
+    announce_calls(requests_of([], prices), corrected=True)
     small_line = "small 3 times (1,500,000 tokens and $2.0000 at most)"
     assert capsys.readouterr().err == f"may ask {small_line} and large once (20 tokens at most, price unknown)\n"
+    announce_calls(requests_of([Calls(small, 3, 3_000_000, 0), Calls(small, 1, 0, 2_000_000)], prices), corrected=True)
+    assert (
+        capsys.readouterr().err
+        == "may ask small 4 times, 5 with a correction (7,000,000 tokens and $11.0000 at most)\n"
+    )
 
 
 def test_a_search_and_an_answer_say_before_what_they_may_ask(
@@ -126,7 +133,11 @@ def test_a_search_and_an_answer_say_before_what_they_may_ask(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     model = ["--set", "model.name=gpt-x", "--set", "model.attempts=1"]
     for command, more, line in (
-        ("search", ["--set", "loop=fair-qr", "--set", "refine=llm", "--set", "iterations=2"], "may ask gpt-x 2 times"),
+        (
+            "search",
+            ["--set", "loop=fair-qr", "--set", "refine=llm", "--set", "iterations=2"],
+            "may ask gpt-x 2 times, 3 with a correction",
+        ),
         ("answer", ["--set", "profile=engine", "--set", "generate.kind=llm"], "may ask gpt-x once"),
     ):
         result = call(command, "lawyer", *small.options, *model, *more)
@@ -136,6 +147,26 @@ def test_a_search_and_an_answer_say_before_what_they_may_ask(
     assert call("search", "lawyer", *small.options).stderr == unnamed
     unused = "gpt-x is named, and nothing asks it under profile: offline; --set profile=agent does\n"
     assert call("search", "lawyer", *small.options, "--model", "gpt-x", "--set", "profile=offline").stderr == unused
+    priced = ["--set", "prices={gpt-4: {input: 1, output: 2}}", "--set", "cache=''"]
+    result = call("search", "lawyer", *small.options, *model, *priced, "--json")
+    unpriced = "no price is known for gpt-x: money is not counted; set prices: {gpt-x: {input: ..., output: ...}}"
+    assert unpriced in result.stderr.splitlines()
+    assert unpriced in json.loads(result.stdout)["notes"]
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("OPENAI_BASE_URL")
     assert call("search", "lawyer", *small.options).stderr == ""
+
+
+def test_servers_take_the_name_of_a_model(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi")
+    pytest.importorskip("mcp")
+    asked: list[Settings] = []
+
+    def desk(file: Path | None, called: dict[str, Any]) -> None:
+        asked.append(load_settings(file, called))
+        raise UsageError("enough")
+
+    monkeypatch.setattr("fairagent.studio.desk.Desk", desk)
+    for command in (["serve", "--port", "0"], ["mcp"]):
+        assert call(*command, "--model", "tiny", "--set", "model.timeout=7", *small.options).exit_code == 2
+    assert [(one.model.name, one.model.timeout, one.profile) for one in asked] == [("tiny", 7, "agent")] * 2

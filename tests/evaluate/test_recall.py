@@ -1,4 +1,4 @@
-"""Recall by group: of what was retrieved, in means over topics, in the tables and files of an experiment."""
+"""Recall by group, and retrievability: of what was retrieved, over topics, in an experiment's tables and files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from fairagent import write_demo
 from fairagent.collection import load_collection
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes
-from fairagent.evaluate.outcome import GroupRecall, Outcome
+from fairagent.evaluate.outcome import GroupRecall, HitRecord, Outcome
 from fairagent.evaluate.ranking import group_recall, mean_recalls
+from fairagent.evaluate.retrievability import retrievabilities, retrievability_tables
 from fairagent.evaluate.run import Results
 from fairagent.types import UNKNOWN
 
@@ -58,6 +59,35 @@ def test_groups_of_documents(tmp_path: Path) -> None:
     found = group_recall(groups, "gender", "T00", relevant, ["d04", "d00", "d07", "d03"])
     assert found == GroupRecall("gender", LABELS, (1.0, 1.0, 1.0), (1.0, 1.0, 2.0))
     assert group_recall(groups, "gender", "T00", relevant, []).retrieved == (0.0, 0.0, 0.0)
+
+
+def test_retrievability_by_hand() -> None:
+    """Of 4 women, 3 men and one without a label A retrieves f1, m1 for both topics, u1 for one: 2, 2, 1, five 0.
+
+    Gini of all: the mean absolute difference of two documents, over twice their mean, 5/8. Of 64 pairs 20 differ by 2,
+    14 by 1: (20 * 2 + 14) / 64 / (10 / 8) = 27/40. Where one of n has all it is 1 - 1/n.
+    """
+    female, male, none = {"gender": {"female": 1.0}}, {"gender": {"male": 1.0}}, {"gender": {}}
+    shown = {"t1": [("f1", female), ("m1", male), ("u1", none)], "t2": [("m1", male), ("f1", female)]}
+    outcomes = []
+    for topic, documents in shown.items():
+        hits = tuple(HitRecord(id, id, 1.0, False, groups) for id, groups in documents)
+        made = with_recall(topic, "A", (0, 0, 0), (0, 1, 0))
+        outcomes += [replace(made, hits=hits), replace(made, system="B")]
+    run = run_of(outcomes)
+    assert retrievabilities(run) == []
+    sizes = {"gender": {UNKNOWN: 1.0, "female": 4.0, "male": 3.0}}
+    run = replace(run, provenance={"collection": {"sizes": sizes}})
+    rows = retrievabilities(run)
+    found = {row.group: (row.gini, row.reached, row.beside_all) for row in rows if row.system == "A"}
+    assert found == {
+        "": pytest.approx((27 / 40, 3 / 8, 1)),
+        UNKNOWN: pytest.approx((0, 1, 8 / 5)),
+        "female": pytest.approx((3 / 4, 1 / 4, 4 / 5)),
+        "male": pytest.approx((2 / 3, 1 / 3, 16 / 15)),
+    }
+    (table,) = retrievability_tables(rows, 2)
+    assert table.rows == (("A", *(pytest.approx(value) for value in (27 / 40, 3 / 8, 8 / 5, 4 / 5, 16 / 15))),)
 
 
 @pytest.fixture(scope="module")

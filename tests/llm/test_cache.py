@@ -290,11 +290,15 @@ def test_a_kept_reply_has_to_be_accepted_too(cache: ReplyCache) -> None:
     model, asked, _ = door(['{"colors": ["red"]}', '{"colors": ["blue"]}'], cache)
     ask(model, ASKED, Colors)
 
+    read = []
+
     def no_red(reply: Colors) -> None:
+        read.append(reply.colors[0])
         if "red" in reply.colors:
             raise ReplyInvalid("red is no color here")
 
     assert ask(model, replace(ASKED, accept=no_red), Colors)[0] == Colors(colors=["blue"])
+    assert read.count("red") == 1
     assert ask(model, replace(ASKED, accept=no_red), Colors)[0] == Colors(colors=["blue"])
     assert len(asked.requests) == 2
 

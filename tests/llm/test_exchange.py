@@ -33,6 +33,7 @@ from fairagent.llm.exchange import (
     OnError,
     Transcript,
     exchanges_to,
+    one_search,
     read_transcript,
     transcript,
     unless_failing,
@@ -77,6 +78,16 @@ def test_three_invalid_replies_are_an_error_with_text_and_usage():
     assert len(model.requests) == 3
     assert caught.value.raw == ("third" * 1000)[:2000]
     assert caught.value.usage == Usage(3, 18, 12, None, 0.0, unusable=3)
+
+
+def test_a_search_corrects_one_reply_and_an_experiment_two_of_each():
+    for serves, asked in ((True, 3), (False, 6)):
+        model = ScriptedModel(["hm"] * 6)
+        with one_search(serves):
+            for _ in range(2):
+                with pytest.raises(ReplyInvalid):
+                    ask(model, ASKED, Verdict)
+        assert len(model.requests) == asked
 
 
 def test_a_reply_of_the_right_form_may_still_be_refused():

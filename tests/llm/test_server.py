@@ -13,9 +13,10 @@ import pytest
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, SettingsError, TransientModelError
 from fairagent.guests.testing import ServerReply, completion, error
 from fairagent.llm import ModelRequest
-from fairagent.llm.budget import limited_by, one_search
+from fairagent.llm.budget import limited_by
+from fairagent.llm.exchange import one_search
 from fairagent.llm.openai import OpenAIModel
-from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker, Endpoint, is_local, retry_after
+from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker, Endpoint, NotConnected, is_local, retry_after
 from fairagent.settings import ModelSettings
 
 
@@ -109,6 +110,30 @@ def test_a_server_that_was_never_reached_is_asked_once_and_not_waited_for(make_m
             model.complete(ModelRequest((("user", "Which color?"),)))
         assert caught.value.usage.calls == calls
     assert slept == []
+
+
+def test_a_server_that_was_never_reached_is_tried_again_later_while_nobody_waits_and_ends_an_experiment(make_model):
+    clock = Clock()
+    breaker = Breaker(clock)
+
+    def silent() -> str:
+        raise NotConnected("silent")
+
+    failed(breaker, 1, silent)
+    clock.now += PAUSE
+
+    def asked_meanwhile() -> str:
+        with pytest.raises(TransientModelError, match="left alone for 30 s"):
+            breaker.run(answer)
+        return "fine"
+
+    assert breaker.run(asked_meanwhile) == breaker.run(answer) == "fine"
+    # Topics without the model would be counted as its own.
+    model = make_model(base_url="http://127.0.0.1:9/v1")
+    for calls in (1, 0):
+        with one_search(serves=False), pytest.raises(FatalModelError, match="no connection to") as caught:
+            model.complete(ModelRequest((("user", "Which color?"),)))
+        assert caught.value.usage.calls == calls
 
 
 def test_requests_go_through_the_proxy_that_the_environment_names(make_model, server, monkeypatch):

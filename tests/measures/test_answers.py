@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from fairagent.measures.answers import (
     disparity_bounds,
     exact_match,
     expected_attribution_rate,
+    max_shapley,
     normalized_attributed_disparity,
     parse_utility,
     rouge_l,
@@ -168,3 +170,27 @@ def test_nothing_attributed_is_0(given: Normalization):
 def test_what_is_refused(call, words: str):
     with pytest.raises(DataError, match=words):
         call()
+
+
+SCORES = st.integers(1, 5).flatmap(
+    lambda k: st.lists(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=k, max_size=k), min_size=1, max_size=3)
+)
+
+
+@given(SCORES)
+def test_a_shapley_value_is_the_mean_over_all_orders_of_what_a_document_adds(scores: list[list[float]]) -> None:
+    held = np.array(scores)
+    added, orders = np.zeros(held.shape[1]), list(permutations(range(held.shape[1])))
+    for order in orders:
+        for place, document in enumerate(order):
+            before = held[:, order[:place]].max(axis=1, initial=0.0)
+            added[document] += np.maximum(held[:, document] - before, 0.0).mean()
+    assert max_shapley(scores) == pytest.approx(added / len(orders))
+
+
+def test_shapley_values_by_hand_and_of_scores_that_are_none() -> None:
+    # Both orders of two documents that hold .8 and .6 of one claim: .8 and 0, or .2 and .6; the third adds nothing.
+    assert max_shapley([[0.8, 0.6, 0.0]]) == pytest.approx([0.5, 0.3, 0.0])
+    for scores, place in (([[0.5, 1.5]], r"scores\[0, 1\]"), ([0.5], "expected \\(m, k\\)"), ([[]], "expected")):
+        with pytest.raises(DataError, match=place):
+            max_shapley(scores)

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.special import rel_entr
 
+from fairagent.errors import DataError
 from fairagent.measures import (
     UNIFORM,
     Discount,
     blend,
+    gini,
     group_exposure,
     jensen_shannon,
     known_part,
@@ -215,3 +217,17 @@ def test_the_order_stays_and_the_ends_are_0_and_1(scores: list[float]) -> None:
     assert found.max() == 1
     if len(set(scores)) > 1:
         assert found.min() == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=1, max_size=6))
+def test_gini_is_half_the_relative_mean_difference_of_two_documents(pairs: list[tuple[int, int]]) -> None:
+    values, weights = np.array(pairs, dtype=np.float64).T
+    each = np.repeat(values, weights.astype(int))
+    expected = np.abs(each[:, None] - each).mean() / (2 * each.mean()) if each.any() else 0.0
+    assert gini(values, weights) == pytest.approx(expected, abs=1e-12)
+
+
+def test_gini_of_what_is_negative_or_nothing() -> None:
+    assert gini(np.zeros(3), np.ones(3)) == 0.0
+    with pytest.raises(DataError, match=r"weights\[1\]"):
+        gini(np.ones(2), np.array([1.0, -1.0]))

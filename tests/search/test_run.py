@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from scripted import Engine, Proposals, agent, ranking
 
 from fairagent import FairAgent
+from fairagent.collection.exposure import total_gap
 from fairagent.search.hits import fair_rerank
 from fairagent.search.run import hits_of
 from fairagent.settings import lay, load_settings
@@ -142,3 +144,14 @@ def test_too_few_candidates_are_counted_and_a_title_that_says_nothing_is_not_sai
         assert ("reaches" in note) == (trace is not fairest.trace)
     assert all(hit.name.startswith("lawyer") and hit.title for hit in found.search.hits)
     assert "not known" not in found.answer.text
+
+
+def test_an_answer_knows_the_least_gap_of_so_many_candidates() -> None:
+    genders = "mmmmmmffffnn"
+    rows = [{"id": f"d{i:02}", "text": f"jazz {'jazz ' * (g == 'm')}{i}", "g": g} for i, g in enumerate(genders)]
+    for k in (2, 3, 5, 8):
+        target = {"g": {"f": 0.5, "m": 0.3, "n": 0.2}}
+        made = FairAgent.from_records(rows, groups=["g"], target=target, context={"documents": k})
+        answer, meter = made.answer("jazz"), made.find("jazz", 12).meter
+        gaps = [total_gap(meter.weigh(ids, np.ones(k))) for ids in combinations(answer.search.retrieved, k)]
+        assert answer.exposures.least_gap == pytest.approx(min(gaps))

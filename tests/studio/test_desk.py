@@ -305,6 +305,14 @@ def test_settings_tell_searches_apart_and_only_the_last_ones_are_kept(folder: Pa
     assert [query.text for query, _, _ in kept.runs] == ["a", "c"]
 
 
+def test_a_key_without_the_name_of_a_model_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with closing(desk_of(folder)) as desk:
+        assert desk.about()["unasked"].startswith("OPENAI_API_KEY is set, but no model is named")
+    with closing(asking(folder, "http://127.0.0.1:9/v1", profile="agent")) as desk:
+        assert desk.about()["unasked"] == ""
+
+
 def test_warming_asks_no_model_and_all_requests_have_one_budget(folder: Path, no_variables: None) -> None:
     with LoopbackServer(["A lawyer pleaded [1]."]) as model:
         with closing(asking(folder, model.url, profile="agent")) as desk:

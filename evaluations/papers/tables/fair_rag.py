@@ -29,8 +29,30 @@ NAMES = (
 )
 
 
+FIGURES: dict[str, tuple[str, Body, str]] = {
+    "3": (
+        "utility (normalized EU) against disparity (EE-D), query by query; topics.csv has every query",
+        {},
+        "That the figure is of these two measures, and that 100 queries show it.",
+    ),
+    "4": (
+        "utility (normalized EU) against ranking quality (EE-R), and both against disparity, over alpha",
+        {},
+        "What the figure draws: curves of means, a mark an alpha.",
+    ),
+    "5": (
+        "how unevenly answers rest on items (EAE-D) against how unevenly these are shown (EE-D), and the rate at which "
+        "they rest on them (EAR)",
+        {"settings": {"attribute": {"kind": "nli", "encoder": "FacebookAI/roberta-large-mnli"}}},
+        "What the panels draw but for EAE-D, and its bounds: those given the rate.",
+    ),
+}
+"""Figure -> what it shows, keys of its file, and what is guessed."""
+QUERIES: dict[str, Body] = {"3": {"queries": 100}}
+
+
 def fair_rag() -> Iterator[File]:
-    """Tables 1 and 2, and Figure 3, each for two tasks of LaMP."""
+    """Tables 1 and 2, and Figures 3 to 5, each for two tasks of LaMP."""
     for task in ("LaMP-1", "LaMP-4"):
         folder = task.lower().replace("-", "_")
         files = {"questions": "dev_questions.json", "outputs": "dev_outputs.json", "labels": "labels"}
@@ -75,16 +97,20 @@ def fair_rag() -> Iterator[File]:
             lambda one, task=task: ("expected", one.row, _of_intervals(one.column)) if one.set == task else None,  # type: ignore[misc]
             f"The number of runs. {NAMES}",
         )
-        yield File(
-            f"fair_rag/fig_3_{folder}",
-            ("000", "Fig 3"),
-            f"Towards Fair RAG, Figure 3, {task}: utility (normalized EU) against disparity (EE-D), query by query, "
-            "on the "
-            f"page of the run; topics.csv has every query.{get}",
-            {**shared, "fair_rag": {**shared["fair_rag"], "queries": 100}, "systems": _named(drawn)},
-            without_numbers,
-            f"That the figure is of these two measures, and that 100 queries show it. {NAMES}",
-        )
+        for figure, (what, more, guess) in FIGURES.items():
+            yield File(
+                f"fair_rag/fig_{figure}_{folder}",
+                ("000", f"Fig {figure}"),
+                f"Towards Fair RAG, Figure {figure}, {task}: {what}, on the page of the run.{get}",
+                {
+                    **shared,
+                    **more,
+                    "fair_rag": {**shared["fair_rag"], **QUERIES.get(figure, {})},
+                    "systems": _named(drawn),
+                },
+                without_numbers,
+                f"{guess} {NAMES}",
+            )
 
 
 def _medians(shared: Body, wanted: Body, systems: Body) -> Body:

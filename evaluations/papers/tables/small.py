@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .fair_rag import GENERATORS
-from .fairft import MODELS
 from .file import Body, File
 
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1"
@@ -19,16 +17,41 @@ SERVED: Body = {"name": SMOLLM2, "context": 8192, "temperature": 0, "max_tokens"
 """By `fairagent model serve`; short replies, so that two cores are done within the hour."""
 FREE: Body = {SMOLLM2: {"input": 0, "output": 0}}
 CAUSAL, MASKED = "runs/papers/models/smollm2", "runs/papers/models/splade-tiny"
-"""Folders of transformers models, which evaluations/papers/small.py makes; from the project's own folder."""
+"""Folders of transformers models, which evaluations/papers/run.py makes; from the project's own folder."""
 STATIC: Body = {"kind": "dense"}
 """The default encoder: vectors of words."""
 MINILM: Body = {"kind": "dense", "encoder": "minilm"}
-LEADS, NEWS, TEXTS = (f"../../collections/{name}.yaml" for name in ("wikilead", "allsides", "grepbiasir"))
+LEADS, NEWS, TEXTS, PEOPLE = (
+    f"../../collections/{name}.yaml" for name in ("wikilead", "allsides", "grepbiasir", "trec22_biographies")
+)
 
-ORDER = ("seat", "fair-rag", "crows-pairs", "stereoset", "", "utility", "agreement", "accuracy", "bold")
+RIVALS: Mapping[str, Any] = {
+    "exposure": {"kind": "exposure", "fairness": 0.5},
+    "MMR": "mmr",
+    "MMR, groups": {"kind": "mmr", "by": "groups"},
+    "FA*IR": "fa-star-ir",
+    "DELTR": "deltr",
+    "DLF": {"kind": "dlf", "encoder": "light"},
+    "representative": "representative",
+    "adaptive": {"kind": "adaptive", "scorer": "similarity:light"},
+}
+"""Re-rankers by others, and one pass of exposure, over BM25's list."""
+ORDER = ("seat", "lamp", "crows-pairs", "stereoset", "", "utility", "agreement", "accuracy", "bold")
 """Kinds of experiments, the cheapest first; "" is a ranking experiment."""
-QUESTIONS: Mapping[str, int] = {"fair-rag": 20, "crows-pairs": 20}
-"""Topics, questions or examples of a kind; of the others ten."""
+LAMP = "runs/papers/lamp"
+"""The folder of the questions that lamp.py makes."""
+OF_LAMP = {"LaMP-1": 247, "LaMP-4": 292}
+LEAST = 25
+"""Questions or topics that a cell rests on, at least; one with fewer is left empty."""
+QUESTIONS: Mapping[str, int] = {"crows-pairs": 200, "stereoset": 200}
+"""Topics, questions or examples of a kind; of the others `LEAST`."""
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "stereoset": ("LMS", "SS", "ICAT"),
+    "crows-pairs": ("CP-S",),
+    "bold": ("negative %",),
+    "seat": tuple(f"|d| of sent-weat{test}" for test in ("6", "7", "8")),
+}
+"""What is shown of DebiasRAG's benchmarks."""
 LEFT_OUT = ("FairFT-", "our prompts", "K=10")
 """In the names of FairFT's rows that have no place in the hour: those whose retrievers are trained first, of FairFilter
 those by our prompts (the others are by prompts that ask as the paper's do), and the most documents."""
@@ -38,14 +61,16 @@ those by our prompts (the others are by prompts that ask as the paper's do), and
 class Small:
     """The twin of a table: its keys, what its rows are called there, and how it differs, in words.
 
-    `rows` are pairs of texts: the first, in a name of the table's rows, is the second here. Rows with one of `others`
-    in their names are of models that are not exchanged again.
+    `rows` are pairs of texts: the first, in a name of the table's rows, is the second here. `shown` are the measures
+    that the paper's page has a column for, as results.json calls them but for their options. A cell rests on `least`
+    questions.
     """
 
     body: Body
     rows: tuple[tuple[str, str], ...]
     differs: str
-    others: tuple[str, ...] = ()
+    shown: tuple[str, ...]
+    least: int = LEAST
 
     def row(self, name: str) -> str:
         """What a row of the table is called here."""
@@ -58,35 +83,33 @@ def small(file: File) -> Small:
     """The small twin of a table's file."""
     twin = {"000": _fair_rag, "001": _utility, "002": _fairft, "003": _fair_qr, "004": _debias_rag}[file.table[0]](file)
     kind = twin.body.get("kind", "")
-    own = kind in ("seat", "bold") or "cases" in twin.body
-    count = {} if own else {"topics": {"sample": QUESTIONS.get(kind, 10)}}
+    own = kind in ("seat", "bold", "lamp") or "cases" in twin.body
+    count = {} if own else {"topics": {"sample": QUESTIONS.get(kind, LEAST)}}
     return replace(twin, body={**twin.body, **count})
 
 
 def _fair_rag(file: File) -> Small:
-    """Rankings of one generator's rows are drawn; what was judged relevant is useful, answers are extracts."""
+    """LaMP's tasks on small data of its form, answered by extracts (lamp.py); all tables of a task are of one run."""
     rows = (("FlanT5Small", "extract"), ("SPLADE", "splade-tiny"), ("Contriever", "MiniLM"))
-    differs = "GrepBiasIR for LaMP, judgments for labels, extracts for generators; splade-tiny, MiniLM"
-    twin = Small({}, rows, differs, tuple(name for name in GENERATORS if name != "FlanT5Small"))
-    engines = {"BM25": "bm25", "SPLADE": {"kind": "splade", "model": MASKED}, "Contriever": MINILM}
-    kept = [name for name in file.body["systems"] if "FlanT5Small" in name]
-    systems = {twin.row(name): {"profile": "engine", "engine": engines[name.partition("+")[0]]} for name in kept}
-    drawing = {**file.body["fair_rag"], "pool": 100}
-    if "runs" in drawing:
-        drawing["runs"] = 1
-        medians = {
-            twin.row(name): [twin.row(one) for one in of if one in kept] for name, of in drawing["medians"].items()
-        }
-        drawing["medians"] = {name: of for name, of in medians.items() if of}
+    task = file.body["lamp"]["task"]
+    source = "titles and abstracts of Cranfield" if task == "LaMP-1" else "articles of AllSides"
+    differs = f"{source} for {task} (lamp.py), extracts for generators; splade-tiny, MiniLM; one run"
+    engines = {"BM25": "okapi", "splade-tiny": {"kind": "splade", "model": MASKED}, "MiniLM": MINILM}
+    drawn = {name: f"{name} drawn" for name in engines}
+    medians = {row: [of] for name, of in drawn.items() for row in (name, f"{name}+extract")}
+    folder = f"../../../{LAMP}/{task.lower().replace('-', '_')}"
+    names = {"questions": "questions.json", "outputs": "outputs.json", "labels": "labels"}
     body = {
-        "kind": "fair-rag",
-        "collection": TEXTS,
-        "seed": file.body["seed"],
-        "fair_rag": drawing,
-        "settings": {"generate": {"sentences": 3}},
-        "systems": systems,
+        **file.body,
+        # Of so many 100 have two useful items.
+        "topics": OF_LAMP[task],
+        "fair_rag": {"k": 5, "samples": 100, "alphas": [1, 2, 4, 8], "medians": medians},
+        "lamp": {"task": task, **{key: f"{folder}/{name}" for key, name in names.items()}},
+        "settings": {"attribute": "none", "model": {"name": "extracts", "base_url": "http://127.0.0.1/v1"}},
+        "systems": {drawn[name]: {"profile": "engine", "engine": engine} for name, engine in engines.items()},
     }
-    return replace(twin, body=body)
+    shown = ("slope", "AUC", "normalized EU", "difference [0, 0.2)", "difference [0.8, 1)")
+    return Small(body, rows, differs, shown)
 
 
 def _utility(file: File) -> Small:
@@ -98,7 +121,15 @@ def _utility(file: File) -> Small:
         for name, system in file.body["systems"].items()
     }
     ks = [k for k in own["ks"] if k in (2, 5)]
-    drawing = {**own, "ks": ks, "relevant": 1, "similarity": {"kind": "minilm"}, "temperature": 0, "runs": 1}
+    drawing = {
+        **own,
+        "ks": ks,
+        "orders": ["rank"],
+        "relevant": 1,
+        "similarity": {"kind": "minilm"},
+        "temperature": 0,
+        "runs": 1,
+    }
     if "scatter" in own:
         drawing["scatter"] = [k for k in own["scatter"] if k in ks]
     if "compat" in own:
@@ -115,7 +146,7 @@ def _utility(file: File) -> Small:
     differs = (
         "GrepBiasIR (6 judged texts a query) for MS MARCO, SmolLM2 for 8B, MiniLM for MonoT5 and BERTScore, one run"
     )
-    return Small(body, (("MonoT5", "MiniLM"),), differs)
+    return Small(body, (("MonoT5", "MiniLM"),), differs, ("U@2", "U@5", "r@5"))
 
 
 def _fairft(file: File) -> Small:
@@ -126,7 +157,7 @@ def _fairft(file: File) -> Small:
     web = "web" in file.body["collection"]
     source = "news (AllSides) for web pages" if web else "leads (wikilead) for Wikipedia"
     differs = f"{source}, SmolLM2 for all models, static vectors for Contriever"
-    twin = Small({}, rows, differs, tuple(model for model in MODELS if model != first))
+    twin = Small({}, rows, differs, (file.body["kind"],))
     systems: dict[str, Any] = {}
     for name, system in file.body["systems"].items():
         if name.startswith(f"{first}, ") and not any(part in name for part in LEFT_OUT):
@@ -144,17 +175,28 @@ def _fairft(file: File) -> Small:
 
 
 def _fair_qr(file: File) -> Small:
-    """The same systems on wikilead, asked of SmolLM2."""
-    systems = {}
-    for name, system in file.body["systems"].items():
-        own = {key: value for key, value in system.items() if key != "model"}
-        if own.get("dimensions") == ["sub-geo"]:
-            own["dimensions"] = ["region"]
-        systems[name] = own
-    # Keywords in JSON are longer than an answer.
-    settings = {"model": {**SERVED, "max_tokens": 200}}
-    body = {**file.body, "collection": LEADS, "prices": FREE, "settings": settings, "systems": systems}
-    return Small(body, (("sub-geo", "region"),), "wikilead for the track's Wikipedia, SmolLM2 for gpt-4o")
+    """Gender's rows on the track's biographies, asked of SmolLM2; the same by feedback; the rivals over BM25's list."""
+    gender = {
+        name: {key: value for key, value in system.items() if key not in ("model", "target", "dimensions")}
+        for name, system in file.body["systems"].items()
+        if "geography" not in name
+    }
+    by_words = {
+        name.replace("gender", "feedback"): {**system, "refine": {"kind": "feedback", "weight": 1}}
+        for name, system in gender.items()
+        if name.startswith("FAIR-QR")
+    }
+    rivals = {name: {"profile": "engine", "rerank": kind} for name, kind in RIVALS.items()}
+    body = {
+        **file.body,
+        "collection": PEOPLE,
+        "prices": FREE,
+        # Keywords in JSON are longer than an answer.
+        "settings": {"target": "trec", "model": {**SERVED, "max_tokens": 100}},
+        "systems": {**gender, **by_words, **rivals, "agent": {}},
+    }
+    differs = "25 topics, one sentence a page, no geography; SmolLM2 for gpt-4o, static vectors for its vector search"
+    return Small(body, (), differs, ("nDCG@20", "gender AWRF@20", "gender nDCG@20*AWRF@20"))
 
 
 def _debias_rag(file: File) -> Small:
@@ -186,4 +228,5 @@ def _debias_rag(file: File) -> Small:
     else:
         body["systems"] = {name: {**system, "engine": MINILM} for name, system in body["systems"].items()}
         differs = "MiniLM"
-    return Small(body, (), differs)
+    # An effect size is over the words of a test.
+    return Small(body, (), differs, SHOWN[body["kind"]], 1 if body["kind"] == "seat" else LEAST)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
-from fairagent.storage.packages import installed, pick_device, without_progress
+from fairagent.storage.packages import expect_fitting, installed, pick_device, without_progress
 from fairagent.storage.threads import one_torch_thread
 
 MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
@@ -26,9 +26,12 @@ def open_transformer(kind: Any, name: str, device: str, what: str, instead: str)
     """
     try:
         with without_progress():
-            return kind(name, device=device, local_files_only=True)
+            model = kind(name, device=device, local_files_only=True)
     except OSError as error:
         raise BackendUnavailable(f"no {what} {name!r} on this machine; name a model's folder, {instead}") from error
+    if transformer := getattr(model[0], "auto_model", None):
+        expect_fitting(model.tokenizer, transformer, name)
+    return model
 
 
 class SentenceEncoder:

@@ -229,12 +229,13 @@ STAND_IN = "keywords"
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """A number of calls of one model, and their input and output tokens in total."""
+    """A number of calls of one model, their input and output tokens in total, and whether replies may be corrected."""
 
     model: ModelSettings
     calls: int
     input_tokens: int
     output_tokens: int
+    corrected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +262,8 @@ class Case:
 
     def counted(self, prompt: str, calls: int, read: int, judged: int = 1) -> Calls:
         """That many calls with that many input tokens in total, each with the longest reply."""
-        model = self.settings.model
-        longest = longest_reply(model, self.prompts[prompt].head.max_tokens, judged)
-        return Calls(model, calls, read, calls * longest)
+        model, head = self.settings.model, self.prompts[prompt].head
+        return Calls(model, calls, read, calls * longest_reply(model, head.max_tokens, judged), head.reply != "text")
 
 
 def together(model: ModelSettings, some: Iterable[Calls]) -> Calls:

