@@ -1,17 +1,13 @@
-"""The widening loop as settings describe it: what is built of it, what it asks, what that costs, and what is gone."""
+"""The widening loop as settings describe it: what is built of it, what it asks, what that costs."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from fairagent.errors import SettingsError
 from fairagent.llm.prompts import Case, Prompts
 from fairagent.search.loop.config import WidenConfig
 from fairagent.settings import Settings
-from fairagent.settings.gone import GONE
 
 ALL = {"actions": ["neighbors", "keywords", "passages", "judge", "filter"]}
 
@@ -38,17 +34,6 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
         read(**values)
 
 
-GONE_KEYS = ["drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps"]
-
-
-@pytest.mark.parametrize("values", [*({name: 1} for name in GONE_KEYS), {"kind": "controller"}], ids=str)
-def test_what_is_gone_is_refused_with_what_took_its_place(values: dict[str, Any]) -> None:
-    (name,) = values.values() if "kind" in values else values
-    with pytest.raises(SettingsError) as error:
-        Settings(loop=values)
-    assert f"{name} is gone: {GONE[name]}" in " ".join(str(error.value).split())
-
-
 def test_it_says_which_templates_it_asks_with() -> None:
     assert read(**ALL).templates == ("group_keywords", "group_passages", "judge_relevance")
 
@@ -60,3 +45,13 @@ def test_the_worst_case_counts_every_call() -> None:
     assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 12)
     assert all(one.input_tokens > 0 and one.output_tokens > 0 for one in calls)
     assert sum(one.calls for one in read(actions="passages").worst_case(Case(settings, Prompts(), ["law"]))) == 1
+
+
+def test_a_model_that_chooses_takes_the_place_of_keywords_and_its_turns_are_announced() -> None:
+    config = read(actions=["group", "keywords", "judge"], policy="model", turns=3, calls=2)
+    settings = Settings(profile="agent", model={"name": "tiny"}, loop=config)
+    assert config.templates == ("steer_search", "judge_relevance")
+    assert config.actions_under(settings) == ("group", "judge")
+    asked, *judged = config.worst_case(Case(settings, Prompts(), ["law"], ("gender", "female")))
+    assert (asked.calls, sum(one.calls for one in judged)) == (3, 2 * 3)
+    assert asked.input_tokens > 3 * (2 * 500 + 700)

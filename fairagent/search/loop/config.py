@@ -165,8 +165,9 @@ class WidenConfig(Part):
             shown: dict[str, Any] = {"groups": groups * MOST_GROUPS, "tools": tools, "objective": 0.1234, "gap": 0.1234}
             yield case.calls(TEMPLATE, self.turns, tried=results, **shown)
         if judge := self._judge:
-            groups_judged = self.calls if self.policy == "model" else judge.groups
-            yield from longest_calls(case, RELEVANCE, judge.documents * groups_judged, judge.batch)
+            times, groups_judged = (self.calls, 1) if self.policy == "model" else (1, judge.groups)
+            for _ in range(times):
+                yield from longest_calls(case, RELEVANCE, judge.documents * groups_judged, judge.batch)
         if "filter" in self.actions:
             context = case.settings.context.model_copy(update={"documents": case.settings.n})
             served = Case(case.settings.model_copy(update={"context": context}), case.prompts, case.queries, case.group)
