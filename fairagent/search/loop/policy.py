@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import Field, WithJsonSchema
 
@@ -32,7 +32,7 @@ from fairagent.llm.request import (
     text_within,
     without,
 )
-from fairagent.search.loop.base import Search, lacking
+from fairagent.search.loop.base import Loop, Search, lacking
 from fairagent.search.loop.widen import (
     Action,
     GroupKeywords,
@@ -41,7 +41,6 @@ from fairagent.search.loop.widen import (
     State,
     Tried,
     Walk,
-    Widen,
     among_words,
     group_shown,
     lacks_exposure,
@@ -249,11 +248,20 @@ GivenCalls = Annotated[
 """Calls of another agent, whose schemas are those that a model gets."""
 
 
-def steered(loop: object, calls: Sequence[ToolCall]) -> Widen:
-    """The `loop` with these calls in place of what its settings choose; UsageError for another loop."""
-    if not isinstance(loop, Widen):
+@runtime_checkable
+class Steerable(Protocol):
+    """A loop whose actions may be chosen by another policy."""
+
+    def under(self, policy: Policy) -> Loop:
+        """The loop under this policy."""
+        ...
+
+
+def steered(loop: object, calls: Sequence[ToolCall]) -> Loop:
+    """The `loop` with these calls in place of what its settings choose; UsageError for a loop that takes none."""
+    if not isinstance(loop, Steerable):
         raise UsageError("calls are carried out by loop: widen, and these settings have another loop or none")
-    return replace(loop, policy=calling(these(calls), MOST_GIVEN))
+    return loop.under(calling(these(calls), MOST_GIVEN))
 
 
 def these(calls: Sequence[ToolCall]) -> Chooser:
