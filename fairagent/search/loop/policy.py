@@ -36,11 +36,11 @@ from fairagent.search.loop.base import Loop, Search, lacking
 from fairagent.search.loop.widen import (
     Action,
     GroupKeywords,
+    LoopRun,
     NumberedKeywords,
     Policy,
     State,
     Tried,
-    Walk,
     among_words,
     group_shown,
     lacks_exposure,
@@ -132,12 +132,12 @@ def _failed(error: Exception) -> Action:
 
 @dataclass(slots=True, eq=False)
 class Toolbox:
-    """Carries out calls on a `walk`, at most `left` more; `actions` are those that the search has, by name.
+    """Carries out calls on a `running`, at most `left` more; `actions` are those that the search has, by name.
 
     `stopped` is why no more calls are carried out, "" as long as they are.
     """
 
-    walk: Walk
+    running: LoopRun
     actions: Mapping[str, Action]
     left: int
     stopped: str = ""
@@ -160,9 +160,9 @@ class Toolbox:
                 self.stopped = "the limit of calls is reached"
                 action = _refused(call.name, f"{self.stopped}: {counted(len(calls) - place, 'call')} not carried out")
             self.left -= 1
-            step, chosen = self.walk.take(action, f"called with {visible(call.text)[:SHORT]}", chosen), Usage()
-            self.stopped = self.stopped or self.walk.failed
-            results.append(_result(step, self.walk.state))
+            step, chosen = self.running.take(action, f"called with {visible(call.text)[:SHORT]}", chosen), Usage()
+            self.stopped = self.stopped or self.running.failed
+            results.append(_result(step, self.running.state))
         if not self.left:
             self.stopped = self.stopped or "the limit of calls is reached"
         return results
@@ -177,7 +177,7 @@ class Toolbox:
         except ReplyInvalid as error:
             return _refused(name, str(error))
         if isinstance(given, FilterServed):
-            could, why = self.actions[name].offer(self.walk.search, self.walk.state)
+            could, why = self.actions[name].offer(self.running.search, self.running.state)
             return self.actions[name] if could else _refused(name, why)
         if given in self.done:
             return _refused(name, "it was called before, with the same")
@@ -189,7 +189,7 @@ class Toolbox:
 
     def _of_group(self, name: str, given: Any, request: ModelRequest) -> Action:
         """What a call does that is about one group."""
-        exposures = self.walk.state.reranked.exposures
+        exposures = self.running.state.reranked.exposures
         lack = next((lack for lack in lacking(exposures) if lack.place + 1 == given.number), None)
         if lack is None:
             there = 1 <= given.number <= sum(len(one.labels) for one in exposures)
@@ -229,11 +229,11 @@ Chooser = Callable[[Toolbox], str]
 def calling(choose: Chooser, most: int) -> Policy:
     """The policy that carries out what `choose` calls, at most so many calls."""
 
-    def policy(walk: Walk, actions: Sequence[Action]) -> str:
-        walk.in_order([one for one in actions if not one.must and one.of_group is None])
-        stopped = walk.failed or choose(Toolbox(walk, {one.name: one for one in actions}, most))
-        walk.in_order([one for one in actions if one.must])
-        return walk.failed or stopped
+    def policy(running: LoopRun, actions: Sequence[Action]) -> str:
+        running.in_order([one for one in actions if not one.must and one.of_group is None])
+        stopped = running.failed or choose(Toolbox(running, {one.name: one for one in actions}, most))
+        running.in_order([one for one in actions if one.must])
+        return running.failed or stopped
 
     return policy
 
@@ -283,18 +283,18 @@ class ModelChooser:
     turns: int = 4
 
     def __call__(self, box: Toolbox) -> str:
-        walk = box.walk
-        lacks, why = lacks_exposure(walk.search, walk.state)
+        running = box.running
+        lacks, why = lacks_exposure(running.search, running.state)
         if not lacks:
             return why
-        groups, now = groups_lacking(walk.state), walk.state.reranked
+        groups, now = groups_lacking(running.state), running.state.reranked
         tools = tools_of(box.names, groups)
         variables = {
-            "query": query_shown(walk.search.query.text),
+            "query": query_shown(running.search.query.text),
             "groups": groups,
             "objective": round(now.relevance - now.dial.price * now.gap, 4),
             "gap": round(now.gap, 4),
-            "tried": [f"{step.source}: {step.reason or 'accepted'}" for step in walk.steps if step.objectives],
+            "tried": [f"{step.source}: {step.reason or 'accepted'}" for step in running.steps if step.objectives],
             "tools": tools_shown(tools),
         }
         request = self.prompts.request(TEMPLATE, variables)
@@ -305,11 +305,11 @@ class ModelChooser:
             try:
                 reply, usage = ask(self.model, request, ToolCalls)
             except (ModelError, BudgetExceeded) as error:
-                walk.take(_failed(error), why, error.usage)
-                return walk.failed
+                running.take(_failed(error), why, error.usage)
+                return running.failed
             calls = reply.calls or [ToolCall(name="stop", arguments={"reason": "no tool is called"})]
             results = box.carry_out(calls, shown, usage)
-            lacks, why = lacks_exposure(walk.search, walk.state)
+            lacks, why = lacks_exposure(running.search, running.state)
             if box.stopped or not lacks:
                 return box.stopped or why
             turn = ("assistant", ToolCalls(calls=calls).model_dump_json())

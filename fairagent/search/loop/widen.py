@@ -370,7 +370,7 @@ class Action:
 
 
 @dataclass(slots=True, eq=False)
-class Walk:
+class LoopRun:
     """A loop on its way: where it stands, its steps so far, and the failure of a model that it goes on without.
 
     What an action's model raises ends the loop with what was reached ("fallback"), but for FatalModelError and what an
@@ -448,13 +448,13 @@ class Walk:
             return Tried(state.candidates, str(error)), f"{action.name}: {error}"
 
 
-Policy = Callable[[Walk, Sequence[Action]], str]
+Policy = Callable[[LoopRun, Sequence[Action]], str]
 """Takes actions in place of their order, and says why it ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Widen:
-    """Takes `actions` in their order, or as the `policy` says; see `Walk` for `on_error`."""
+    """Takes `actions` in their order, or as the `policy` says; see `LoopRun` for `on_error`."""
 
     actions: tuple[Action, ...]
     on_error: Literal["fallback", "fail"] = "fallback"
@@ -467,13 +467,13 @@ class Widen:
     def run(self, search: Search) -> LoopResult:
         search.on_step(search.steps[-1])
         state = State(search.candidates, search.rerank(search.candidates, ()))
-        walk, stopped = Walk(search, self.on_error, state, list(search.steps)), "the query retrieves nothing"
+        running, stopped = LoopRun(search, self.on_error, state, list(search.steps)), "the query retrieves nothing"
         if len(search.engine_list):
-            stopped = self.policy(walk, self.actions) if self.policy else walk.in_order(self.actions)
-        state = walk.state
+            stopped = self.policy(running, self.actions) if self.policy else running.in_order(self.actions)
+        state = running.state
         return LoopResult(
             candidates=state.candidates,
-            steps=tuple(walk.steps),
+            steps=tuple(running.steps),
             stopped=stopped,
             engine_list=search.engine_list,
             removed=state.removed,
