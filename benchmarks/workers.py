@@ -4,7 +4,7 @@
     python benchmarks/workers.py evaluations/collections/wikilead.yaml      # any other with topics
 
 BM25, the default and FAIR-QR with feedback, each on up to 150 topics, without a model: by `fairagent evaluate
---workers` as processes, and on Dask where that is installed. Every way is a command of its own in a new process: all of
+--workers` as processes. Every way is a command of its own in a new process: all of
 it, start, checks and tables included. Starting takes as long with two workers as with one, so with `--times 10` every
 system is there ten times under other names: what workers bring to a longer run. "BLAS free" is one worker without the
 limit of one thread that a run sets. The results of all ways are compared byte for byte. Ratios above 1 say that one
@@ -18,7 +18,6 @@ import os
 import statistics
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 from made_up import write_made_up
@@ -31,7 +30,6 @@ WAYS = {
     "1 worker": ("program.py", "--workers", "1"),
     "BLAS free": ("free.py", "--workers", "1"),
     "2 workers": ("program.py", "--workers", "2"),
-    **({"Dask, 2": ("program.py", "--dask", "local", "--workers", "2")} if find_spec("distributed") else {}),
 }
 SAME = ("results.csv", "topics.csv", "runs")
 HEAD = """\

@@ -95,9 +95,7 @@ Recorded.writer = _Report()
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        from fairagent.settings.gone import gone
-
-        raise AttributeError(f"module 'fairagent' has no attribute {name!r} {gone(name)}".rstrip())
+        raise AttributeError(f"module 'fairagent' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)
 
 

@@ -29,8 +29,6 @@ SEARCH_SERVER = os.environ.get("FAIRAGENT_OPENSEARCH_URL", "")
 settings.register_profile("fairagent", derandomize=True, deadline=None, database=None)
 settings.load_profile("fairagent")
 
-# Haystack asks when it is imported whether it may send statistics.
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 # A shell starts what runs in the background deaf to Ctrl-C, and so would be the programs that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

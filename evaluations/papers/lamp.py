@@ -21,6 +21,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -38,6 +39,8 @@ PROJECT = HERE.parents[1]
 SHARED = PROJECT.parent / "shared" / "data"
 PROFILE = 20
 """Items of a question."""
+LONGEST = 32
+"""Words of an item's abstract or text, so that two cores have embedded all items in minutes."""
 EACH = 3
 """Questions of an author: about one in three has two items or more that help, and counts."""
 LEAD = 0.05
@@ -66,12 +69,17 @@ def relevant(folder: Path, texts: Mapping[str, Record]) -> dict[str, list[str]]:
     return found
 
 
+def begin(text: str) -> str:
+    """The first words of a text."""
+    return " ".join(text.split()[:LONGEST])
+
+
 def lamp_1() -> Iterator[tuple[Record, str]]:
     """Questions and their outputs."""
     folder = SHARED / "cranfield"
     # A title is repeated at the start of its text.
     papers = {
-        one["id"]: {"title": one["title"].rstrip(" ."), "abstract": one["text"][len(one["title"]) :].strip()}
+        one["id"]: {"title": one["title"].rstrip(" ."), "abstract": begin(one["text"][len(one["title"]) :])}
         for one in read(folder / "docs.jsonl.gz")
     }
     texts = {id: {"title": one["title"], "text": one["abstract"]} for id, one in papers.items()}
@@ -106,7 +114,7 @@ def lamp_4() -> Iterator[tuple[Record, str]]:
             article, *about = random.sample(own, PROFILE // 2 + 1)
             others = [id for (topic_, of), ids in written.items() if of == side and topic_ != topic for id in ids]
             profile = random.sample([*about, *random.sample(others, PROFILE // 2)], PROFILE)
-            items = [{"id": id, "title": texts[id]["title"], "text": texts[id]["text"]} for id in profile]
+            items = [{"id": id, "title": texts[id]["title"], "text": begin(texts[id]["text"])} for id in profile]
             ask = f"Find a headline for this article: {texts[article]['text']}"
             yield {"id": f"{topic}-{side}-{number}", "input": ask, "profile": items}, texts[article]["title"]
 
@@ -125,6 +133,7 @@ def write(folder: Path) -> None:
 # --- the answers
 
 
+@lru_cache(maxsize=100_000)
 def likeness(text: str, other: str) -> float:
     """The cosine of two texts as sets of words of four letters and more."""
     one, two = ({word for word in words(of) if len(word) > 3} for of in (text, other))

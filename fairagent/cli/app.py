@@ -20,7 +20,6 @@ from typer.models import CommandInfo, TyperInfo
 from fairagent.cli.options import echo, error_console
 from fairagent.errors import BackendUnavailable, FairAgentError, UsageError
 from fairagent.settings.faults import no_such, worded
-from fairagent.settings.gone import gone
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
 from fairagent.storage.telemetry import logs_as_json
 from fairagent.types.clean import in_line, logger, printable
@@ -72,7 +71,7 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
-        _expect_there(ctx, cmd_name, cmd_name, COMMANDS)
+        _expect_there(ctx, cmd_name, COMMANDS)
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def get_params(self, ctx: Any) -> Any:
@@ -88,14 +87,14 @@ class Subcommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
-        _expect_there(ctx, f"{self.name} {cmd_name}", cmd_name, self.commands)
+        _expect_there(ctx, cmd_name, self.commands)
         return super().get_command(ctx, cmd_name)
 
 
-def _expect_there(ctx: Any, whole: str, name: str, known: Collection[str]) -> None:
-    """Raise UsageError for a command that there is not, or that is gone; a shell that completes one asks for parts."""
+def _expect_there(ctx: Any, name: str, known: Collection[str]) -> None:
+    """Raise UsageError for a command that there is not; a shell that completes one asks for parts."""
     if name not in known and not ctx.resilient_parsing and not name.startswith("-"):
-        raise UsageError(f"fairagent {message}" if (message := gone(whole)) else no_such("command", name, known))
+        raise UsageError(no_such("command", name, known))
 
 
 _WrongUsage: Any = typer.BadParameter.__bases__[0]

@@ -82,9 +82,6 @@ def evaluate(
             min=1,
         ),
     ] = None,
-    dask: Annotated[
-        str | None, option("--dask", "Run on a Dask cluster; `local` starts one of --workers here.", "ADDRESS")
-    ] = None,
     run: RunFolder = None,
     target: options.Target = None,
     new: Annotated[bool, option("--new", "Start over: delete what the folder holds of a run.")] = False,
@@ -117,19 +114,13 @@ def evaluate(
         return
     from fairagent.evaluate.check import check_experiment, estimate
     from fairagent.evaluate.thresholds import summary, thresholds_table, verdicts
-    from fairagent.evaluate.workers import LOCAL
-    from fairagent.storage.packages import expect_installed
 
     checked = check_experiment(file, limit_topics, environment(log_prompts), given=given)
-    if dask is not None:
-        if workers is not None and dask != LOCAL:
-            raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
-        expect_installed("distributed", "--dask")
     options.announce_calls(
         (row.model, row.calls, row.input_tokens + row.output_tokens, row.dollars) for row in estimate(checked)
     )
     folder = run or run_folder(checked.plan)
-    finished, usage = carried_out(checked, folder, workers, dask, new)
+    finished, usage = carried_out(checked, folder, workers, new)
     show(finished, folder, as_json, usage, details)
     if not all(one.met for one in verdicts(finished)):
         error_console().print(thresholds_table(finished, met=False).text(terminal_width()), soft_wrap=True)
@@ -143,7 +134,6 @@ def carried_out(
     checked: CheckedExperiment,
     folder: Path,
     workers: int | None = None,
-    dask: str | None = None,
     new: bool = False,
     passing: bool = False,
 ) -> tuple[Results, Usage]:
@@ -159,9 +149,7 @@ def carried_out(
 
     plan, repeat = checked.plan, f"to go on, repeat the command{' without --new' if new else ''}"
     pool: AbstractContextManager[Workers]
-    if dask is not None:
-        pool = pools.dask(dask, workers)
-    elif "engine" in plan.experiment.uses and not any(system.asks for system in plan.systems.values()):
+    if "engine" in plan.experiment.uses and not any(system.asks for system in plan.systems.values()):
         pool = pools.crew(workers or min(WORKERS, cores()))
     else:
         # They wait for a model, share its connections and budget, or its weights.

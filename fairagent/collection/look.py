@@ -34,7 +34,6 @@ from fairagent.collection.records import (
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.settings.faults import no_such
-from fairagent.settings.gone import gone
 from fairagent.storage.digests import file_digest
 from fairagent.storage.files import PIPES, open_to_read
 from fairagent.storage.readers import unpacked
@@ -440,8 +439,6 @@ def prepare(
 
     Raises what reading these raises.
     """
-    if str(path).startswith("irds:"):
-        raise UsageError(gone("irds"))
     ready, faults = Prepared(), Faults()
     ready.encoding = _encoding(ready, path, encoding, format)
     if has_topics(path, ready.encoding or UTF8):

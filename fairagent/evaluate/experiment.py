@@ -38,7 +38,6 @@ from fairagent.llm.budget import ledger
 from fairagent.llm.exchange import Exchange, Listener, Transcript, exchanges_to, one_search
 from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import close_all
-from fairagent.settings import BudgetSettings
 from fairagent.settings.parts import Progress
 from fairagent.storage.files import LOCK, is_left_over, locked
 from fairagent.storage.threads import Memo, one_blas_thread
@@ -130,8 +129,6 @@ def run_experiment(
     BackendUnavailable where another process works in it, and what ends a run (no key, no budget, Ctrl-C) after the
     results so far have been written, marked as partial.
     """
-    if not workers.here and checked.plan.budget != BudgetSettings():
-        raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
     # A run's folder may have these before its run.json: whoever began it may have been killed.
     others = (path.name for path in folder.iterdir()) if folder.exists() and not (folder / HEAD).is_file() else ()
     if any(name != LOCK and not is_left_over(name) for name in others):
@@ -207,10 +204,9 @@ def _run_rest(
     path = folder / TRANSCRIPT
     try:
         with Transcript(path) as transcript:
-            if workers.here:
-                with exchanges_to(transcript.add):
-                    runner = TopicRunner.open(plan, checked.collection, checked.subject, models)
-                    _runners[key] = runner, transcript.add
+            with exchanges_to(transcript.add):
+                runner = TopicRunner.open(plan, checked.collection, checked.subject, models)
+                _runners[key] = runner, transcript.add
             try:
                 with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
 

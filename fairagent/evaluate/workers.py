@@ -1,4 +1,4 @@
-"""Workers that run jobs: threads of this process, a crew of processes, or the workers of a Dask cluster.
+"""Workers that run jobs: threads of this process, or a crew of processes.
 
 Jobs that wait for a language model need threads; those that compute need processes, since Python computes in one
 thread at a time.
@@ -10,21 +10,18 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
 from typing import TypeVar
 
-from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.storage.packages import installed
+from fairagent.errors import UsageError
 from fairagent.storage.signals import ENDING
 from fairagent.storage.threads import Crew
 
 T = TypeVar("T")
 
-LOCAL = "local"
-"""The address of a Dask cluster that is started on this machine for the run."""
 PATIENCE = 0.5
 """Seconds that a run goes on before the other processes of a crew are started."""
 WORTH = 10.0
@@ -33,11 +30,10 @@ WORTH = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """An executor, how many jobs it is given at a time, and whether it does them, or some of them, in this process."""
+    """An executor, which does some of its jobs in this process, and how many it is given at a time."""
 
     executor: Executor
     width: int
-    here: bool
 
     @property
     def alone(self) -> bool:
@@ -128,30 +124,6 @@ def _of_this_machine(what: str, count: int, start: Callable[[], Executor]) -> It
         raise UsageError(f"--workers is the number of {what} and must be at least 1, not {count}")
     executor = start()
     try:
-        yield Workers(executor, 2 * count, here=True)
+        yield Workers(executor, 2 * count)
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def dask(address: str, count: int | None = None) -> Iterator[Workers]:
-    """The workers of the Dask cluster at `address`; `local` starts one on this machine, with so many processes.
-
-    BackendUnavailable where the package is missing or the cluster does not answer.
-    """
-    distributed = installed("distributed", "--dask")
-    with ExitStack() as opened:
-        try:
-            if address == LOCAL:
-                cluster = distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
-                opened.enter_context(cluster)
-                client = distributed.Client(cluster)
-            else:
-                client = distributed.Client(address)
-            opened.enter_context(client)
-        except (OSError, ValueError) as error:
-            raise BackendUnavailable(f"the Dask cluster at {address!r} does not answer ({error})") from None
-        threads = sum(client.nthreads().values())
-        if not threads:
-            raise BackendUnavailable(f"the Dask cluster at {address!r} has no workers")
-        yield Workers(client.get_executor(pure=False), 2 * threads, here=False)

@@ -10,7 +10,6 @@ from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.measures.base import Measure, Product, parse_discount
 from fairagent.settings import plugins
 from fairagent.settings.faults import no_such
-from fairagent.settings.gone import gone
 
 GROUP = "fairagent.measures"
 """The entry points of other packages' measures."""
@@ -138,8 +137,7 @@ def _factor(part: str, text: str) -> Measure:
         if name in ELSEWHERE:
             raise UsageError(f"{text!r}: no measure {name!r} here; {name} is measured by {ELSEWHERE[name]}")
         known = [*OWN, *plugins.plugins(GROUP), *(one for family in _families() for one in family.names())]
-        forms = "" if gone(name) else f"; the forms are: {FORMS}"
-        raise UsageError(f"{text!r}: {no_such('measure', name, known)}{forms}")
+        raise UsageError(f"{text!r}: {no_such('measure', name, known)}; the forms are: {FORMS}")
     if not re.fullmatch("[1-9][0-9]{0,17}", cutoff):
         raise UsageError(f"{text!r} is no measure; {name} needs a cut-off: the accepted forms are: {FORMS}")
     known = [field.name for field in fields(measure) if field.name != "n"]

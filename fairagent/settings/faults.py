@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from fairagent.settings.gone import gone
 from fairagent.types.clean import in_line
 from fairagent.types.common import listed
 
@@ -66,11 +65,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def no_such(what: str, name: object, known: Iterable[str]) -> str:
     """The answer to a name that there is not, of an option, a key, a kind, a dimension or anything that is named.
 
-    >>> no_such("loop", "widn", ["widen", "none"]), no_such("re-ranker", "det-greedy", ["mmr"])
-    ("no loop 'widn'; did you mean 'widen'? There are: widen, none", 'det-greedy is gone: use rerank: exposure')
+    >>> no_such("loop", "widn", ["widen", "none"])
+    "no loop 'widn'; did you mean 'widen'? There are: widen, none"
     """
     text = str(name)
-    return gone(text) or f"no {what} {_cut(text)!r}; {nearest(text, known)}"
+    return f"no {what} {_cut(text)!r}; {nearest(text, known)}"
 
 
 def _cut(text: str) -> str:
@@ -99,7 +98,7 @@ def fault_lines(model: type[BaseModel] | None, faults: Sequence[Any], most: int 
         type_, value = several[0]["type"], several[0]["input"]
         if type_ == "extra_forbidden":
             known = _field_names(model, loc[:-1]) if model else []
-            message = gone(str(loc[-1])) or f"unknown key; {nearest(str(loc[-1]), known)}"
+            message = f"unknown key; {nearest(str(loc[-1]), known)}"
         else:
             message = worded(*several)
             whole = type_ in (UNKNOWN_KEY, "missing") or isinstance(value, Mapping) or message.startswith("no value")

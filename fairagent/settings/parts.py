@@ -22,7 +22,6 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.settings import plugins
 from fairagent.settings.faults import UNKNOWN_KEY, nearest, no_such, worded
-from fairagent.settings.gone import gone
 from fairagent.settings.section import Section
 from fairagent.types.common import Check
 
@@ -339,8 +338,7 @@ def read_part(slot: str, value: Any) -> Part:
                 known = [name for name in loaded.model_fields if name != "kind"]
                 hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
                 hint = hint or (nearest(key, known) if known else "it has none")
-                # A key that another kind has is not gone, though another part may have lost one of this name.
-                message = ("" if others else gone(key)) or f"unknown key of {what} {kind!r}; {hint}"
+                message = f"unknown key of {what} {kind!r}; {hint}"
             faults.append({"type": PydanticCustomError(type_, message), "loc": loc, "input": fault["input"]})
         raise ValidationError.from_exception_data(what, faults) from None
 

@@ -23,10 +23,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "studio": ("fastapi", "uvicorn", "mcp", "prometheus-client", "fastapi-offline"),
     "otel": ("opentelemetry-api",),
     "labels": ("scikit-learn",),
-    "dask": ("dask", "distributed"),
     "pyterrier": ("pyterrier",),
     "langchain": ("langchain-core",),
-    "haystack": ("haystack-ai",),
     "opensearch": ("opensearch-py",),
     "pgvector": ("psycopg",),
     "milvus": ("pymilvus", "milvus-lite"),
@@ -37,7 +35,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 MODULES = {
     "faiss-cpu": "faiss",
     "pyjnius": "jnius",
-    "haystack-ai": "haystack",
     "opensearch-py": "opensearchpy",
     "opentelemetry-api": "opentelemetry",
     "scikit-learn": "sklearn",

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from haystack import Document as HaystackDocument
 from langchain_core.documents import Document as LangChainDocument
 
 from adapters.test_hits import EVEN, GENDERS, ORDER, SCORES, N
 from adapters.words import node
 from fairagent import Collection, DataError, FairHits, GroupTable, UsageError, fair_rerank
-from fairagent.guests.haystack import ExposureRanker
 from fairagent.guests.langchain import ExposureCompressor
 from fairagent.guests.llama_index import ExposurePostprocessor
 
@@ -44,15 +42,8 @@ def langchain(groups: Any, target: Any, scores: list[Any], labels: list[Any]) ->
     return [one.id or "" for one in stage.compress_documents(found, "")], seen[0]
 
 
-def haystack(groups: Any, target: Any, scores: list[Any], labels: list[Any]) -> tuple[list[str], FairHits]:
-    rows = zip(IDS, scores, labels, strict=True)
-    found = [HaystackDocument(id=id, content="x", meta={"by": one, "a": {"by": one}}, score=s) for id, s, one in rows]
-    done = ExposureRanker(groups, target, **FAIR).run(documents=found)
-    return [one.id for one in done["documents"]], done["fair"]
-
-
 Door = Callable[[Any, Any, list[Any], list[Any]], tuple[list[str], FairHits]]
-doors = pytest.mark.parametrize("door", [plain, llama_index, langchain, haystack])
+doors = pytest.mark.parametrize("door", [plain, llama_index, langchain])
 ROWS = [{"id": id, "text": "x", "gender": one} for id, one in zip(IDS, GENDERS, strict=True)]
 EXPECTED = [IDS[place] for place in ORDER]
 
@@ -123,21 +114,10 @@ def test_numbers_and_truth_values_are_labels(door: Door, named: Any) -> None:
     assert (ids, fair.after[0].labels) == (EXPECTED, ("false", "true") if truth else ("0", "1"))
 
 
-@pytest.mark.parametrize("door", [plain, llama_index, haystack])
+@pytest.mark.parametrize("door", [plain, llama_index])
 @pytest.mark.parametrize("odd", [math.nan, None, math.inf])
 def test_a_score_that_is_none_is_told_and_the_order_stands(door: Door, odd: Any) -> None:
     even = door("by", EVEN, [1.0] * len(IDS), GENDERS)
     ids, fair = door("by", EVEN, [*SCORES[:-1], odd], GENDERS)
     assert (ids, even[1].notes) == (even[0], ())
     assert "1 of 12 hits (the first is hit 12)" in fair.notes[0]
-
-
-def test_haystack_has_both_names_of_n() -> None:
-    assert ExposureRanker("by", EVEN).n == 10
-    found = [HaystackDocument(id=id, content="x", meta={"by": one}) for id, one in zip(IDS, GENDERS, strict=True)]
-    ranker = ExposureRanker("by", EVEN, n=5)
-    for asked in ({}, {"top_k": 5}, {"n": 5, "fairness": 0.0}):
-        assert len(ranker.run(documents=found, **asked)["documents"]) == 5
-    for wrong in ({"n": 3, "top_k": 4}, {"n": 0}):
-        with pytest.raises(UsageError):
-            ranker.run(documents=found, **wrong)

@@ -50,7 +50,6 @@ COMMANDS = {
     "rag": ["evaluate utility.yaml"],
     "measures": ["evaluate-run one.run {collection} --measure AP"],
     "studio": ["serve {collection}", "mcp {collection}"],
-    "dask": ["evaluate plain.yaml --dask local"],
     "labels": ["label {collection} --dimension gender"],
     "opensearch": ["search law {collection} --set 'engine={{kind: opensearch, index: i}}'"],
     "pgvector": ["search law {collection} --set 'engine={{kind: pgvector, table: t}}'"],
@@ -62,7 +61,6 @@ LIBRARY = {
     "measures": "import fairagent.guests.ir_measures",
     "llama-index": "from fairagent.guests.llama_index import fair_agent",
     "langchain": "import fairagent.guests.langchain",
-    "haystack": "import fairagent.guests.haystack",
 }
 
 

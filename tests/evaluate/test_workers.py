@@ -14,7 +14,7 @@ from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.evaluate import workers as engine_workers
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.workers import ENDING, crew, dask, interrupts_deferred, threads
+from fairagent.evaluate.workers import ENDING, crew, interrupts_deferred, threads
 
 from . import words
 
@@ -243,11 +243,8 @@ def running(pid: int) -> bool:
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("kind", ["crew", pytest.param("dask", marks=pytest.mark.slow)])
-def test_other_processes_give_the_same_results(tmp_path: Path, at_once: None, kind: str) -> None:
+def test_other_processes_give_the_same_results(tmp_path: Path, at_once: None) -> None:
     """Two processes, the collection and the index on the disk."""
-    if kind == "dask":
-        pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
     text = f"""\
 name: elsewhere
 collection: collection.yaml
@@ -257,9 +254,9 @@ topics: 6
 """
     checked = check_experiment(words.write(tmp_path, text), environ={})
     build_indexes(checked)
-    with crew(2) if kind == "crew" else dask("local", 2) as workers:
+    with crew(2) as workers:
         assert workers.width == 4
-        run_experiment(checked, tmp_path / kind, workers, environ={})
+        run_experiment(checked, tmp_path / "crew", workers, environ={})
     words.run_checked(checked, tmp_path / "threads")
     for name in ("results.csv", "results.txt", "topics.csv", "runs/agent.txt"):
-        assert (tmp_path / kind / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()
+        assert (tmp_path / "crew" / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()

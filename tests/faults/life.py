@@ -98,7 +98,7 @@ def run(
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
         with threads(count) as plain:
-            mine = kind(plain.executor, plain.width, here=True)
+            mine = kind(plain.executor, plain.width)
             return run_experiment(checked, folder, mine, new, models=models), models.usage
     finally:
         models.close()

@@ -281,7 +281,7 @@ def command() -> None:
     @contextmanager
     def one_thread(count: int) -> Iterator[Any]:
         with ThreadPoolExecutor(1) as pool:
-            yield workers.Workers(pool, 1, here=True)
+            yield workers.Workers(pool, 1)
 
     # Who waits for another attempt does not.
     ServerModel.__init__.__defaults__ = (os.environ, None, None, lambda seconds: None, time.monotonic)

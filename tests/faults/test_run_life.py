@@ -15,13 +15,13 @@ from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
 from fairagent.cli.doctor import verified
-from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, SettingsError
 from fairagent.evaluate import workers as engine_workers
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.outcome import to_line
 from fairagent.evaluate.run import load_run, read_outcomes
-from fairagent.evaluate.workers import Workers, crew, dask, threads
+from fairagent.evaluate.workers import Workers, crew
 from fairagent.guests.testing import LoopbackServer, completion, error
 from fairagent.llm.exchange import Exchange, read_transcript
 from fairagent.storage.files import locked
@@ -94,15 +94,12 @@ def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: Loopb
 def test_39_budgets_that_cannot_be_kept_are_refused_at_the_start(
     file: Path, server: LoopbackServer, tmp_path: Path
 ) -> None:
-    """Dollars without a price; a budget of a cluster, to which it is not shared out."""
+    """Dollars without a price."""
     unpriced = file.with_name("unpriced.yaml")
     prices = "prices: {tiny: {input: 0.1, output: 0.3}}\n"
     unpriced.write_text(file.read_text(encoding="utf-8").replace(prices, ""), encoding="utf-8")
     with pytest.raises(SettingsError, match="'tiny' may cost, and its price is not known"):
         check_experiment(unpriced, environ={**os.environ, "FAIRAGENT_BUDGET": "{dollars: 1}"})
-    checked = check_experiment(file, environ={**os.environ, "FAIRAGENT_BUDGET": "{calls: 5}"})
-    with threads(1) as workers, pytest.raises(UsageError, match="a budget does not go with --dask"):
-        run_experiment(checked, tmp_path / "run", Workers(workers.executor, 2, here=False))
     assert server.requests == []
     assert not (tmp_path / "run").exists()
 
@@ -152,23 +149,6 @@ def test_39_and_52_a_signal_keeps_what_is_done_and_the_budget(
     finished, _ = run(file, tmp_path / "run", limit=5, FAIRAGENT_CACHE=str(tmp_path / ".fairagent" / "replies"))
     assert not finished.partial
     assert life.paid_twice(server) == []
-
-
-@pytest.mark.slow
-def test_52_the_workers_of_a_cluster_end_with_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
-    psutil = pytest.importorskip("psutil")
-    server.script = life.Moody(lambda text: replace(completion(text), delay=0.2))
-    command = ("evaluate", str(file), "--dask", "local", "--workers", "2", "--run", "run")
-    process = life.start(*command, folder=tmp_path, server=server)
-    waited(lambda: len(server.requests) >= 4)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    assert workers
-    process.send_signal(signal.SIGTERM)
-    ended, said = life.finish(process)
-    assert ended == 143, said
-    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
 def kept(folder: Path) -> list[Exchange]:
@@ -254,17 +234,14 @@ def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: Lo
     assert life.files(tmp_path / "run") == expected
 
 
-@pytest.mark.parametrize("kind", ["crew", pytest.param("cluster", marks=pytest.mark.slow)])
 def test_161_processes_write_one_transcript(
-    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if kind == "cluster":
-        pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
     monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
     monkeypatch.setattr(engine_workers, "WORTH", 0.0)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     checked = check_experiment(file, 4, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
-    with crew(2) if kind == "crew" else dask("local", 2) as workers:
+    with crew(2) as workers:
         run_experiment(checked, tmp_path / "run", workers)
     found = kept(tmp_path / "run")
     assert Counter(one.messages[-1][1] for one in found) == asked_of(server)

@@ -1,17 +1,13 @@
-"""The widening loop as settings describe it: what is built of it, what it asks, what that costs, and what is gone."""
+"""The widening loop as settings describe it: what is built of it, what it asks, what that costs."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from fairagent.errors import SettingsError
 from fairagent.llm.prompts import Case, Prompts
 from fairagent.search.loop.config import WidenConfig
 from fairagent.settings import Settings
-from fairagent.settings.gone import GONE
 
 ALL = {"actions": ["neighbors", "keywords", "passages", "judge", "filter"]}
 
@@ -36,17 +32,6 @@ def test_the_default_widens_without_a_model() -> None:
 def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         read(**values)
-
-
-GONE_KEYS = ["drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps", "policy"]
-
-
-@pytest.mark.parametrize("values", [*({name: 1} for name in GONE_KEYS), {"kind": "controller"}], ids=str)
-def test_what_is_gone_is_refused_with_what_took_its_place(values: dict[str, Any]) -> None:
-    (name,) = values.values() if "kind" in values else values
-    with pytest.raises(SettingsError) as error:
-        Settings(loop=values)
-    assert f"{name} is gone: {GONE[name]}" in " ".join(str(error.value).split())
 
 
 def test_it_says_which_templates_it_asks_with() -> None:

@@ -1,7 +1,4 @@
-"""What is wrong with a value is said in our words, with the place, the value and the names that there are.
-
-What is gone is refused with what to use instead.
-"""
+"""What is wrong with a value is said in our words, with the place, the value and the names that there are."""
 
 from __future__ import annotations
 
@@ -9,19 +6,9 @@ from typing import Any, Literal
 
 import pytest
 from pydantic import Field, ValidationError
-from typer.testing import CliRunner
 
-from fairagent.cli.app import COMMANDS, app
-from fairagent.errors import SettingsError, UsageError
-from fairagent.evaluate.kind import kind_class
-from fairagent.evaluate.kind import kinds as experiments
-from fairagent.measures.parse import OWN, parse_measure
-from fairagent.settings import load_settings
 from fairagent.settings.faults import fault_lines
-from fairagent.settings.gone import GONE, gone
-from fairagent.settings.parts import SLOTS, kinds
 from fairagent.settings.section import Section
-from fairagent.storage.packages import EXTRAS
 
 
 class Inner(Section):
@@ -73,33 +60,3 @@ def test_every_fault_is_in_our_words(values: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Outer.model_validate(given)
     assert fault_lines(Outer, caught.value.errors()) == [said]
-
-
-@pytest.fixture
-def lost(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(GONE, "phlogiston", "use oxygen")
-    monkeypatch.setitem(GONE, "prompts phlogiston", "use oxygen")
-    return "phlogiston is gone: use oxygen"
-
-
-def test_what_is_gone_is_refused_with_what_to_use_instead_wherever_it_is_named(lost: str) -> None:
-    for values in ({"rerank": "phlogiston"}, {"phlogiston": 1}, {"rerank": {"kind": "mmr", "phlogiston": 1}}):
-        with pytest.raises(SettingsError) as caught:
-            load_settings(overrides=values, environ={})
-        assert lost in str(caught.value)
-        assert "unknown" not in str(caught.value)
-    for act in (lambda: parse_measure("phlogiston@20"), lambda: kind_class("phlogiston")):
-        with pytest.raises(UsageError) as refused:
-            act()
-        assert str(refused.value).endswith(lost)
-    for words in (["phlogiston"], ["prompts", "phlogiston"]):
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 2
-        assert "is gone: use oxygen" in done.output
-        assert "No such command" not in done.output
-
-
-def test_nothing_that_is_there_is_said_to_be_gone() -> None:
-    there = {*COMMANDS, *experiments(), *OWN, *EXTRAS, *(kind for slot in SLOTS for kind in kinds(slot))}
-    assert not there & set(GONE)
-    assert gone("mmr") == ""

@@ -1,5 +1,6 @@
 """A model that answers from a script."""
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 
@@ -43,12 +44,8 @@ class ScriptedModel:
         else:
             raise UsageError(f"the script of this model has {len(self._script)} replies; request {number} came")
         if isinstance(scripted, ModelError):
-            # A new one: whoever catches an error may add to it, and the script may hold it twice. Not `copy`: where a
-            # library has changed how errors are pickled (Dask brings one), a copy shares the original's contents.
-            kind = type(scripted)
-            error = kind.__new__(kind, *scripted.args)
-            error.__dict__.update(scripted.__dict__)
-            raise error
+            # A new one: whoever catches an error may add to it, and the script may hold it twice.
+            raise copy.copy(scripted)
         if isinstance(scripted, ModelReply):
             return scripted
         read = estimate_tokens(*(text for _, text in request.messages))

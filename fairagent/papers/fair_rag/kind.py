@@ -258,9 +258,6 @@ class DrawnKind(ExperimentKind, ABC):
 
     def check(self, checking: Checking) -> None:
         section, problems = self.fair_rag, checking.problems
-        for alpha in section.alphas:
-            if alpha < 0 or alpha == float("inf"):
-                problems.add(SettingsError, f"fair_rag.alphas: {alpha:g} is no finite number of 0 or more")
         if len(set(section.alphas)) < len(section.alphas):
             problems.add(SettingsError, "fair_rag.alphas: a value stands there twice")
         rows = self.rows(checking.systems)
@@ -377,16 +374,13 @@ class DrawnKind(ExperimentKind, ABC):
         def expected(name: str) -> Mapping[str, float]:
             return (run.expected or {}).get(name, {}).get("", {})
 
-        def heads_of(names: Sequence[str]) -> list[str]:
-            return [f"expected {name}" for name in names]
-
         shown = [name for name in (SLOPE, AREA) if any(name in expected(curve.system) for curve in of_run)]
         lines: list[list[object]] = []
         for curve in of_run:
             tests = (f"{one:g}→{two:g}: {'-' if p is None else f'{p:.4f}'}" for one, two, p in curve.steps)
             paper = map(expected(curve.system).get, shown)
             lines.append([curve.system, curve.slope, curve.area, *paper, ", ".join(tests) or "-"])
-        heads = ["system", SLOPE, AREA, *heads_of(shown), "EE-D rises with alpha (paired t: p)"]
+        heads = ["system", SLOPE, AREA, *(f"expected {name}" for name in shown), "EE-D rises with alpha (paired t: p)"]
         yield Table.of(heads, lines, "disparity (EE-D) and ranking quality (EE-R) over alpha")
         if of_medians:
             shown = [
@@ -397,7 +391,7 @@ class DrawnKind(ExperimentKind, ABC):
                 [row, str(count), *map(middle.get, shown), *map(expected(row).get, compared)]
                 for row, (count, middle) in of_medians.items()
             ]
-            heads = ["median of", "curves", *shown, *heads_of(compared)]
+            heads = ["median of", "curves", *shown, *(f"expected {name}" for name in compared)]
             yield Table.of(heads, lines, "medians over systems and runs")
         for curve in of_run:
             if curve.intervals:

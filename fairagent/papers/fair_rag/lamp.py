@@ -388,12 +388,10 @@ class Label:
 class Labels:
     """What the items of each question are worth: question id -> u_j - u_base (n,), in the order of its items.
 
-    With a utility of which less is better, u_base - u_j. `base` is u_base; `unanswered` counts the answers that a model
-    did not give.
+    With a utility of which less is better, u_base - u_j. `unanswered` counts the answers that a model did not give.
     """
 
     gains: Mapping[str, FloatArray]
-    base: Mapping[str, float]
     unanswered: int = 0
 
     def useful(self, question: str) -> NDArray[np.bool_]:
@@ -534,10 +532,9 @@ class Labeling:
                 "have them made before they are used"
             )
         sign = -1.0 if self.lamp.task.label_utility.lower_is_better else 1.0
-        base, gains, unanswered = {}, {}, 0
+        gains, unanswered = {}, 0
         for question in self.lamp.questions:
             of = [labels[question.id, item] for item in (None, *(item.id for item in question.items))]
-            base[question.id] = of[0].utility
             gains[question.id] = sign * np.array([one.utility - of[0].utility for one in of[1:]], dtype=float)
             unanswered += sum(any(note.startswith(NO_ANSWER) for note in one.notes) for one in of)
-        return Labels(gains, base, unanswered)
+        return Labels(gains, unanswered)

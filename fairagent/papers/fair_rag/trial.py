@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,7 +64,7 @@ class Drawing(Section):
     difference in each interval of disparity. `expected` may name it."""
     queries: int = Field(0, ge=0)
     """How many queries the page shows one by one, utility against disparity; topics.csv has all of them."""
-    alphas: tuple[float, ...] = Field((1.0, 2.0, 4.0, 8.0), min_length=1)
+    alphas: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] = Field((1.0, 2.0, 4.0, 8.0), min_length=1)
     """How close to the engine's order they are: 0 is uniform, 8 almost that order."""
     deterministic: bool = True
     """Whether each system has a row for its own order, as well as for its draws."""

@@ -151,7 +151,7 @@ def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Results, folder
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("alphas: [0, 8]", "alphas: [0, -1]"), "alphas: -1 is no finite number of 0 or more"),
+        (("alphas: [0, 8]", "alphas: [0, -1]"), "alphas[1]: expected 0 or more (got -1)"),
         (("alphas: [0, 8]", "alphas: [1, 1]"), "a value stands there twice"),
         (("pool: 10", "pool: 1"), "1 candidates are fewer than k = 2"),
         (("seed: 7", "measures: [nDCG@20]"), "measures: no key of kind 'fair-rag'; it is one of kind ranking"),

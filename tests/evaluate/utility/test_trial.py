@@ -115,18 +115,9 @@ def test_tokens_of_the_bundled_encoder() -> None:
     assert tokens.name == "MiniLM tokens"
 
 
-PERFORMANCE = st.floats(0.01, 1)
 VECTORS = st.integers(1, 5).flatmap(
     lambda n: st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=n, max_size=n)
 )
-
-
-@given(PERFORMANCE, PERFORMANCE)
-def test_utility_is_what_performance_gains(with_documents: float, without: float) -> None:
-    found = utility(with_documents, without)
-    assert found is not None
-    assert without * (1 + found) == pytest.approx(with_documents)
-    assert found >= -1
 
 
 def test_what_is_not_defined() -> None:
