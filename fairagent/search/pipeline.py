@@ -274,7 +274,7 @@ def most_calls(
     # Imported here, so that a search without a model loads no prompts.
     from fairagent.llm.prompts import Case, Prompts
 
-    dimensions = dimensions_of(collection, settings)
+    dimensions = settings.dimensions or collection.groups.dimensions
     named = [(label, name) for name in dimensions for label in collection.groups.labels(name)]
     longest = max(named, key=lambda pair: len(pair[0]) + len(pair[1]), default=("", ""))
     case = Case(settings, Prompts(settings.prompts), queries, longest)

@@ -10,6 +10,7 @@ import pytest
 
 from fairagent import FairAgent, build_index, load_collection, open_agent, write_demo
 from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, TransientModelError
+from fairagent.evaluate.kind import NO_COLLECTION
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
@@ -191,7 +192,7 @@ def test_the_frontier_is_made_from_the_models_order(
 
 def test_estimates_know_how_often_it_asks(demo: Callable[..., FairAgent]) -> None:
     settings = load_settings(overrides={"loop": "none", "rerank": [LISTWISE, "exposure"]}, environ={})
-    calls = most_calls(demo().collection, settings, ["lawyers", "judges"])
-    assert sum(one.calls for one in calls) == 6
+    for collection in (demo().collection, NO_COLLECTION):
+        assert sum(one.calls for one in most_calls(collection, settings, ["lawyers", "judges"])) == 6
     with pytest.raises(BackendUnavailable, match="language model"):
         demo(rerank="listwise")
