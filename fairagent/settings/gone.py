@@ -49,7 +49,8 @@ GONE: dict[str, str] = {
     "unjudged": "documents that nobody has judged are of no use",
     "hidden": "the model of dlf is linear",
     "label --by model": "use --by classifier or --by words",
-    "language": "engine: pgvector searches embeddings; `fairagent index`, or engine: opensearch, searches words",
+    "pgvector": "make LlamaIndex's PGVectorStore a retriever, for fair_agent, or give its rows to fair_rerank",
+    "milvus": "make LlamaIndex's MilvusVectorStore a retriever, for fair_agent, or give its hits to fair_rerank",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

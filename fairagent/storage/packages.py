@@ -28,8 +28,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "langchain": ("langchain-core",),
     "haystack": ("haystack-ai",),
     "opensearch": ("opensearch-py",),
-    "pgvector": ("psycopg",),
-    "milvus": ("pymilvus", "milvus-lite"),
     "local": ("xllamacpp",),
 }
 """Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""
