@@ -32,19 +32,8 @@ from fairagent.llm.request import (
     without,
 )
 from fairagent.search.loop.base import Loop, Search, lacking
-from fairagent.search.loop.widen import (
-    Action,
-    GroupKeywords,
-    LoopRun,
-    NumberedKeywords,
-    Policy,
-    State,
-    Tried,
-    among_words,
-    group_shown,
-    lacks_exposure,
-    read_groups,
-)
+from fairagent.search.loop.group_words import GroupKeywords, NumberedKeywords, group_shown, read_groups
+from fairagent.search.loop.widen import Action, LoopRun, Policy, State, Tried, among_words, lacks_exposure
 from fairagent.search.refine import Proposed
 from fairagent.settings.faults import no_such
 from fairagent.types import Step, Usage
