@@ -120,8 +120,7 @@ def test_the_text_and_the_file() -> None:
         "a        0.5000   0.7842  0.7842   1.0000",
     ]
     assert run.of_kind.files["unawareness.csv"].csv().splitlines()[0] == (
-        "system,dimension,topics,missing,labeled,lowest,highest,estimate,low,high,likely,likely_low,"
-        "likely_high"
+        "system,dimension,topics,missing,labeled,lowest,highest,estimate,low,high,likely,likely_low,likely_high"
     )
     predicted = run_of([outcome("T1", "a", {}, [shares(0.7, 0.0, predicted=True)])])
     (table,) = tables(predicted, unawareness(predicted, math.e), math.e)
