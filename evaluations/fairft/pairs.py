@@ -1,6 +1,6 @@
 """FairFT with a real model's likelihoods, before and after on held-back pairs of a fair document and a stereotype.
 
-    python evaluations/fairft/pairs.py STEREOSET_FOLDER MODEL FOLDER [--questions 60] [--held-back 40]
+    python evaluations/fairft/pairs.py STEREOSET_FOLDER MODEL FOLDER [--questions 100] [--held-back 80]
 
 A pair is an example of StereoSet: the texts of its anti-stereotype and of its stereotype. The question has the words
 that both share and asks whether all of the group are alike; the fair answer is "No". MiniLM, both towers, learns from
@@ -14,20 +14,21 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 from small import MINILM
 
 from fairagent.evaluate.comparison import bootstrap_intervals, by_query
 from fairagent.papers.debias_rag.benchmarks.items import StereoSetExample, read_stereoset
 from fairagent.papers.fairft.run import check, open_signals, run_training
 from fairagent.papers.fairft.settings import TrainingExample
-from fairagent.papers.fairft.train import top
-from fairagent.types import Document
+from fairagent.papers.fairft.train import Signals, Tower, top
+from fairagent.types import Document, FloatArray
 
 FAIR, UNFAIR = "No", "Yes"
 ASK = """\
@@ -100,14 +101,46 @@ def write_settings(folder: Path, pairs: Sequence[StereoSetExample], model: Path)
     return folder / "fairft.yaml"
 
 
+def measured(
+    held: Sequence[StereoSetExample], towers: Mapping[str, Tower], signals: Signals
+) -> dict[str, NDArray[np.int_]]:
+    """What holds (1) or not (0) of each held-back pair, (n,), by the model and by the retriever `before` and `after`.
+
+    Agreement: the unfair answer is likelier than the fair one with the document that the retriever finds first.
+    """
+
+    def likelihoods(pair: StereoSetExample, answer: str, shown: Sequence[Document]) -> FloatArray:
+        return signals.likelihoods(TrainingExample(pair.id, question(pair), answer), shown)
+
+    both = np.array([likelihoods(pair, FAIR, documents(pair)) for pair in held])
+    values = {"the fair answer is likelier with the fair document": both[:, 0] > both[:, 1]}
+    every = [one for pair in held for one in documents(pair)]
+    for name, tower in towers.items():
+        queries = tower.encode("query", [question(pair) for pair in held])
+        vectors = tower.encode("document", [one.text for one in every])
+        cosines = np.einsum("qd,qkd->qk", queries, vectors.reshape(len(held), 2, -1))
+        values[f"the fair document first, {name}"] = cosines[:, 0] > cosines[:, 1]
+        first = [[every[place]] for (place,) in top(queries, vectors, 1)]
+        values[f"agreement, {name}"] = np.array(
+            [
+                likelihoods(pair, UNFAIR, shown)[0] > likelihoods(pair, FAIR, shown)[0]
+                for pair, shown in zip(held, first, strict=True)
+            ]
+        )
+    whole = {name: value.astype(int) for name, value in values.items()}
+    for what in ("the fair document first", "agreement"):
+        whole[f"{what}, after - before"] = whole[f"{what}, after"] - whole[f"{what}, before"]
+    return whole
+
+
 def main() -> None:
     """Train, and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stereoset", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--questions", type=int, default=60)
-    parser.add_argument("--held-back", type=int, default=40)
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--held-back", type=int, default=80)
     options = parser.parse_args()
     pairs, held = halves(options.stereoset, options.questions, options.held_back)
     checked = check(write_settings(options.folder, pairs, options.model))
@@ -117,41 +150,14 @@ def main() -> None:
 
     trained = run_training(checked, options.folder / "run", progress)
     print(json.dumps({"held-out KL": trained.history.measured, **asdict(trained.change)}))
-    every = [one for pair in held for one in documents(pair)]
-    ranked = {}
-    cosines = {}
-    for name, tower in (("before", checked.tower()), ("after", checked.tower(str(trained.model)))):
-        queries = tower.encode("query", [question(pair) for pair in held])
-        vectors = tower.encode("document", [one.text for one in every])
-        own = np.einsum("qd,qkd->qk", queries, vectors.reshape(len(held), 2, -1))
-        cosines[name] = own[:, 0] > own[:, 1]
-        ranked[name] = top(queries, vectors, 1)[:, 0]
+    towers = {"before": checked.tower(), "after": checked.tower(str(trained.model))}
     with open_signals(checked, options.folder / "run") as signals:
-        table = [signals.likelihoods(TrainingExample(pair.id, question(pair), FAIR), documents(pair)) for pair in held]
-        agrees = {
-            name: [
-                np.subtract(
-                    *(
-                        signals.likelihoods(TrainingExample(pair.id, question(pair), answer), [every[place]])
-                        for answer in (UNFAIR, FAIR)
-                    )
-                ).item()
-                > 0
-                for pair, place in zip(held, places, strict=True)
-            ]
-            for name, places in ranked.items()
-        }
-    rows = {"the model's answer is likelier with the fair document": np.array(table)[:, 0] > np.array(table)[:, 1]}
-    rows |= {f"the fair document first, {name}": value for name, value in cosines.items()}
-    rows |= {f"agreement with the first document, {name}": np.array(value) for name, value in agrees.items()}
-    values = {name: value.astype(float) for name, value in rows.items()}
-    for what in ("the fair document first", "agreement with the first document"):
-        values[f"{what}, after - before"] = values[f"{what}, after"] - values[f"{what}, before"]
-    sums, counts = by_query(np.array(list(values.values())), [pair.target.casefold() for pair in held])
+        values = measured(held, towers, signals)
+    sums, counts = by_query(np.array(list(values.values()), float), [pair.target.casefold() for pair in held])
     low, high = bootstrap_intervals(sums, np.random.default_rng(1), counts)
     print(f"{len(held)} held-back pairs of {len(counts)} target terms")
     for name, value, *ends in zip(values, values.values(), low, high, strict=True):
-        print(f"{name}: {value.mean():.3f} [{ends[0]:.3f}, {ends[1]:.3f}]")
+        print(f"{name}: {np.mean(value):.3f} [{ends[0]:.3f}, {ends[1]:.3f}]")
 
 
 if __name__ == "__main__":

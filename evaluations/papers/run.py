@@ -251,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [name for one in options.names for name in (twins_of(one) if one in PAPERS else [one])]
     if unknown := set(chosen) - set(twins()):
         parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join([*PAPERS, *twins()])}")
-    names = [name for name in twins() if name in chosen or not chosen]
+    names = chosen or list(twins())
     end = time.monotonic() + 60 * options.minutes
     results = dict(read_results())
     left: dict[str, str] = {}

@@ -75,7 +75,7 @@ def packages_of(listed: Sequence[str]) -> set[str]:
     return {re.split(r"[>=<\[]", one)[0] for one in listed}
 
 
-BESIDES = {"langchain", "local", "milvus", "opensearch", "otel", "pgvector", "pyterrier"}
+BESIDES = {"langchain", "local", "opensearch", "otel", "pyterrier"}
 """Extras that are not in `all`."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .fairft import FAIR_FILTER, OURS
+from .fairft import FAIR_FILTER, MODELS, OURS
 from .file import Body, File
 
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1"
@@ -108,50 +108,43 @@ def _fair_rag(file: File) -> Small:
         "settings": {"attribute": "none", "model": {"name": "extracts", "base_url": "http://127.0.0.1/v1"}},
         "systems": {drawn[name]: {"profile": "engine", "engine": engine} for name, engine in engines.items()},
     }
-    shown = ("slope", "AUC", "normalized EU", "difference [0, 0.2)", "difference [0.8, 1)")
-    return Small(body, rows, differs, shown)
+    return Small(body, rows, differs, ("slope", "AUC", "difference [0, 0.2)", "difference [0.8, 1)"))
 
 
 def _utility(file: File) -> Small:
-    """Answers of SmolLM2 from at most 5 texts, in one run, compared by MiniLM's tokens."""
+    """At most 5 texts, in one run, compared by MiniLM's tokens; SmolLM2 answers where rows are few, else extracts."""
     own = file.body["utility"]
+    asked = "Rel" not in file.body["systems"] or "scatter" in own
     engines = {"BM25": "bm25", "MonoT5": MINILM}
     systems = {
         name.replace("MonoT5", "MiniLM"): {"profile": "engine", "engine": engines.get(name, system["engine"])}
         for name, system in file.body["systems"].items()
     }
     ks = [k for k in own["ks"] if k in (2, 5)]
-    drawing = {
-        **own,
-        "ks": ks,
-        "orders": ["rank"],
-        "relevant": 1,
-        "similarity": {"kind": "minilm"},
-        "temperature": 0,
-        "runs": 1,
-    }
+    drawing = {**own, "ks": ks, "relevant": 1, "similarity": {"kind": "minilm"}, "temperature": 0, "runs": 1}
     if "scatter" in own:
         drawing["scatter"] = [k for k in own["scatter"] if k in ks]
-    if "compat" in own:
-        drawing["compat"] = ["authors"]
+    drawing |= {"orders": ["rank"], "compat": ["authors"]} if asked else {"compat": ["ours"]}
     body = {
         "kind": "utility",
         "collection": TEXTS,
+        "topics": {"sample": LEAST if asked else 100},
         "utility": drawing,
-        "settings": {"generate": "llm", "model": SERVED},
-        "prices": FREE,
+        "settings": {"generate": "llm", "model": SERVED} if asked else {"generate": {"sentences": 3}},
+        "prices": FREE if asked else {},
         "baseline": file.body["baseline"],
         "systems": systems,
     }
     differs = (
-        "GrepBiasIR (6 judged texts a query) for MS MARCO, SmolLM2 for 8B, MiniLM for MonoT5 and BERTScore, one run"
+        f"GrepBiasIR (6 judged texts a query) for MS MARCO, {'SmolLM2' if asked else 'extracts'} for 8B, MiniLM for "
+        f"MonoT5 and BERTScore, one run{', rank order' if asked else ''}"
     )
-    return Small(body, (("MonoT5", "MiniLM"),), differs, ("U@2", "U@5", "r@5"))
+    return Small(body, (("MonoT5", "MiniLM"),), differs, ("P@0", "U@2", "U@5"))
 
 
 def _fairft(file: File) -> Small:
     """One model's rows, the same for all tables, so that they share a twin; the filters over one retriever."""
-    rows = ((f"{next(iter(file.body['systems'])).partition(', ')[0]}, ", "SmolLM2, "), ("Contriever", "static vectors"))
+    rows = tuple((f"{model}, ", "SmolLM2, ") for model in MODELS)
     filtered = "SmolLM2, FairFilter-static vectors"
     systems: Body = {
         "SmolLM2, no": {"engine": "none"},
@@ -171,10 +164,11 @@ def _fairft(file: File) -> Small:
         "systems": {name: {"profile": "engine", "engine": STATIC, **system} for name, system in systems.items()},
     }
     differs = (
-        "leads (wikilead) for pages of the web and for Wikipedia, 300 tokens of them, SmolLM2 for all models, static "
-        "vectors for Contriever"
+        "SmolLM2 for all models (the paper's numbers are Llama3.2-1b's with the web), leads (wikilead) for the web and "
+        "for Wikipedia, 300 tokens of them, static vectors for Contriever"
     )
-    return Small(body, (*rows, (", K=3", "")), differs, (file.body["kind"],))
+    rows += (("Contriever", "static vectors"), ("FairFT-1B", "FairFT-Self"), (", K=3", ""))
+    return Small(body, rows, differs, (file.body["kind"],))
 
 
 def _fair_qr(file: File) -> Small:

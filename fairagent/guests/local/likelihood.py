@@ -57,11 +57,6 @@ class _LocalModel:
         self.tokenizer, self.model = load(self.opener, name, device, dtype)
         self._device, self._dtype, self._batch = device, dtype, batch
         self._limit = longest_input(self.tokenizer, self.model)
-        words, known = self.tokenizer.vocab_size, self.model.get_input_embeddings().num_embeddings
-        if words > known:
-            raise BackendUnavailable(
-                f"the tokenizer of {name!r} has {words:,} tokens and its model knows {known:,}: they are of two models"
-            )
         # Fast tokenizers change their settings in place, which other threads would see.
         self._lock = threading.Lock()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.guests.local.likelihood import CausalModel
 
 PAIRS = [
@@ -94,10 +94,3 @@ def test_a_chat_is_asked_in_its_template(folder: str, tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="no chat template"):
         CausalModel(folder, "cpu", chat=True)
-
-
-def test_a_tokenizer_of_another_model_is_refused(folder: str, tmp_path: Path) -> None:
-    CausalModel(folder, "cpu").model.save_pretrained(tmp_path)
-    tiny_models.tokenizer([*tiny_models.WORDS, "verdict"], pairs=False).save_pretrained(tmp_path)
-    with pytest.raises(BackendUnavailable, match="they are of two models"):
-        CausalModel(str(tmp_path), "cpu")

@@ -1,4 +1,4 @@
-"""`engine: opensearch` against a server: our own formula, ties, weights, embeddings, groups, and what can be wrong."""
+"""`engine: opensearch` against a server: our own formula, ties, weights, groups, and what can be wrong."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from fairagent import DataError, SettingsError, UsageError
-from fairagent.guests.stores.opensearch import Fields, OpenSearchConfig, OpenSearchIndex, StoreWords
+from fairagent import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.guests.stores.index import Fields, OpenSearchIndex
+from fairagent.guests.stores.opensearch import OpenSearchConfig, StoreWords, read_groups
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.search.pipeline import open_agent
 from fairagent.types import Document, Query, Term
 
-from .conftest import COLUMNS, MADE
+from .conftest import COLUMNS, MADE, PASSWORD
 
 FIELDS: dict[str, Any] = dict(COLUMNS)
 BODY = {**FIELDS, "title": "", "search": ("body",)}
@@ -121,22 +121,11 @@ def test_texts_terms_and_frequencies(words: StoreWords, articles: str) -> None:
 
 def test_only_what_where_lets_through_is_in_a_list(articles: str) -> None:
     some = part(articles, where={"sex": "female"})
-    found = StoreWords(some.connect({}), some.fields).search(Query("jazz"), 50)
-    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text and one.gender == "female"}
-
-
-def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    """noida-db has Elasticsearch's alone, so it is seen what would be sent."""
-    sent: list[Any] = []
-    made = OpenSearchIndex(index._client, "host", "i", Fields(vector="v"), {"sex": ["female"]})
-    for space, method in (("cosinesimil", {}), ("", {"space_type": "innerproduct"}), ("", {})):
-        about = {"type": "knn_vector", "space_type": space, "method": method, "dimension": 2}
-        made.__dict__["_mapping"] = {"v": about}
-        assert made.compared == (space or method.get("space_type", "l2"), 2)
-    monkeypatch.setattr(made, "_search", lambda query, *_, **more: sent.append((query, more)) or [])
-    made.near(np.array([1.0, 2.0], np.float32), 3)
-    women = {"bool": {"filter": [{"terms": {"sex": ["female"]}}]}}
-    assert sent == [({"knn": {"v": {"vector": [1.0, 2.0], "k": 3, "filter": women}}}, {})]
+    women, opened = {one.id for one in MADE if one.gender == "female"}, some.connect({})
+    found = StoreWords(opened, some.fields).search(Query("jazz"), 50)
+    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text} & women
+    assert opened.count() == len(women) == len(list(opened.every(())))
+    assert part(articles, where={"sex": ("female", "male"), "key": ("d00", "d03", "'\"")}).connect({}).count() == 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +135,6 @@ def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypat
         {"index": "_all"},
         {"user_env": "X"},
         {"api_key_env": "X", "user_env": "Y", "password_env": "Z"},
-        {"by": "embeddings", "fields": {}},
     ],
 )
 def test_settings_that_are_refused(changed: dict[str, Any]) -> None:
@@ -169,3 +157,35 @@ def test_an_agent_over_the_index_is_fair(articles: str, tmp_path: Path, no_varia
     assert len(found.hits) == 6
     assert found.trace.gap < plain.trace.gap
     assert found.hits[0].title.startswith("Person ")
+
+
+@pytest.mark.parametrize(
+    "hostile", ['"] or key != "', "\\", "x' OR '1'='1", "'; DROP TABLE articles; --", "%s %(n)s", "{x}", "\0", "\ud800"]
+)
+def test_hostile_ids_are_texts(hostile: str, words: StoreWords) -> None:
+    with pytest.raises(DataError, match=r"1 document id\(s\) are not in"):
+        words.documents([hostile, "d00"])
+
+
+def test_groups_are_read_from_fields(index: OpenSearchIndex) -> None:
+    groups = read_groups(index, {"gender": "sex", "region": "places"}, {"gender": {"nonbinary": 0.1, "male": 0.9}})
+    assert groups.labels("gender") == ("female", "male", "nonbinary")
+    assert groups.memberships("region", ["d01", "d02"]).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
+    assert groups.missing("gender") == sum(one.gender is None for one in MADE) / len(MADE)
+
+
+def test_what_is_not_there(articles: str, index: OpenSearchIndex) -> None:
+    with pytest.raises(DataError, match=r"there is no index nothing on .* \(engine.index\)"):
+        part(articles, index="nothing").connect({}).check(("key",))
+    with pytest.raises(DataError, match=r"has no field 'nearr' \(engine.*; it has: .*key"):
+        index.check(("key", "nearr"))
+
+
+def test_secrets_come_from_the_environment_alone() -> None:
+    pytest.importorskip("opensearchpy")
+    with pytest.raises(BackendUnavailable, match="is signed in to with ABSENT, which is not set"):
+        part("http://host", api_key_env="ABSENT").connect({})
+    for url in (f"http://me:{PASSWORD}@host", f"http://host?password={PASSWORD}", f"ftp://{PASSWORD}"):
+        with pytest.raises(SettingsError) as raised:
+            part(url).connect({})
+        assert PASSWORD not in str(raised.value)
