@@ -188,6 +188,20 @@ def test_the_pages_have_what_was_measured(scripts: SimpleNamespace) -> None:
     assert [path.name for path, text in made.items() if path.read_text(encoding="utf-8") != text] == []
 
 
+def test_what_all_topics_have_together_has_an_interval(scripts: SimpleNamespace, tmp_path: Path) -> None:
+    words.run(words.write(tmp_path, DRAWN), tmp_path / "run")
+    found = scripts.run.measured(tmp_path / "run")
+    assert found
+    of_row = found["values"]["words"]
+    print(of_row)
+    slope, low, high, topics = of_row["slope"]
+    assert low < slope < high
+    assert topics == 6
+    # A mean's interval is that of all experiments.
+    mean = of_row["EE-D"]
+    assert mean[1] <= mean[0] <= mean[2]
+
+
 def test_a_cell_of_few_questions_is_empty(scripts: SimpleNamespace) -> None:
     twin, result = scripts.tables.smalls()["fair_qr/key_results"], {"topics": 25}
     cells = [[0.5, 0.4, 0.6, 25], [0.5, None, None, 25], [0.5, 0.4, 0.6, 40], [1.0, 1.0, 1.0, 6], None]
