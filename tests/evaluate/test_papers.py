@@ -7,6 +7,7 @@ import csv
 import gzip
 import importlib
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -18,8 +19,10 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from evaluate import words
+from fairagent.cli import app
 from fairagent.evaluate.results import results_text
 from fairagent.report.page import page
 
@@ -263,3 +266,19 @@ def test_a_page_s_command_runs(file: Path, shared: Path) -> None:
     )
     done = subprocess.run([sys.executable, *command.split(), "--topics", "1"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fair_qr", "rivals"])
+def test_a_method_s_page_runs_as_printed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_variables: None
+) -> None:
+    text = (ROOT / "fairagent" / "papers" / name / "README.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    Path(f"{name}.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    commands = re.findall(r"^\$ fairagent (.+)$", text, re.MULTILINE)
+    assert len(commands) >= 3
+    for command in commands:
+        smaller = {"demo": ["--people", "300"], "evaluate": ["--workers", "1", "--limit-topics", "2"]}
+        done = CliRunner().invoke(app, [*shlex.split(command), *smaller.get(command.split()[0], [])])
+        assert done.exit_code == 0, f"{command}: {done.output}"
