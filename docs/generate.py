@@ -34,12 +34,12 @@ from fairagent.cli.evaluate import TEMPLATES
 from fairagent.collection.config import CollectionFile
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.template import meaning, specimens
-from fairagent.llm.request import Reply
+from fairagent.llm.request import Reply, ToolCalls
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.search.loop.widen import GroupKeywords, GroupPassages
+from fairagent.search.loop.group_words import GroupKeywords, GroupPassages
 from fairagent.search.refine import REPLIES
 from fairagent.search.rerank.listwise import Permutation
 from fairagent.settings import Settings
@@ -72,6 +72,7 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
+        ToolCalls,
         Permutation,
         Verdicts,
         Rewrites,

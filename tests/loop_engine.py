@@ -143,12 +143,12 @@ def agent(
 ) -> FairAgent:
     """The real agent on this engine; four ranks that weigh the same, half of them each, and fairness first."""
     chosen = {"n": 4, "depth": 100, "target": "uniform", "discount": "uniform", "expansion": {"documents": 0}}
-    loop = Widen(actions, more.pop("on_error", "fallback"))
+    loop = Widen(actions, more.pop("on_error", "fallback"), more.pop("policy", None))
     reranker = ExposureReranker(Dial(fairness=fairness))
     made = collection(groups or by_letter(engine.texts))
     settings = Settings(**(chosen | more))
     weighing = Weighing(None, types, settings.types) if types else None
-    return FairAgent(made, engine, loop if actions else None, reranker, settings, weighing=weighing)
+    return FairAgent(made, engine, loop if actions or loop.policy else None, reranker, settings, weighing=weighing)
 
 
 def step_of(result: SearchResult, name: str) -> Step:

@@ -15,7 +15,7 @@ import yaml
 from fairagent.cli import evaluate
 from fairagent.collection import load_collection
 from fairagent.collection.demo import write_demo
-from fairagent.guests.testing import assert_exposure_of, searches
+from fairagent.guests.testing import searches
 from fairagent.retrieve.bm25.build import build_index
 
 GUIDE = (Path(__file__).resolve().parents[1] / "docs" / "experiments.md").read_text(encoding="utf-8")
@@ -85,21 +85,3 @@ def test_the_workflow_is_whole_and_pinned_and_what_it_runs_passes(folder: Path) 
         done = run(folder, *start, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
     assert (folder / report).is_file()
-
-
-def test_the_test_of_the_page_is_that_of_the_example() -> None:
-    assert blocks("python")[0] in (EXAMPLE / "test_search.py").read_text(encoding="utf-8")
-
-
-def test_the_table_on_the_page_is_that_of_the_docstring() -> None:
-    said = [line.strip().replace("<BLANKLINE>", "") for line in (assert_exposure_of.__doc__ or "").splitlines()]
-    assert "\n".join(line.strip() for line in blocks("text")[1].splitlines()) in "\n".join(said)
-
-
-def test_what_is_said_of_awrf() -> None:
-    (share, value) = re.findall(r"one with (\d+) % still comes to (\.\d+)", PAGE)[0]
-    shown = {"gender": {"a": {"female": int(share), "male": 100 - int(share)}}}
-    half = {"female": 0.5, "male": 0.5}
-    assert_exposure_of(lambda query: ["a"], "q", shown, half, gap=1 - float(value) + 0.0005)
-    with pytest.raises(AssertionError):
-        assert_exposure_of(lambda query: ["a"], "q", shown, half, gap=1 - float(value) - 0.0005)

@@ -10,12 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import pytest
 import yaml
 from collecting import faults
 from pydantic import TypeAdapter
 
-from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import LEAST
 from fairagent.evaluate.kind import kind_class
 from fairagent.measures import parse_measure
@@ -64,29 +62,6 @@ def test_the_tests_of_a_row_are_there() -> None:
 
 def test_an_option_is_accepted() -> None:
     assert faults(accept, (option for row in ROWS for option in re.findall(r"`([^`]+)`", row[3]))) == []
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        "rerank: {kind: fa-star-ir, compat: authors}",
-        "no_such_setting: 1",
-        "{kind: fair-rag, fair_rag: {compat: library}}",
-        "training: {direction: backwards}",
-        "AWRF(unknown=maybe)@20",
-        'measures.expected_exposure.expected_exposure(compat="library")',
-        "measures.expected_exposure.expected_exposure(compatible=1)",
-    ],
-)
-def test_what_is_no_option_is_found_out(option: str) -> None:
-    with pytest.raises((FairAgentError, AssertionError, ValueError)):
-        accept(option)
-
-
-def test_every_row_says_what_gives_theirs_or_that_nothing_does() -> None:
-    assert ROWS
-    for what, _, _, option, _ in ROWS:
-        assert option == "-" or re.fullmatch(r"`[^`]+`", option), what
 
 
 def accept(option: str) -> None:

@@ -240,13 +240,6 @@ def test_rooms_are_imported_inside_functions_less_and_less() -> None:
     assert late_imports("def f():\n    from fairagent.a import b\nfrom fairagent.c import d\nimport_module(x)") == 2
 
 
-def test_the_checks_find_heavy_imports_and_calls() -> None:
-    assert heavy_on_import("class A:\n    import jnius")
-    assert not heavy_on_import("def f():\n    import torch")
-    assert calls(PARSERS, "import json\njson.load(open(x))")
-    assert calls(PRINTERS, "Console(stderr=True).print(x)")
-
-
 def test_no_default_holds_the_environment() -> None:
     """`help` prints defaults, and the environment has keys."""
     functions = (node for text in SOURCES.values() for node in ast.walk(ast.parse(text)) if hasattr(node, "args"))

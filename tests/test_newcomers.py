@@ -23,33 +23,8 @@ ENDS = {
 }
 
 
-def source(name: str) -> str:
-    return (FOLDER / f"{name}.sh").read_text(encoding="utf-8")
-
-
 def page(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
-
-
-def test_there_is_one_for_each_and_the_page_has_their_times() -> None:
-    assert {path.stem for path in FOLDER.glob("*.sh")} == {*NAMES, "steps"}
-    rows = re.findall(r"^\| `(\w+)\.sh` \| .+ \| ([\d.]+) \|$", page("examples/newcomers/README.md"), re.MULTILINE)
-    assert [name for name, _ in rows] == list(NAMES)
-
-
-def test_the_commands_are_those_of_the_pages() -> None:
-    guide = page("docs/your_data.md")
-    commands = re.findall(r'^step "[^"]+" (fairagent .+)$', source("own_csv"), re.MULTILINE)
-    assert len(commands) == 3
-    assert [command for command in commands if f"$ {command}\n" not in guide] == []
-    (rows,) = re.findall(r"<<'CSV'\n(.*?)^CSV$", source("own_csv"), re.MULTILINE | re.DOTALL)
-    assert f"```text\n{rows}```" in guide
-    api = page("fairagent/studio/README.md")
-    for part in ('-H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json"', '{"query": "famous lawyers"'):
-        assert part in api
-        assert part in source("studio")
-    assert "fairagent init docs.jsonl --topics FILE --qrels FILE" in page("README.md")
-    assert "fairagent init docs.jsonl --topics topics.txt --qrels qrels.txt" in source("trec")
 
 
 @pytest.mark.slow

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 from collecting import faults
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,51 +49,3 @@ def pages_lead_to(path: Path) -> None:
 def test_each_is_whole_and_found() -> None:
     checks = (committed_with_outputs_that_say_nothing_of_a_machine, links_lead_to_files, pages_lead_to)
     assert [fault for check in checks for fault in faults(check, NOTEBOOKS)] == []
-
-
-def notebook(code: str) -> str:
-    cell = {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], "source": code}
-    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
-
-@pytest.mark.slow
-def test_what_fails_in_one_is_said_and_the_others_are_executed(tmp_path: Path) -> None:
-    """A cell that raises, and a command that ends with an error, which IPython alone would not notice."""
-    pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
-    pytest.importorskip("ipykernel", reason="no ipykernel is installed (make setup)")
-    cells = {
-        "good": "import os\n'FAIRAGENT_N' in os.environ",
-        "raises": "1 / 0",
-        "command": "!exit 3",
-    }
-    for name, code in cells.items():
-        (tmp_path / f"{name}.ipynb").write_text(notebook(code), encoding="utf-8")
-    out = tmp_path / "out"
-    command = [sys.executable, str(ROOT / "docs" / "notebooks.py"), str(out), "--of", str(tmp_path)]
-    settings = {**os.environ, "FAIRAGENT_N": "3"}
-    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert [path.name for path in out.iterdir()] == ["good.ipynb"]
-    assert cells_of(out / "good.ipynb", "code")[0]["outputs"][0]["data"]["text/plain"] == ["False"]
-    assert "good.ipynb: the outputs of code cells [1] are not those stored" in done.stderr
-    assert "raises.ipynb: " in done.stderr
-    assert "ZeroDivisionError" in done.stderr
-    assert "non-zero exit status 3" in done.stderr
-
-
-@pytest.mark.slow
-def test_stored_outputs_are_those_of_the_next_run_but_for_seconds(tmp_path: Path) -> None:
-    pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
-    pytest.importorskip("ipykernel", reason="no ipykernel is installed (make setup)")
-    code = "import time\nprint(f'took {time.time_ns() % 10**9} s')\nprint()\n40 + 2"
-    (tmp_path / "good.ipynb").write_text(notebook(code), encoding="utf-8")
-    command = [sys.executable, str(ROOT / "docs" / "notebooks.py"), str(tmp_path / "out"), "--of", str(tmp_path)]
-    for more in (["--store"], []):
-        done = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-    (cell,) = cells_of(tmp_path / "good.ipynb", "code")
-    assert cell["outputs"][1]["data"]["text/plain"] == ["42"]
-    assert "execution" not in cell["metadata"]
-    changed = (tmp_path / "good.ipynb").read_text(encoding="utf-8").replace('"42"', '"43"')
-    (tmp_path / "good.ipynb").write_text(changed, encoding="utf-8")
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 1

@@ -72,6 +72,7 @@ BY_HAND = {
     "evaluations/widening/run.py": "searches the real collections at seven depths for minutes",
     "benchmarks/word_table.py": "makes the shipped table from a model that is not here",
     "evaluations/fairft/small.py": "trains models for minutes; tests/fairft trains smaller ones",
+    "evaluations/fairft/pairs.py": "trains on a language model's likelihoods for minutes",
     "evaluations/labels/ask.py": "embeds a whole collection",
     "evaluations/open_questions/attention.py": "needs the weights of a language model",
 }

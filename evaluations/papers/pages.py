@@ -110,7 +110,10 @@ def printed_in(of: tuple[str, ...], twin: Small, numbers: Numbers) -> dict[tuple
     for file in of:
         for keys, number in numbers[file].items():
             row, *measure = keys[1:] if keys[0] == "expected" else keys[2:]
-            key = smalls()[file].row(row), plain(" ".join(smalls()[file].row(one) for one in measure))
+            key = (
+                smalls()[file].row(row),
+                plain(" ".join(smalls()[file].row(one) for one in measure).removeprefix("overall ")),
+            )
             if key[1] in twin.shown:
                 found.setdefault(key, number)
     return found

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from generate import write
 from pages import PAPERS, RESULTS, SMALL, read_results, run_of, twins_of
+from preferences import intervals
 from tables import twins
 from tables.file import Body
 from tables.small import CAUSAL, LAMP, MASKED, PEOPLE, SERVED
@@ -179,11 +180,12 @@ def folder_of(name: str, topics: int = 0) -> Path:
 def together(run: Results) -> dict[tuple[str, str, str], list[float | None]]:
     """What all topics have together (slopes, areas): value, low and high, and how many topics; topics are resampled.
 
-    A test of SEAT has its words, and no topics.
+    Of StereoSet and CrowS-Pairs, terms and pairs are (`intervals`). A test of SEAT has its words, and no topics.
     """
+    of_items = intervals(run)
     values, topics, drawn = run.of_kind.together, run.counted_topics, defaultdict(list)
     rng = np.random.default_rng(run.kind.seed)
-    for _ in range(RESAMPLES if values and run.kind.kind != "seat" else 0):
+    for _ in range(RESAMPLES if values and not of_items and run.kind.kind != "seat" else 0):
         outcomes = tuple(
             replace(outcome, topic=f"{topic}, draw {number}")
             for number, topic in enumerate(rng.choice(topics, len(topics)))
@@ -192,7 +194,7 @@ def together(run: Results) -> dict[tuple[str, str, str], list[float | None]]:
         for key, value in replace(run, outcomes=outcomes, excluded={}).of_kind.together.items():
             drawn[key].append(value)
     ends = {key: np.quantile(drawn[key], [0.025, 0.975]).tolist() if drawn[key] else [None, None] for key in values}
-    return {key: [value, *ends[key], len(topics)] for key, value in values.items()}
+    return {key: [value, *of_items.get(key, (*ends[key], len(topics)))] for key, value in values.items()}
 
 
 def measured(folder: Path) -> dict[str, Any] | None:
@@ -270,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [name for one in options.names for name in (twins_of(one) if one in PAPERS else [one])]
     if unknown := set(chosen) - set(twins()):
         parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join([*PAPERS, *twins()])}")
-    names = [name for name in twins() if name in chosen or not chosen]
+    names = chosen or list(twins())
     end = time.monotonic() + 60 * options.minutes
     results = dict(read_results())
     left: dict[str, str] = {}

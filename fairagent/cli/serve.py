@@ -85,7 +85,7 @@ def mcp(
     log_format: options.LogFormat = "text",
     log_texts: options.LogTexts = False,
 ) -> None:
-    """Serve the tools search, answer and exposure to another agent, over the Model Context Protocol.
+    """Serve the tools search, steer, answer and exposure to another agent, over the Model Context Protocol.
 
     It reads standard input and writes standard output; the agent that starts it ends it, by closing standard input or
     by a signal. All calls together share the settings' budget, and none can choose files or servers.

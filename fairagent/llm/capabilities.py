@@ -6,6 +6,8 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -42,6 +44,10 @@ _FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?o
 _MANY = re.compile(r"batch|too (?:many|large)|(?:maximum|number of|exceed).{0,40}(?:inputs|items|texts)", re.IGNORECASE)
 _SYSTEM = re.compile(r"system.{0,9} (?:role|message|prompt)|role.{0,40}'system'|roles must alternate", re.IGNORECASE)
 _STREAM = re.compile(r"only .{0,20}stream|stream.{0,20}(?:must be|required|only)|enable .{0,8}stream", re.IGNORECASE)
+_TOOLS = re.compile(r"\btools?\b|tool.?(?:use|call|choice)|function.?call|roles must alternate", re.IGNORECASE)
+_CHOICE = re.compile(r"tool.?choice", re.IGNORECASE)
+IGNORED = "it must call a tool, and answered without"
+"""What a reply in words says of a server: that it does not know of tools."""
 STREAMED = "streamed, as the server does nothing else"
 NO_SYSTEM = "no system role: its text begins the user's"
 BATCH = 32
@@ -90,13 +96,18 @@ class Capabilities:
         shaped = {name: value for name, value in payload.items() if name not in known.dropped}
         if known.renamed and "max_tokens" in shaped:
             shaped["max_completion_tokens"] = shaped.pop("max_tokens")
+        if request and request.tools and "tools" not in shaped:
+            # What calls came to is then the user's to say.
+            turns = groupby(request.messages, itemgetter(0))
+            texts = [(role, "\n".join(text for _, text in some)) for role, some in turns]
+            shaped["messages"] = [{"role": "user" if role == "tool" else role, "content": text} for role, text in texts]
         if known.folded and len(shaped["messages"]) > 1:
             first, second, *others = shaped["messages"]
             if first["role"] == "system":
                 folded = {"role": "user", "content": f"{first['content']}\n\n{second['content']}"}
                 shaped["messages"] = [folded, *others]
         form = FORMS[known.form]
-        if request and request.reply is not None and form != "text" and not plain:
+        if request and request.reply is not None and form != "text" and not plain and "tools" not in shaped:
             shaped["response_format"] = {"type": form.removeprefix("bounded ")}
             if form != "json_object":
                 shaped["response_format"]["json_schema"] = json_schema(request, bounds=form == FORMS[0])
@@ -137,6 +148,10 @@ class Capabilities:
         if len(texts) > 1 and _MANY.search(refusal):
             known.batch = min(known.batch, len(texts) // 2)
             return f"no more than {known.batch} texts at once"
+        if "tools" in payload and _TOOLS.search(refusal):
+            alone = "tool_choice" in payload and bool(_CHOICE.search(refusal))
+            known.dropped |= {"tool_choice"} if alone else {"tools", "tool_choice"}
+            return "no tool_choice" if alone else "no tools"
         if messages and "stream" not in payload and _STREAM.search(refusal):
             known.streams_only = True
             return STREAMED
@@ -157,6 +172,7 @@ class Capabilities:
         # A server without schemas has none with bounds either.
         refused = FORMS[min(known.form - 1, 1) : known.form] if known.form and request.reply is not None else ()
         optional = {"temperature": True, "seed": request.seed is not None, "logprobs": bool(request.choices)}
+        optional["tools" if "tools" in known.dropped else "tool_choice"] = bool(request.tools)
         return (
             *(f"no response_format {form}" for form in refused),
             *([RENAMED] if known.renamed else ()),

@@ -15,7 +15,17 @@ from fairagent.llm.budget import Budget, Ledger, charged
 from fairagent.llm.capabilities import FORMS, Known
 from fairagent.llm.exchange import valid_reply
 from fairagent.llm.replies import read_reply
-from fairagent.llm.request import ModelReply, ModelRequest, Reply, key_of, stream, text_within
+from fairagent.llm.request import (
+    ModelReply,
+    ModelRequest,
+    Reply,
+    Tool,
+    ToolCalls,
+    key_of,
+    schema_of,
+    stream,
+    text_within,
+)
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.storage.telemetry import call_span, tell_usage
 from fairagent.storage.threads import progress
@@ -104,6 +114,9 @@ class _Color(Reply):
     color: Annotated[str, text_within(40)]
 
 
+_NAMING = Tool("name_color", "Names a color.", schema_of(_Color))
+
+
 class Models:
     """Opens models by their settings; threads may share it.
 
@@ -168,7 +181,7 @@ class Models:
         return opened
 
     def checks(self, settings: ModelSettings) -> Iterator[Check]:
-        """What the server of the model takes, by a request for JSON and one for a stream; it is learned anew."""
+        """What the server of the model takes, by requests for JSON, for a stream and for a call; it is learned anew."""
         model, replies, pieces = self.open(settings).model, list[ModelReply](), list[str]()
         model.capabilities.known = Known()
         messages = ("system", "You name colors."), ("user", 'Name one, as JSON: {"color": ...}')
@@ -176,6 +189,7 @@ class Models:
         for ask in (
             partial(model.complete, replace(request, reply=_Color)),
             partial(model.stream, request, pieces.append),
+            partial(model.complete, replace(request, reply=ToolCalls, tools=(_NAMING,))),
         ):
             try:
                 replies.append(ask())
@@ -197,6 +211,7 @@ class Models:
             "max_completion_tokens" if known.renamed else "max_tokens": True,
             "response_format" if form == "text" else f"response_format {form}": form != "text",
             "streams": "stream" not in known.dropped and len(pieces) > 1,
+            "tools": "tools" not in known.dropped,
             "counts of tokens": not any(reply.estimated for reply in replies),
         }
         yield Check(f"{name} takes", "ok", ", ".join(one for one, there in takes.items() if there))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,12 +23,15 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.llm.capabilities import json_schema
+from fairagent.llm.capabilities import IGNORED, json_schema
 from fairagent.llm.exchange import attempt
-from fairagent.llm.replies import without_thoughts
+from fairagent.llm.replies import parse_reply, without_thoughts
 from fairagent.llm.request import (
+    Message,
     ModelReply,
     ModelRequest,
+    ToolCall,
+    ToolCalls,
     check_room,
     estimate_tokens,
     longest_reply,
@@ -41,6 +45,7 @@ from fairagent.llm.server import (
     TokenCount,
     broken_off,
 )
+from fairagent.storage.readers import parse_json
 from fairagent.types import Usage
 from fairagent.types.clean import logger
 
@@ -110,6 +115,8 @@ def chances_of(logprobs: object, letters: str) -> tuple[tuple[str, float], ...]:
     return tuple(chances.items()) if all(chances.values()) and sum(chances.values()) <= 1.01 else ()
 
 
+CALLS = '{"calls":'
+"""How a reply begins that came as calls of tools."""
 NO_COUNT = "the server's count of tokens cannot be right: estimated"
 
 
@@ -122,12 +129,53 @@ def _joined_parts(content: object) -> object:
     )
 
 
+def _written(arguments: object) -> object:
+    return json.dumps(arguments) if isinstance(arguments, dict) else arguments or ""
+
+
 class _Function(BaseModel):
-    arguments: str = ""
+    name: str | None = None
+    arguments: Annotated[str, BeforeValidator(_written)] = ""
 
 
 class _ToolCall(BaseModel):
+    index: int | None = None
     function: _Function = _Function()
+
+
+def _tool_calls(calls: Iterable[_ToolCall]) -> str:
+    """The calls of a reply as the text of `ToolCalls`."""
+    made = []
+    for one in calls:
+        value: Any = one.function.arguments
+        with suppress(ValueError):
+            value = parse_json(value or "{}")
+        arguments = value if isinstance(value, dict) else one.function.arguments
+        made.append(ToolCall(name=one.function.name or "", arguments=arguments))
+    return ToolCalls(calls=made).model_dump_json()
+
+
+def _with_turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages of a request with tools: earlier `ToolCalls` as such, each with an id that what it came to names."""
+    turns: list[dict[str, Any]] = []
+    ids: Iterator[str] = iter(())
+    for number, (role, text) in enumerate(messages):
+        turn: dict[str, Any] = {"role": role, "content": text}
+        if role == "tool":
+            turn["tool_call_id"] = next(ids)
+        elif role == "assistant" and messages[number + 1][0] == "tool":
+            # Nine letters and digits: Mistral takes no other ids.
+            calls: list[dict[str, Any]] = [
+                {
+                    "id": f"call{number:02}{place:03}",
+                    "type": "function",
+                    "function": {"name": one.name, "arguments": one.text},
+                }
+                for place, one in enumerate(parse_reply(text, ToolCalls).calls)
+            ]
+            ids, turn = iter([one["id"] for one in calls]), {"role": role, "content": None, "tool_calls": calls}
+        turns.append(turn)
+    return turns
 
 
 class _ChatMessage(BaseModel):
@@ -274,6 +322,12 @@ class OpenAIModel(ServerModel):
             payload["seed"] = request.seed
         if request.choices:
             payload |= {"logprobs": True, "top_logprobs": 20}  # the most that OpenAI allows
+        if request.tools:
+            functions = [
+                {"name": name, "description": does, "parameters": arguments} for name, does, arguments in request.tools
+            ]
+            payload["tools"] = [{"type": "function", "function": function} for function in functions]
+            payload |= {"tool_choice": "required", "messages": _with_turns(request.messages)}
         return payload
 
     def _run(self, request: ModelRequest, on_text: Callable[[str], None] | None) -> ModelReply:
@@ -302,8 +356,11 @@ class OpenAIModel(ServerModel):
             note: str | None = None
             try:
                 reply = attempt(partial(self._post, payload, call), lambda: call.shown)
-                self.capabilities.took(payload, call.plain)
-                return reply, reply.usage
+                if "tool_choice" not in payload or reply.text.startswith(CALLS):
+                    self.capabilities.took(payload, call.plain)
+                    return reply, reply.usage
+                error, note = ReplyInvalid(IGNORED), self.capabilities.learn(payload, IGNORED)
+                call.spent += reply.usage
             except Refused as refused:
                 error, note = refused.error, self.capabilities.learn(payload, refused.body)
                 last = isinstance(error, TransientModelError) and call.tries >= self.settings.attempts
@@ -312,7 +369,9 @@ class OpenAIModel(ServerModel):
                     call.plain, note = True, note or "once more, without response_format"
             except ReplyTruncated as truncated:
                 error = truncated
-                if not call.shown and call.longer == 1:
+                if "tool_choice" in payload and not truncated.raw.startswith(CALLS):
+                    note, call.spent = self.capabilities.learn(payload, IGNORED), call.spent + truncated.usage
+                elif not call.shown and call.longer == 1:
                     call.longer, note = LONGER, CUT_OFF
                     call.cut_off, call.before, call.spent = truncated, call.spent, call.spent + truncated.usage
             except BudgetExceeded:
@@ -329,7 +388,8 @@ class OpenAIModel(ServerModel):
         """One request, if the budget has room for it."""
         # An estimate may be too low by half where the text is no English prose; usage then settles it.
         most = payload.get("max_tokens") or payload["max_completion_tokens"]
-        tokens = estimate_tokens(*(text for _, text in call.request.messages)), most
+        texts = (text for _, text in call.request.messages)
+        tokens = estimate_tokens(*texts, *map(json.dumps, payload.get("tools", ()))), most
         read, given_up = partial(self._read, call), lambda: estimate_tokens(call.shown)
         return self._request("/chat/completions", payload, call, tokens, read, given_up, refusable=True)[0]
 
@@ -361,6 +421,7 @@ class OpenAIModel(ServerModel):
     def _joined(self, stream: Iterator[str], call: _ChatCall) -> _ChatCompletion:
         """The completion whose pieces are passed on as they come; TransientModelError where it ends too early."""
         whole, refusal, finish, complete = _ChatCompletion(), "", "", False
+        calls: dict[int, _ToolCall] = {}
         for line in stream:
             # Whoever listens takes time as well.
             if self._clock() > call.end:
@@ -382,11 +443,16 @@ class OpenAIModel(ServerModel):
             for choice in (chunk.choices or ())[:1]:
                 delta = choice.delta or _ChatMessage()
                 finish, refusal = choice.finish_reason or finish, refusal + (delta.refusal or "")
+                for place, part in enumerate(delta.tool_calls or ()):
+                    begun = calls.setdefault(place if part.index is None else part.index, part).function
+                    if begun is not part.function:
+                        begun.name = begun.name or part.function.name
+                        begun.arguments += part.function.arguments
                 if piece := self.hide(delta.content or ""):
                     call.pass_on(piece)
         if not complete and not finish:
             raise broken_off(self.endpoint.host)
-        message = _ChatMessage(content="".join(call.pieces), refusal=refusal)
+        message = _ChatMessage(content="".join(call.pieces), refusal=refusal, tool_calls=[*calls.values()] or None)
         whole.choices = [_ChatChoice(message=message, finish_reason=finish or "stop")]
         return whole
 
@@ -403,7 +469,9 @@ class OpenAIModel(ServerModel):
             raise TransientModelError(f"{self.endpoint.host} broke off: a reply without a message, or with an error")
         content = choice.message.content or ""
         notes: tuple[str, ...] = ()
-        if request.reply is not None and not content.strip():
+        if request.tools and choice.message.tool_calls:
+            content = _tool_calls(choice.message.tool_calls)
+        elif request.reply is not None and not content.strip():
             # A server's parser took the object for a tool call or for thoughts.
             if choice.message.tool_calls:
                 content, notes = choice.message.tool_calls[0].function.arguments, ("the reply came as a tool call",)

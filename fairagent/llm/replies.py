@@ -207,7 +207,7 @@ def read_reply(request: ModelRequest, text: str) -> tuple[Any, tuple[str, ...]]:
     reply, mended = read_object(text, request.reply)
     for role, example in request.messages:
         # An example shows the form; its answer is one to another question.
-        if role == "assistant" and reply == parse_reply(example, request.reply):
+        if role == "assistant" and not request.tools and reply == parse_reply(example, request.reply):
             repeated = ReplyInvalid("the reply repeats the answer of an example", raw=text)
             repeated.echo = True
             raise repeated

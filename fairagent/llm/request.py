@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from fairagent.errors import ModelError
 from fairagent.settings import ModelSettings
@@ -106,8 +106,59 @@ def without(keywords: Set[str], schema: Any) -> Any:
     return bare
 
 
+class ToolCall(Reply):
+    """A call of a tool: what it is given is an object, or a text that is none."""
+
+    name: str
+    arguments: dict[str, Any] | str = {}
+
+    @property
+    def text(self) -> str:
+        """The arguments as they are written."""
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments, ensure_ascii=False)
+
+
+class ToolCalls(Reply):
+    """The tools that a model calls, in this order; one call alone will do. Each is checked when it is carried out."""
+
+    calls: Annotated[list[ToolCall], WithJsonSchema({"type": "array", "items": {}})]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_alone(cls, value: Any) -> Any:
+        return {"calls": [value]} if isinstance(value, dict) and "name" in value else value
+
+
+class Tool(NamedTuple):
+    """What a model may call: its name, what it does, and the JSON Schema of what it is given."""
+
+    name: str
+    does: str
+    arguments: dict[str, Any]
+
+
+def any_of(tools: Iterable[Tool]) -> dict[str, Any]:
+    """The schema of a call of one of these tools."""
+    each = [
+        {
+            "type": "object",
+            "properties": {"name": one_of([tool.name]), "arguments": tool.arguments},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
+    return {"anyOf": each}
+
+
+def calls_of(tools: Iterable[Tool], most: int) -> Narrowed:
+    """What a request adds to the schema of `ToolCalls`: at most so many calls of these tools."""
+    return {"calls": {"items": any_of(tools), "minItems": 1, "maxItems": most}}
+
+
 Message = tuple[str, str]
-"""(role, text); the roles are "system", "user", and "assistant" for the answers of examples."""
+"""(role, text); the roles are "system", "user", "assistant" for the answers of examples, and where there are tools for
+the model's `ToolCalls`, each of which a "tool" follows with what it came to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +173,7 @@ class ModelRequest:
     two) with one of which the answer begins: some servers report how likely each was (`ModelReply.chances`). `prompt`
     is the id of the template that the messages come from, for whoever reads a transcript. `judged` is the number of
     things that the reply judges: with more than one it may be longer than the settings' `max_tokens` (`longest_reply`).
+    With `tools` the reply is `ToolCalls`, whether the server knows of tools or not.
     """
 
     messages: tuple[Message, ...]
@@ -135,6 +187,7 @@ class ModelRequest:
     choices: str = ""
     prompt: str = field(default="", compare=False)
     judged: int = field(default=1, compare=False)
+    tools: tuple[Tool, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,10 +147,12 @@ def usage_text(usage: Usage) -> str:
 
     >>> usage_text(Usage(1, 1200, 34, 0.0021))
     '1 model call, 1,200 tokens in, 34 out, $0.0021'
+    >>> usage_text(Usage(2, 1200, 34, None, estimated=True))
+    '2 model calls, 1,200 tokens in, 34 out (estimated), price unknown'
     """
     if not usage.calls:
         return "no model calls"
-    tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out" + " (estimated)" * usage.estimated
     return f"{counted(usage.calls, 'model call')}, {tokens}, {dollars(usage.cost)}"
 
 

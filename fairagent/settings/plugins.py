@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 OWN = "fairagent."
@@ -25,7 +26,14 @@ def all_entry_points() -> dict[str, tuple[EntryPoint, ...]]:
     # Of one class in Python 3.11 and of another from 3.12 on; both have groups and can `select`.
     points: Any = entry_points()
     ours = [group for group in points.groups if group.startswith(OWN)]
-    return {group: tuple(sorted(points.select(group=group), key=lambda one: str(one.name))) for group in ours}
+    there = {group: filter(_is_there, points.select(group=group)) for group in ours}
+    return {group: tuple(sorted(some, key=lambda one: str(one.name))) for group, some in there.items()}
+
+
+def _is_there(entry: EntryPoint) -> bool:
+    """Not of an add-on of ours that is no more, which an installation in place still lists."""
+    file = Path(__file__).parents[2].joinpath(*entry.module.split("."))
+    return not entry.module.startswith(OWN) or file.with_suffix(".py").is_file() or file.is_dir()
 
 
 def plugins(group: str, own: bool = True) -> dict[str, tuple[EntryPoint, ...]]:

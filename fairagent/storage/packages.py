@@ -26,8 +26,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pyterrier": ("pyterrier",),
     "langchain": ("langchain-core",),
     "opensearch": ("opensearch-py",),
-    "pgvector": ("psycopg",),
-    "milvus": ("pymilvus", "milvus-lite"),
     "local": ("xllamacpp",),
 }
 """Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,8 @@ from fairagent.retrieve.manifest import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import ignore_step
+from fairagent.search.loop.policy import GivenCalls, groups_lacking, steered
+from fairagent.search.loop.widen import State
 from fairagent.search.pipeline import asks_model, build, open_live, unasked, with_settings
 from fairagent.search.run import SearchRun, hits_of
 from fairagent.settings import SearchOptions, Settings, load_settings
@@ -96,6 +98,12 @@ class ListRequest(SearchRequest, SearchOptions):
     def options(self) -> SearchOptions:
         """What it asks for; SettingsError where that cannot be."""
         return SearchOptions.of(self.model_dump(include=set(SearchOptions.model_fields), exclude_none=True))
+
+
+class SteeredRequest(ListRequest):
+    """A search whose loop another agent steers: the calls so far, each carried out in its turn."""
+
+    calls: GivenCalls = Field((), description="Calls of tools so far, in their order, each with name and arguments.")
 
 
 class TracedRequest(ListRequest):
@@ -335,6 +343,15 @@ class Desk:
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
         return _search_record(agent.result_of(run), agent, opened.site.collection, run, trace)
+
+    @on_what_is_open
+    def steer(self, opened: OpenedDesk, request: SteeredRequest) -> PlainRecord:
+        """As `search`, with these calls in the loop, and the groups that lack exposure then; UsageError."""
+        query, agent = self.query_of(request), opened.agent(request.settings).under(request.options)
+        agent = replace(agent, loop=steered(agent.loop, request.calls))
+        run = agent.find(query, agent.pool_size)
+        groups = groups_lacking(State(run.loop.candidates, run.loop.reranked)) if run.loop.reranked else []
+        return {**_search_record(agent.result_of(run), agent, opened.site.collection), "groups": groups}
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True, trace: bool = True) -> PlainRecord:

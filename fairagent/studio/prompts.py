@@ -51,7 +51,7 @@ FOLDER = Path("my-prompts")
 """The user's folder of templates where neither the settings nor the command name one."""
 SHIPPED, AGAINST, EDITED = "shipped", "against", "edited"
 """What the sides of a trial are called: the first is the shipped template, or the text that a request names."""
-LOOPS = ("group_keywords", "group_passages", "judge_relevance")
+LOOPS = ("group_keywords", "group_passages", "judge_relevance", "steer_search")
 """Templates that the loop asks with, as its settings say."""
 Pair = tuple[PlainRecord, PlainRecord]
 

@@ -75,7 +75,7 @@ def packages_of(listed: Sequence[str]) -> set[str]:
     return {re.split(r"[>=<\[]", one)[0] for one in listed}
 
 
-BESIDES = {"langchain", "local", "milvus", "opensearch", "otel", "pgvector", "pyterrier"}
+BESIDES = {"langchain", "local", "opensearch", "otel", "pyterrier"}
 """Extras that are not in `all`."""
 
 
@@ -194,12 +194,12 @@ def test_a_model_is_asked_what_it_takes(
             server.requests.clear()
             shown = checks("--model", "tiny")
             # It is learned anew each time.
-            assert len(server.requests) == 4 + 1 + 1
-            assert "answered 6 requests as tiny-2026 in" in shown["model tiny"]["detail"]
+            assert len(server.requests) == 4 + 1 + 1 + 2
+            assert "answered 8 requests as tiny-2026 in" in shown["model tiny"]["detail"]
             takes = shown["model tiny takes"]["detail"].split(", ")
             assert takes == ["seed", "max_completion_tokens", "response_format json_schema", "streams"]
             lacks = shown["model tiny has no"]["detail"].split(", ")
-            assert lacks == ["the system role", "temperature", "counts of tokens"]
+            assert lacks == ["the system role", "temperature", "tools", "counts of tokens"]
         model = Models(tmp_path / "replies", environ={}).open(ModelSettings(name="tiny", base_url=server.url))
         assert model.complete(ModelRequest((("user", "One color."),))).calls == 1
     result = call("doctor", "--model", "tiny", *small.options)

@@ -52,8 +52,6 @@ COMMANDS = {
     "studio": ["serve {collection}", "mcp {collection}"],
     "labels": ["label {collection} --dimension gender"],
     "opensearch": ["search law {collection} --set 'engine={{kind: opensearch, index: i}}'"],
-    "pgvector": ["search law {collection} --set 'engine={{kind: pgvector, table: t}}'"],
-    "milvus": ["search law {collection} --set 'engine={{kind: milvus, entities: t}}'"],
     "local": ["model serve --model small.gguf"],
 }
 LIBRARY = {

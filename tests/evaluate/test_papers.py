@@ -279,6 +279,6 @@ def test_a_method_s_page_runs_as_printed(
     commands = re.findall(r"^\$ fairagent (.+)$", text, re.MULTILINE)
     assert len(commands) >= 3
     for command in commands:
-        smaller = {"demo": ["--people", "300"], "evaluate": ["--workers", "1", "--limit-topics", "2"]}
+        smaller = {"demo": ["--people", "400"], "evaluate": ["--workers", "1", "--limit-topics", "2"]}
         done = CliRunner().invoke(app, [*shlex.split(command), *smaller.get(command.split()[0], [])])
         assert done.exit_code == 0, f"{command}: {done.output}"

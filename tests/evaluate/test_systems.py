@@ -109,7 +109,7 @@ def test_every_kind_is_tried(folder: Path, run: Results) -> None:
     plans = check_plan(folder).values()
     # `auto` has come to one of the others; the last ones are indexes that somebody else has made.
     others = {"words", "auto", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
-    others |= {"opensearch", "pgvector", "milvus", "lucene", "lucene-impact", "lucene-hnsw"}
+    others |= {"opensearch", "lucene", "lucene-impact", "lucene-hnsw"}
     assert {plan.settings.engine.kind for plan in plans} == set(shipped("engine")) - others
     others = {"cross-encoder", "original", "representative", "listwise"}
     assert {plan.settings.rerank.kind for plan in plans} == set(shipped("rerank")) - others

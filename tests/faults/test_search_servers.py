@@ -233,7 +233,7 @@ def test_97_and_104_missing_fields_and_lists_longer_than_the_server_gives() -> N
         with pytest.raises(UsageError, match="10,000 documents were requested"):
             engine.search(LAW, 10_000)
         assert asked == []
-        with pytest.raises(DataError, match=r"no column 'x', 'y'.* has: text"):
+        with pytest.raises(DataError, match=r"no field 'x', 'y'.* has: text"):
             engine.store.check(("x", "_id", "text", "y"))
 
 

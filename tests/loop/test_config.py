@@ -45,3 +45,13 @@ def test_the_worst_case_counts_every_call() -> None:
     assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 12)
     assert all(one.input_tokens > 0 and one.output_tokens > 0 for one in calls)
     assert sum(one.calls for one in read(actions="passages").worst_case(Case(settings, Prompts(), ["law"]))) == 1
+
+
+def test_a_model_that_chooses_takes_the_place_of_keywords_and_its_turns_are_announced() -> None:
+    config = read(actions=["group", "keywords", "judge"], policy="model", turns=3, calls=2)
+    settings = Settings(profile="agent", model={"name": "tiny"}, loop=config)
+    assert config.templates == ("steer_search", "judge_relevance")
+    assert config.actions_under(settings) == ("group", "judge")
+    asked, *judged = config.worst_case(Case(settings, Prompts(), ["law"], ("gender", "female")))
+    assert (asked.calls, sum(one.calls for one in judged)) == (3, 2 * 3)
+    assert asked.input_tokens > 3 * (2 * 500 + 700)

@@ -71,7 +71,6 @@ def test_who_asks_with_a_template_tells_a_worst_case_and_nobody_else() -> None:
                 needed = {"splade": {"model": "m"}, "cross-encoder": {"scorer": "s"}, "run-file": {"path": "p"}}
                 needed |= {one: {"index": "i"} for one in ("opensearch", "lucene")}
                 needed |= {one: {"index": "i", "encoder": "e"} for one in ("lucene-impact", "lucene-hnsw")}
-                needed |= {"pgvector": {"table": "t"}, "milvus": {"entities": "e"}}
                 more = {"chain": {"parts": ["mmr"]}, "given": {"shares": {"a": 1}}, "debias-rag": {"rewrites": 1}}
                 part = read_part(slot, {"kind": kind, **needed.get(kind, {}), **more.get(kind, {})})
                 assert isinstance(part, part_class(slot, kind))

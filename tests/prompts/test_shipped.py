@@ -14,11 +14,11 @@ from fairagent.errors import ReplyInvalid
 from fairagent.llm.prompts import Prompts, variants
 from fairagent.llm.prompts.template import specimens
 from fairagent.llm.replies import parse_reply
-from fairagent.llm.request import Reply, estimate_tokens
+from fairagent.llm.request import Reply, ToolCalls, estimate_tokens
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
-from fairagent.search.loop.widen import GroupKeywords, GroupPassages
+from fairagent.search.loop.group_words import GroupKeywords, GroupPassages
 from fairagent.search.refine import REPLIES, GroundedRefiner, LlmRefiner
 from fairagent.search.rerank.listwise import Permutation
 
@@ -54,7 +54,8 @@ def says_what_it_is_and_is_short(source, id):
 
 
 FORMS: dict[str, type[Reply]] = REPLIES | {
-    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Order, Permutation)
+    kind.__name__: kind
+    for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, ToolCalls, Order, Permutation)
 }
 
 

@@ -137,6 +137,7 @@ SEARCHES = {
     "refine_query_grounded": ("loop=fair-qr", "refine=grounded", "iterations=1"),
     "group_keywords": (DOING % "keywords", "depth=4"),
     "group_passages": (DOING % "passages", "depth=4"),
+    "steer_search": ("loop={kind: widen, actions: neighbors, policy: model, turns: 2, calls: 2}", "depth=4"),
     "judge_relevance": ("loop={kind: widen, actions: judge, judge: {documents: 2, groups: 1}}",),
     "fairness_filter": (DOING % "filter", "filter=fair"),
     "rank_documents": ("rerank=[{kind: listwise, window: 3, step: 2, depth: 4}, exposure]",),

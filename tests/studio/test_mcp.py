@@ -14,6 +14,8 @@ from mcp import Client, StdioServerParameters, stdio_client
 from studio_server import desk_of
 
 PROGRAM = "from fairagent.cli import main; main()"
+SHE = {"name": "search_for_group", "arguments": {"number": 1, "keywords": ["she"]}}
+STOP = {"name": "stop", "arguments": {"reason": "enough"}}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,9 @@ def replies(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         "search": ("search", {"query": "lawyer"}),
         "answer": ("answer", {"query": "lawyer"}),
         "exposure": ("exposure", {"ids": ["d20", "d00"], "query": "lawyer"}),
+        "steer": ("steer", {"query": "lawyer", "calls": [{**SHE, "name": "serch"}, SHE, STOP, SHE]}),
+        "fair-qr": ("steer", {"query": "lawyer", "settings": {"loop": "fair-qr"}}),
+        "calls": ("steer", {"query": "lawyer", "calls": [STOP] * 21}),
         "none": ("search", {"query": " "}),
         "long": ("search", {"query": "a" * 1_000_000}),
         "file": ("search", {"query": "lawyer", "settings": {"prompts": "/etc"}}),
@@ -57,8 +62,12 @@ def told(reply: Any) -> Any:
     return json.loads(reply.content[0].text)
 
 
-def test_there_are_three_tools_that_choose_no_files(replies: dict[str, Any]) -> None:
-    assert set(replies["tools"]) == {"search", "answer", "exposure"}
+def test_there_are_tools_that_choose_no_files(replies: dict[str, Any]) -> None:
+    assert set(replies["tools"]) == {"search", "steer", "answer", "exposure"}
+    calls = replies["tools"]["steer"].input_schema["properties"]["calls"]["items"]["anyOf"]
+    names = [one["properties"]["name"]["enum"][0] for one in calls]
+    assert names == ["search_for_group", "judge", "filter", "stop"]
+    assert set(calls[0]["properties"]["arguments"]["properties"]) == {"number", "keywords"}
     schema = json.dumps(replies["tools"]["search"].input_schema)
     assert "fair-qr" in schema
     assert "collection.yaml" not in schema
@@ -80,6 +89,29 @@ def test_search_is_the_agents_ranking_with_texts(replies: dict[str, Any], folder
     assert found["gap"]["after"] < found["gap"]["before"]
     assert found["hits"][0]["text"].startswith("A lawyer")
     assert len(told(replies["again"])["hits"]) == 3
+
+
+def test_another_agent_steers_the_loop(replies: dict[str, Any], folder: Path) -> None:
+    done = replies["steer"]
+    *_, wrong, she, stop = told(done)["steps"]
+    assert wrong["reason"].startswith("no tool 'serch'")
+    assert she["why"] == 'called with {"number": 1, "keywords": ["she"]}'
+    assert (stop["source"], told(done)["stopped"]) == ("stop", "stopped: enough")
+
+
+def test_what_it_calls_brings_in_what_the_loop_does_not(folder: Path) -> None:
+    from fairagent.studio.desk import SteeredRequest
+    from fairagent.studio.tools import search_record
+
+    desk = desk_of(folder, cache="", loop={"actions": "neighbors"}, depth=8, n=4)
+    begun, steered = (search_record(desk, SteeredRequest(query="lawyer", calls=calls)) for calls in ([], [SHE]))
+    desk.close()
+    (group,) = begun["groups"]
+    assert (group["number"], group["group"], group["candidates"]) == (1, "female", 0)
+    she = steered["steps"][-1]
+    assert (she["source"], she["accepted"], she["entered"]) == ("search_for_group", True, 6)
+    assert she["objective"]["after"] > she["objective"]["before"]
+    assert steered["gap"]["after"] < begun["gap"]["after"]
 
 
 def test_answer_has_its_sources(replies: dict[str, Any]) -> None:
@@ -104,7 +136,9 @@ def test_exposure_of_a_list(replies: dict[str, Any]) -> None:
         ("empty", "ids: expected a list of 1 or more entries"),
         ("ids", "ids: unknown key; there are: "),
         ("type", "query: expected text (got 5)"),
-        ("tool", "no tool 'serch'; did you mean 'search'? There are: search, answer, exposure"),
+        ("tool", "no tool 'serch'; did you mean 'search'? There are: search, steer, answer, exposure"),
+        ("calls", "calls: expected a list of at most 20 entries"),
+        ("fair-qr", "calls are carried out by loop: widen"),
     ],
 )
 def test_what_is_wrong_is_said_and_the_server_goes_on(replies: dict[str, Any], name: str, said: str) -> None:

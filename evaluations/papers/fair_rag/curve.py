@@ -10,7 +10,7 @@ questions each. A change is that of normalized EU from the engine's own order, q
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -27,16 +27,19 @@ from fairagent.types import FloatArray  # noqa: E402
 
 TASKS = {"LaMP-1": "fair_rag_table_1_lamp_1", "LaMP-4": "fair_rag_table_1_lamp_4"}
 ENGINES = {"BM25": "tab:gray", "splade-tiny": "tab:orange", "MiniLM": "tab:blue"}
+DENSE = ("splade-tiny", "MiniLM")
 ALPHAS = (1, 2, 4, 8)
 DISPARITY, QUALITY, UTILITY = "EE-D", "EE-R", "normalized EU"
 RESAMPLES = 10_000
 
 Values = dict[tuple[str, str], FloatArray]
 """Row and measure -> its values, question by question (n,)."""
+Measured = tuple[Values, FloatArray]
+"""The values of a run, and how often each resample (r, n) has each question."""
 
 
-def read(name: str) -> tuple[Values, FloatArray]:
-    """The values of a small file's run, and how often each resample (r, n) has each question."""
+def read(name: str) -> Measured:
+    """What a small file's run came to, on the questions that all of its rows have answered."""
     run = load_run(folder_of(name))
     of = {(one.system, one.topic): one.values[""] for one in run.outcomes}
     topics = [
@@ -66,22 +69,25 @@ def shown(weights: FloatArray, of: Callable[[FloatArray], FloatArray], signed: b
     return f"{value:{form}} [{low:{form}}, {high:{form}}]"
 
 
-def table(task: str, values: Values, weights: FloatArray) -> str:
-    """The rows of a task in Markdown."""
-    lines = [["", f"{task}: EE-D", "EE-R", "normalized EU", "change of it"], ["---", "--:", "--:", "--:", "--:"]]
+def table(found: Mapping[str, Measured]) -> str:
+    """The rows in Markdown, the tasks side by side."""
+    heads = [f"{task}: EE-D | EE-R | normalized EU, and its change" for task in found]
+    lines = [f"| | {' | '.join(heads)} |", "|---" + "|--:|--:|---" * len(found) + "|"]
 
     def add(title: str, row: str, own: str = "") -> None:
-        measured = [values[row, measure] for measure in (DISPARITY, QUALITY, UTILITY)]
-        cells = [shown(weights, partial(mean_of, values=one)) for one in measured]
-        change = partial(mean_of, values=measured[-1] - values[own, UTILITY]) if own else None
-        lines.append([title, *cells, shown(weights, change, True) if change else ""])
+        cells = []
+        for values, weights in found.values():
+            cells += [f"{values[row, measure].mean():.3f}" for measure in (DISPARITY, QUALITY)]
+            change = values[row, UTILITY] - values[own, UTILITY] if own else values[row, UTILITY]
+            cells.append(shown(weights, partial(mean_of, values=change), signed=bool(own)))
+        lines.append(f"| {title} | {' | '.join(cells)} |")
 
     for engine in ENGINES:
         add(f"{engine}, own order", f"{engine} drawn")
         for alpha in ALPHAS:
-            add(f"{engine}, α={alpha}", f"{engine} drawn α={alpha}", f"{engine} drawn")
-    add("oracle, α=8", "oracle α=8")
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            add(f"α = {alpha}", f"{engine} drawn α={alpha}", f"{engine} drawn")
+    add("oracle, α = 8", "oracle α=8")
+    return "\n".join(lines)
 
 
 def curves(values: Values, weights: FloatArray) -> str:
@@ -102,7 +108,24 @@ def curves(values: Values, weights: FloatArray) -> str:
     )
 
 
-def draw(found: dict[str, tuple[Values, FloatArray]], file: Path) -> None:
+def cost(found: Mapping[str, Measured], alpha: int) -> str:
+    """The change of utility at `alpha`: the mean over the tasks of that over splade-tiny and MiniLM."""
+
+    def of_task(values: Values) -> FloatArray:
+        changes = [values[f"{one} drawn α={alpha}", UTILITY] - values[f"{one} drawn", UTILITY] for one in DENSE]
+        return np.asarray(np.mean(changes, axis=0))
+
+    change = np.mean([of_task(values).mean() for values, _ in found.values()])
+    ends = np.percentile(
+        np.mean([mean_of(weights, of_task(values)) for values, weights in found.values()], 0), [2.5, 97.5]
+    )
+    disparity = np.mean(
+        [values[f"{one} drawn α={alpha}", DISPARITY].mean() for values, _ in found.values() for one in DENSE]
+    )
+    return f"α = {alpha}, EE-D {disparity:.3f}: {change:+.3f} [{ends[0]:+.3f}, {ends[1]:+.3f}]"
+
+
+def draw(found: Mapping[str, Measured], file: Path) -> None:
     """Utility over disparity, a panel a task; a mark is one alpha, the hollow one the engine's own order."""
     import matplotlib
 
@@ -130,8 +153,10 @@ def draw(found: dict[str, tuple[Values, FloatArray]], file: Path) -> None:
 def main() -> None:
     """Read, print, and draw."""
     found = {task: read(name) for task, name in TASKS.items()}
+    print(table(found))
     for task, (values, weights) in found.items():
-        print(table(task, values, weights), curves(values, weights), sep="\n\n", end="\n\n")
+        print(f"\n{task}\n{curves(values, weights)}")
+    print("\nchange of normalized EU, both tasks:", *(cost(found, alpha) for alpha in ALPHAS), sep="\n")
     draw(found, HERE / "curve.svg")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .fairft import FAIR_FILTER, OURS
 from .file import Body, File
 
 SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1"
@@ -46,15 +47,14 @@ LEAST = 25
 QUESTIONS: Mapping[str, int] = {"crows-pairs": 200, "stereoset": 200}
 """Topics, questions or examples of a kind; of the others `LEAST`."""
 SHOWN: Mapping[str, tuple[str, ...]] = {
-    "stereoset": ("LMS", "SS", "ICAT"),
+    "stereoset": ("LMS", "SS", "ICAT", "gender SS", "gender ICAT"),
     "crows-pairs": ("CP-S",),
     "bold": ("negative %",),
     "seat": tuple(f"|d| of sent-weat{test}" for test in ("6", "7", "8")),
 }
 """What is shown of DebiasRAG's benchmarks."""
-LEFT_OUT = ("FairFT-", "our prompts", "K=10")
-"""In the names of FairFT's rows that have no place in the hour: those whose retrievers are trained first, of FairFilter
-those by our prompts (the others are by prompts that ask as the paper's do), and the most documents."""
+GENDER = [f"q{line}" for line in (*range(1, 72), *range(1035, 1108))]
+"""The tested half of StereoSet's 144 examples of gender (debias/split.py), which tables with documents print alone."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def small(file: File) -> Small:
     """The small twin of a table's file."""
     twin = {"000": _fair_rag, "001": _utility, "002": _fairft, "003": _fair_qr, "004": _debias_rag}[file.table[0]](file)
     kind = twin.body.get("kind", "")
-    own = kind in ("seat", "bold", "lamp") or "cases" in twin.body
-    count = {} if own else {"topics": {"sample": QUESTIONS.get(kind, LEAST)}}
+    chosen = kind in ("seat", "bold", "lamp") or "topics" in twin.body
+    count = {} if chosen else {"topics": {"sample": QUESTIONS.get(kind, LEAST)}}
     return replace(twin, body={**twin.body, **count})
 
 
@@ -108,70 +108,66 @@ def _fair_rag(file: File) -> Small:
         "settings": {"attribute": "none", "model": {"name": "extracts", "base_url": "http://127.0.0.1/v1"}},
         "systems": {drawn[name]: {"profile": "engine", "engine": engine} for name, engine in engines.items()},
     }
-    shown = ("slope", "AUC", "normalized EU", "difference [0, 0.2)", "difference [0.8, 1)")
-    return Small(body, rows, differs, shown)
+    return Small(body, rows, differs, ("slope", "AUC", "difference [0, 0.2)", "difference [0.8, 1)"))
 
 
 def _utility(file: File) -> Small:
-    """Answers of SmolLM2 from at most 5 texts, in one run, compared by MiniLM's tokens."""
+    """At most 5 texts, in one run, compared by MiniLM's tokens; SmolLM2 answers where rows are few, else extracts."""
     own = file.body["utility"]
+    asked = "Rel" not in file.body["systems"] or "scatter" in own
     engines = {"BM25": "bm25", "MonoT5": MINILM}
     systems = {
         name.replace("MonoT5", "MiniLM"): {"profile": "engine", "engine": engines.get(name, system["engine"])}
         for name, system in file.body["systems"].items()
     }
     ks = [k for k in own["ks"] if k in (2, 5)]
-    drawing = {
-        **own,
-        "ks": ks,
-        "orders": ["rank"],
-        "relevant": 1,
-        "similarity": {"kind": "minilm"},
-        "temperature": 0,
-        "runs": 1,
-    }
+    drawing = {**own, "ks": ks, "relevant": 1, "similarity": {"kind": "minilm"}, "temperature": 0, "runs": 1}
     if "scatter" in own:
         drawing["scatter"] = [k for k in own["scatter"] if k in ks]
-    if "compat" in own:
-        drawing["compat"] = ["authors"]
+    drawing |= {"orders": ["rank"], "compat": ["authors"]} if asked else {"compat": ["ours"]}
     body = {
         "kind": "utility",
         "collection": TEXTS,
+        "topics": {"sample": LEAST if asked else 100},
         "utility": drawing,
-        "settings": {"generate": "llm", "model": SERVED},
-        "prices": FREE,
+        "settings": {"generate": "llm", "model": SERVED} if asked else {"generate": {"sentences": 3}},
+        "prices": FREE if asked else {},
         "baseline": file.body["baseline"],
         "systems": systems,
     }
     differs = (
-        "GrepBiasIR (6 judged texts a query) for MS MARCO, SmolLM2 for 8B, MiniLM for MonoT5 and BERTScore, one run"
+        f"GrepBiasIR (6 judged texts a query) for MS MARCO, {'SmolLM2' if asked else 'extracts'} for 8B, MiniLM for "
+        f"MonoT5 and BERTScore, one run{', rank order' if asked else ''}"
     )
-    return Small(body, (("MonoT5", "MiniLM"),), differs, ("U@2", "U@5", "r@5"))
+    return Small(body, (("MonoT5", "MiniLM"),), differs, ("P@0", "U@2", "U@5"))
 
 
 def _fairft(file: File) -> Small:
-    """The rows of the first model, in whose place SmolLM2 stands, but those that are left out."""
-    names = list(file.body["systems"])
-    first = names[0].partition(", ")[0]
-    rows = ((f"{first}, ", "SmolLM2, "), ("Contriever", "static vectors"))
-    web = "web" in file.body["collection"]
-    source = "news (AllSides) for web pages" if web else "leads (wikilead) for Wikipedia"
-    differs = f"{source}, SmolLM2 for all models, static vectors for Contriever"
-    twin = Small({}, rows, differs, (file.body["kind"],))
-    systems: dict[str, Any] = {}
-    for name, system in file.body["systems"].items():
-        if name.startswith(f"{first}, ") and not any(part in name for part in LEFT_OUT):
-            dense = isinstance(system["engine"], dict)
-            own = {key: value for key, value in system.items() if key != "model"}
-            systems[twin.row(name)] = {**own, "engine": STATIC if dense else system["engine"]}
-    body = {
-        **{key: value for key, value in file.body.items() if key != "trainings"},
-        "collection": NEWS if web else LEADS,
-        "prices": FREE,
-        "settings": {**file.body["settings"], "model": SERVED},
-        "systems": systems,
+    """One model's rows, the same for all tables, so that they share a twin; the filters over one retriever."""
+    rows = ((f"{next(iter(file.body['systems'])).partition(', ')[0]}, ", "SmolLM2, "), ("Contriever", "static vectors"))
+    filtered = "SmolLM2, FairFilter-static vectors"
+    systems: Body = {
+        "SmolLM2, no": {"engine": "none"},
+        "SmolLM2, BM25": {"engine": "bm25"},
+        "SmolLM2, static vectors": {},
+        f"{filtered}, first step": {"filter": {**FAIR_FILTER, "utility": False}},
+        filtered: {"filter": FAIR_FILTER},
+        f"{filtered}{OURS}": {"filter": {"kind": "fair"}},
     }
-    return replace(twin, body=body)
+    body = {
+        "kind": file.body["kind"],
+        "collection": LEADS,
+        "questions": file.body["questions"],
+        "seed": file.body["seed"],
+        "prices": FREE,
+        "settings": {"context": {"documents": 3, "tokens": 300}, "model": SERVED},
+        "systems": {name: {"profile": "engine", "engine": STATIC, **system} for name, system in systems.items()},
+    }
+    differs = (
+        "leads (wikilead) for pages of the web and for Wikipedia, 300 tokens of them, SmolLM2 for all models, static "
+        "vectors for Contriever"
+    )
+    return Small(body, (*rows, (", K=3", "")), differs, (file.body["kind"],))
 
 
 def _fair_qr(file: File) -> Small:
@@ -211,7 +207,11 @@ def _debias_rag(file: File) -> Small:
         if kind == "masked" and body["kind"] == "stereoset":
             # Intersentence examples need a head for next sentences as well.
             body["questions"]["part"] = "intrasentence"
-        body["settings"] = {"context": {"documents": 3, "tokens": 150}}
+        body["settings"] = {"context": {"documents": 3, "tokens": 75 if "collection" in body else 150}}
+        if file.table[1] == "6":
+            body["topics"] = {"sample": LEAST}
+        elif "collection" in body and body["kind"] == "stereoset" and "part" not in body["questions"]:
+            body["topics"] = GENDER
         differs = (
             "SmolLM2's likelihoods" if kind == "causal" else "the masked head of splade-tiny, not trained to fill in"
         )

@@ -1,1 +1,1 @@
-"""Stores of documents that are there already, searched where they are: OpenSearch, PostgreSQL and Milvus."""
+"""An index of documents that is there already, searched where it is: OpenSearch."""

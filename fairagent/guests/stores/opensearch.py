@@ -1,66 +1,50 @@
-"""An index on an OpenSearch server as an engine, through opensearch-py: its words, or its embeddings."""
+"""An index on an OpenSearch server as an engine: its words, or its embeddings."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 
 import numpy as np
 from pydantic import Field
 
-from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.guests.stores.store import (
-    Columns,
-    Row,
-    Store,
-    StoreConfig,
-    StoredTexts,
-    best_of,
-    host_of,
-    is_text,
-    secret,
-)
+from fairagent.collection import GroupTable
+from fairagent.collection.load import aligned
+from fairagent.collection.table import JoinedGroups
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
+from fairagent.guests.stores.index import ROWS_AT_ONCE, Fields, OpenSearchIndex, Row, first_ids, is_text
 from fairagent.guests.terms import LocalTerms
 from fairagent.retrieve.base import engine_time, term_weights
-from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder
 from fairagent.retrieve.site import Site
-from fairagent.search.hits import at_path
+from fairagent.retrieve.vectors import encoder
+from fairagent.settings import Part
+from fairagent.settings.parts import Progress
 from fairagent.storage.packages import installed
-from fairagent.types import FloatArray, Query, Ranking
-from fairagent.types.clean import visible
+from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.types.clean import label_text
+from fairagent.types.common import Check
 
 T = TypeVar("T")
-WINDOW = 10_000
-"""Hits of one request, unless the index allows another number (`index.max_result_window`)."""
+Label = str | int | float | bool
+
+MOST_LABELS = 1_000
+"""Labels of a dimension; a field of more is no group's."""
+TEXTS_CACHED, NUMBERS_CACHED = 5_000, 1 << 26
+CHECKED_IDS = 200_000
+"""Ids of a group table that `fairagent doctor` looks for in the index."""
 
 
-class Fields(Columns):
-    """Which fields of the index hold what."""
+class OpenSearchConfig(Part):
+    """An index on an OpenSearch server, which is only read: its words, or its embeddings."""
 
-    id: str = Field("_id", min_length=1)
-    """The field with the id by which groups, judgments and runs name a document (`keyword`), or the server's `_id`."""
-    title: str = ""
-    """The field with the title; empty: there is none."""
-    text: str = Field("text", min_length=1)
-    """The field with the text that is shown and answered from."""
-    search: tuple[str, ...] = ()
-    """The fields that are searched; a score is the sum of theirs. Empty: the title (if there is one) and the text."""
-    vector: str = ""
-    """The field with the embeddings (`knn_vector` or `dense_vector`), for `by: embeddings`."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The fields whose words are searched."""
-        return self.search or self.shown
-
-
-class OpenSearchConfig(StoreConfig):
-    """An index on an OpenSearch server: its words, or its embeddings."""
-
+    on_server: ClassVar[bool] = True
     kind: Literal["opensearch"] = "opensearch"
     url: str = Field("http://localhost:9200", min_length=1)
     """The server's address; any node of a cluster, or what stands before it."""
@@ -80,6 +64,15 @@ class OpenSearchConfig(StoreConfig):
     """A file with the certificate of the authority that signed the server's; empty: the usual ones."""
     verify: bool = True
     """Whether the server's certificate is checked; false lets anybody between read and change everything."""
+    groups: dict[str, str] = Field(default={})
+    """Dimension -> the field with its labels, where the collection has no groups of its own. They are read once, of
+    all documents."""
+    where: dict[str, Label | tuple[Label, ...]] = Field(default={})
+    """Field -> the value, or the values, that a document must have one of to be in a list."""
+    encoder: str = Field(BUNDLED, min_length=1)
+    """The encoder that made the embeddings; named as for `engine: dense`."""
+    timeout: float = Field(30.0, gt=0)
+    """The longest time of one answer, in seconds."""
 
     def __str__(self) -> str:
         return self.kind if self.by == "text" else f"{self.kind} ({self.by})"
@@ -89,24 +82,9 @@ class OpenSearchConfig(StoreConfig):
         return self.model_copy(update={"ca": str((folder / self.ca).absolute())}) if self.ca else self
 
     @property
-    def held(self) -> Fields:
-        """Which fields hold what."""
-        return self.fields
-
-    @property
     def tells_words(self) -> bool:
         """Whether it has the terms of its documents."""
         return self.by == "text"
-
-    def searched(self) -> tuple[str, ...]:
-        """The fields that are searched."""
-        return self.fields.words if self.tells_words else super().searched()
-
-    def engine(self, site: Site, store: OpenSearchIndex) -> Any:
-        """The engine over the index."""
-        if self.tells_words:
-            return StoreWords(store, self.fields, tuple(self.groups.values()))
-        return super().engine(site, store)
 
     def connect(self, environ: Mapping[str, str] | None = None) -> OpenSearchIndex:
         """The index; SettingsError for an address or a sign-in that is none. Nothing is requested yet."""
@@ -134,175 +112,260 @@ class OpenSearchConfig(StoreConfig):
         )
         return OpenSearchIndex(client, host, self.index, self.fields, self.allowed)
 
+    @property
+    def allowed(self) -> dict[str, list[Label]]:
+        """Column -> the values of `where`."""
+        return {name: list(one) if isinstance(one, tuple) else [one] for name, one in self.where.items()}
 
-class OpenSearchIndex(Store):
-    """One index, or one name for several, on a server; it is never written to. Threads may share it."""
+    def opened(self, site: Site) -> Any:
+        """The index, which the parts of a pipeline share; DataError where it lacks a field that is named."""
+        store = site.memo.get((self.kind, self.model_dump_json()), self.connect)
+        searched = self.fields.words if self.tells_words else (self.fields.vector,)
+        store.check((self.fields.id, *self.fields.shown, *searched, *self.groups.values(), *self.where))
+        return store
 
-    # One more than wanted shows whether a tie goes across the cut.
-    most = WINDOW - 1
+    def group_table(self, site: Site) -> GroupTable:
+        """The groups in the fields."""
+        key, known = (self.kind, "groups", self.model_dump_json()), site.collection.population
+        table: GroupTable = site.memo.get(key, lambda: read_groups(self.opened(site), self.groups, known))
+        return table
 
-    def __init__(self, client: Any, host: str, index: str, fields: Fields, where: Mapping[str, Any]) -> None:
-        """Take the client, where it leads, the index, its fields, and what its documents must have."""
-        self._client, self._host, self._index, self._fields = client, host, index, fields
-        self._where = [{"terms": {field: values}} for field, values in where.items()]
-        self.name = f"index {index} on {host}"
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the index cannot be reached, DataError for fields that it lacks."""
+        self.build(site)
 
-    def ask(self, call: Callable[[], T]) -> T:
-        """What the client answers; BackendUnavailable or DataError without the client's words, which know the key."""
-        from opensearchpy import exceptions as faults
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Nothing: the index is never written to."""
 
-        fault: Exception
+    def with_parts_of(self, site: Site) -> Site:
+        """With the groups in the fields; SettingsError for a dimension that is there already."""
+        if not self.groups:
+            return site
+        groups = site.collection.groups
+        if twice := sorted(set(groups.dimensions) & set(self.groups)):
+            raise SettingsError(
+                f"engine.groups: collection {site.collection.name!r} has groups of {', '.join(twice)} already; leave "
+                "them out here or there"
+            )
+        joined = JoinedGroups([groups, self.group_table(site)])
+        return replace(site, collection=replace(site.collection, groups=joined))
+
+    def build(self, site: Site) -> Any:
+        """The engine; SettingsError in an experiment whose collection does not have the groups, else as `check`."""
+        if site.stateless and not set(self.groups) <= set(site.collection.groups.dimensions):
+            raise SettingsError(
+                "an experiment judges by the groups of its collection: write those of the index into a table once "
+                "(guests/stores/README.md), name it in the collection's settings file, and leave out engine.groups"
+            )
+        store, shown = self.opened(site), tuple(self.groups.values())
+        if self.tells_words:
+            return StoreWords(store, self.fields, shown)
+        return StoreVectors(store, self.fields, shown, encoder(site, self.encoder))
+
+    def diagnose(self, site: Site) -> Iterator[Check]:
+        """The index, what is searched, the groups, and ids of the collection's groups that it lacks."""
         try:
-            return call()
-        except faults.NotFoundError:
-            fault = DataError(f"there is no {self.name} (engine.index)")
-        except (faults.AuthenticationException, faults.AuthorizationException) as error:
-            fault = BackendUnavailable(
-                f"{self._host} does not let this user read {self._index} ({error.status_code}); check what the "
-                "environment variables of engine.api_key_env, or of engine.user_env and engine.password_env, hold"
-            )
-        except faults.ConnectionError as error:
-            fault = BackendUnavailable(
-                f"no connection to {self._host} ({type(error).__name__}); is a search server running at engine.url?"
-            )
-        except faults.TransportError as error:
-            reason = _reason(error.info) if isinstance(error.info, Mapping) else ""
-            fault = BackendUnavailable(f"{self._host} answered {error.status_code}{reason}")
-        except (faults.OpenSearchException, UnicodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-            fault = BackendUnavailable(
-                f"{self._host} answered in a form that no search server uses ({type(error).__name__})"
-            )
-        # Out of the handler, so that the client's error, which knows the request, is not its context.
-        raise fault
+            store = self.opened(site)
+            if not (rows := store.count()):
+                yield Check(self.kind, "problem", f"{store.name} is empty", "name another (or another engine.where)")
+                return
+            yield Check(self.kind, "ok", f"{store.name}: {rows:,} documents, which are only read")
+            if not self.tells_words:
+                likeness = "cosine" if store.by_cosine else "inner product"
+                yield Check("embeddings", "ok", f"compared by {likeness}; {self.encoder}")
+            name, groups = "groups in fields", site.collection.groups
+            if self.groups:
+                table = self.group_table(site)
+                told = (
+                    f"{one}: {len(table.labels(one))} labels, {table.missing(one):.0%} without" for one in self.groups
+                )
+                yield Check(name, "ok", "; ".join(told))
+            elif isinstance(groups, GroupTable):
+                checked, missing = 0, list[str]()
+                for _, ids in groups.batches(ROWS_AT_ONCE):
+                    there = {id for id, _ in store.rows(ids, ())}
+                    checked, missing = checked + len(ids), missing + [id for id in ids if id not in there]
+                    if checked >= CHECKED_IDS:
+                        break
+                detail = f"{len(missing):,} of {checked:,} ids of the group table are not in {store.name}"
+                fix = f"the first: {first_ids(missing)}; if all are missing, the id is another field" if missing else ""
+                yield Check(
+                    name, "ok" if not missing else "problem" if len(missing) == checked else "note", detail, fix
+                )
+        except FairAgentError as error:
+            yield Check(self.kind, "problem", str(error), "mend this first; nothing else of it was checked")
+
+
+class StoredTexts:
+    """The documents of an index; `extra` are the fields with their groups. Threads may share it."""
+
+    def __init__(self, store: OpenSearchIndex, columns: Fields, extra: Sequence[str] = ()) -> None:
+        """Take the index, and which of its fields hold what."""
+        self.store, self._columns, self._extra = store, columns, tuple(extra)
+        self._texts: dict[str, Document] = {}
 
     @cached_property
-    def _mapping(self) -> dict[str, Mapping[str, Any]]:
-        """Field -> what the index says of it, sub-fields as "a.b"."""
+    def _count(self) -> int:
+        return self.store.count()
 
-        def read() -> dict[str, Mapping[str, Any]]:
-            about = self._client.indices.get_mapping(index=self._index)
-            return {
-                name: of for one in about.values() for name, of in _flat(one["mappings"].get("properties", {})).items()
-            }
+    def __len__(self) -> int:
+        return self._count
 
-        return self.ask(read)
+    def document(self, id: str) -> Document:
+        """The document as the index has it; DataError where it has none of that id."""
+        return self.documents([id])[0]
 
-    def check(self, columns: Sequence[str]) -> None:
-        """Raise DataError naming fields that the index has not."""
-        if missing := [name for name in columns if name != "_id" and name not in self._mapping]:
-            raise self.lacking(missing, sorted(self._mapping))
+    @engine_time("server")
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
 
-    def count(self, text: str = "") -> int:
-        """How many documents there are; of a `text`, those that hold all of its words in one of the fields."""
-        clauses = [{"match": {field: {"query": text, "operator": "and"}}} for field in self._fields.words]
-        holding = [{"bool": {"should": clauses, "minimum_should_match": 1}}] if text else []
-        body = {"query": {"bool": {"filter": [*self._where, *holding]}}}
-        return self.ask(lambda: int(complete(self._client.count(index=self._index, body=body), self._host)["count"]))
+        def read(id: str, row: Row) -> Document:
+            title, text = (text_of(row.get(name)) if name else "" for name in (self._columns.title, self._columns.text))
+            return Document(id, text, title, {name: row.get(name) for name in self._extra})
 
-    def rows(self, ids: Sequence[str], columns: Sequence[str]) -> list[tuple[str, Row]]:
-        """The documents that there are of these ids."""
-        hits = self._search({"bool": {"filter": [self._among(ids)]}}, len(ids) + 1, columns)
-        return [(id, row) for id, _, row in hits]
+        return self.read(self._texts, ids, (*self._columns.shown, *self._extra), read, TEXTS_CACHED)
 
-    def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
-        """All documents, by a scroll."""
-        from opensearchpy import helpers
+    def read(
+        self, cache: dict[str, T], ids: Sequence[str], columns: Sequence[str], value: Callable[[str, Row], T], most: int
+    ) -> list[T]:
+        """What `value` makes of these documents; those not in the cache, which is emptied when full, are read."""
+        values = {id: one for id in ids if (one := cache.get(id)) is not None}
+        if unknown := [id for id in dict.fromkeys(ids) if id not in values]:
+            rows = self.store.fetched(unknown, lambda some: self.store.rows(some, columns))
+            new = {id: value(id, row) for id, row in rows.items()}
+            values |= new
+            if len(cache) + len(new) > most:
+                cache.clear()
+            cache.update(new)
+        return [values[id] for id in ids]
 
-        body = {"query": {"bool": {"filter": self._where}}, "_source": self._sources(columns) or False}
-        hits = helpers.scan(self._client, query=body, index=self._index, size=WINDOW, raise_on_error=True)
 
-        def read() -> tuple[str, Row] | None:
-            hit = next(hits, None)
-            return self._read(hit, columns) if hit else None
+class StoreVectors(StoredTexts):
+    """The documents nearest to a query's embedding, as the server finds them (it may miss some).
 
-        while one := self.ask(read):
-            yield one
+    A score is the inner product, or where the index compares directions the cosine, of the embeddings, computed here;
+    ties are ordered by id. A blank query has no hits. Threads may share it.
+    """
 
-    @property
-    def compared(self) -> tuple[str, int]:
-        """What the mapping says; each server has a default of its own."""
-        field = self._fields.vector
-        self.check((field,))
-        about = self._mapping[field]
-        if about.get("type") not in ("knn_vector", "dense_vector"):
-            raise DataError(f"field {field!r} of {self.name} is of type {about.get('type')}; expected a knn_vector")
-        if about["type"] == "dense_vector":
-            return str(about.get("similarity", "cosine")), int(about.get("dims") or 0)
-        space = about.get("space_type") or (about.get("method") or {}).get("space_type") or "l2"
-        return str(space), int(about.get("dimension") or 0)
+    def __init__(self, store: OpenSearchIndex, columns: Fields, extra: Sequence[str], encoder: Encoder) -> None:
+        """Take the index, its fields, further fields of its documents, and the encoder that made its embeddings."""
+        super().__init__(store, columns, extra)
+        self._encoder, self._cosine = encoder, store.by_cosine
+        self._vectors: dict[str, Embeddings] = {}
+        # The query of a search is often scored against a pool afterwards.
+        self._encoded = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
 
-    def near(self, vector: Embeddings, n: int) -> Sequence[str]:
-        """The nearest documents."""
-        field, numbers = self._fields.vector, [float(number) for number in vector]
-        if self._mapping[field].get("type") == "knn_vector":
-            let = {"filter": {"bool": {"filter": self._where}}} if self._where else {}
-            hits = self._search({"knn": {field: {"vector": numbers, "k": n, **let}}}, n, ())
-        else:
-            many = min(WINDOW, max(2 * n, 100))
-            knn = {"field": field, "query_vector": numbers, "k": n, "num_candidates": many, "filter": self._where}
-            hits = self._search(None, n, (), knn=knn)
-        return [id for id, _, _ in hits]
+    @engine_time("server")
+    def search(self, query: Query, n: int) -> Ranking:
+        """The `n` nearest documents (fewer where the index has fewer)."""
+        self.store.check_length(n)
+        return self.nearest(self.query_vector(query), n) if str(query).strip() else Ranking((), np.zeros(0))
 
-    def matching(self, weights: Mapping[str, float], n: int) -> list[tuple[str, float]]:
-        """The best documents by the index's similarity, with document frequencies of the whole index."""
-        query = {"bool": {"should": self._clauses(weights), "minimum_should_match": 1, "filter": self._where}}
-        hits = self._search(query, n + 1, (), about=weights)
-        if len(hits) > n and hits[n - 1][1] == hits[n][1]:
-            # A tie across the cut: only all of it can be ordered by id.
-            hits = self._search(query, WINDOW, (), about=weights)
-        return [(id, score) for id, score, _ in hits]
+    @engine_time("server")
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The `n` documents nearest to `vector` (d,), as for `search`; none for zeros."""
+        ids = self.store.near(vector, int(n)) if vector.any() else ()
+        self.store.check_once(ids)
+        return best_of(list(zip(ids, self._products(vector, ids).tolist(), strict=True)), n)
 
-    def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> list[tuple[str, float]]:
-        """These documents, scored so."""
-        # SHOULD, not MUST: documents of the pool without any query term stay in the answer, with score 0.
-        clauses = {"should": self._clauses(weights), "minimum_should_match": 0, "filter": [self._among(ids)]}
-        return [(id, score) for id, score, _ in self._search({"bool": clauses}, len(ids) + 1, (), about=weights)]
+    @engine_time("server")
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The inner products (or cosines) of the given documents, (n,); 0 for a blank query."""
+        if not len(ids) or not str(query).strip():
+            return np.zeros(len(ids))
+        return self._products(self.query_vector(query), ids)
 
-    def _clauses(self, weights: Mapping[str, float]) -> list[Any]:
-        return [
-            {"match": {field: {"query": text, "boost": weight}}}
-            for text, weight in weights.items()
-            for field in self._fields.words
-        ]
+    def _products(self, vector: Embeddings, ids: Sequence[str]) -> FloatArray:
+        rows, query = self.vectors(ids).astype(np.float64), vector.astype(np.float64)
+        # Row by row, so that a document's score does not depend on what is scored with it.
+        products = np.einsum("ij,j->i", rows, query)
+        if self._cosine:
+            products /= np.maximum(np.linalg.norm(rows, axis=1) * np.linalg.norm(query), np.finfo(np.float64).tiny)
+        return np.asarray(products)
 
-    def _among(self, ids: Sequence[str]) -> dict[str, Any]:
-        if self._fields.id == "_id":
-            return {"ids": {"values": list(ids)}}
-        return {"terms": {self._fields.id: list(ids)}}
+    @engine_time("server")
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d); DataError naming ids without one."""
+        column, length = self._columns.vector, self.dimensions
 
-    def _search(
-        self, query: Any, size: int, columns: Sequence[str], about: Mapping[str, float] | None = None, **more: Any
-    ) -> list[tuple[str, float, Row]]:
-        """Id, score and fields of each hit of a whole answer; of words `about`, with exact frequencies."""
-        body: dict[str, Any] = {"size": size, "_source": self._sources(columns) or False, "track_total_hits": False}
-        body |= ({"query": query} if query else {}) | more
-        # A shard that fails fails the search.
-        options = {"allow_partial_search_results": "false"}
-        if about is not None:
-            # Copies of a shard differ in what they have not yet forgotten, and so in their scores: the same each time.
-            words = hashlib.sha256(repr(sorted(about)).encode()).hexdigest()[:8]
-            options |= {"search_type": "dfs_query_then_fetch", "preference": words}
+        def read(id: str, row: Row) -> Embeddings:
+            try:
+                vector = np.array(() if row.get(column) is None else row[column], dtype=np.float32)
+            except (TypeError, ValueError):
+                vector = np.zeros(0, np.float32)
+            if vector.shape != (length,) or not np.isfinite(vector).all():
+                raise DataError(f"document {id[:60]!r} of {self.store.name} has no embedding of {length} numbers")
+            return vector
 
-        def read() -> list[tuple[str, float, Row]]:
-            answer = complete(self._client.search(index=self._index, body=body, params=options), self._host)
-            read_hits = ((self._read(hit, columns), float(hit.get("_score") or 0.0)) for hit in answer["hits"]["hits"])
-            return [(id, score, row) for (id, row), score in read_hits]
+        vectors = self.read(self._vectors, ids, (column,), read, NUMBERS_CACHED // length)
+        return np.stack(vectors) if vectors else np.zeros((0, length), np.float32)
 
-        return self.ask(read)
+    @cached_property
+    def dimensions(self) -> int:
+        """How many numbers an embedding has, by the mapping, or else by the encoder."""
+        return self.store.compared[1] or len(self._encoder.queries(["fair"])[0])
 
-    def _sources(self, columns: Sequence[str]) -> list[str]:
-        return [self._source_of(name) for name in (self._fields.id, *columns) if name != "_id"]
+    def query_vector(self, query: Query) -> Embeddings:
+        """The embedding of a query's text and keywords, (d,)."""
+        vector: Embeddings = self._encoded(str(query))
+        if len(vector) != self.dimensions:
+            raise DataError(
+                f"the embeddings of {self.store.name} have {self.dimensions} numbers, and {self._encoder.name} makes "
+                f"{len(vector)}: they are another encoder's; set engine.encoder to it"
+            )
+        return vector
 
-    def _source_of(self, field: str) -> str:
-        """Where a document's own record has the value of a field: `a.keyword` is made from `a`."""
-        return str(self._mapping.get(field, {}).get("made of", field)) if "." in field else field
 
-    def _read(self, hit: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, Row]:
-        source, field = hit.get("_source") or {}, self._fields.id
-        id = hit["_id"] if field == "_id" else at_path(source, self._source_of(field))
-        if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
-            raise DataError(f"a document of {self.name} has no id in {field!r} (engine.fields.id)")
-        return str(id), {name: at_path(source, self._source_of(name)) for name in columns}
+def read_groups(
+    store: OpenSearchIndex, groups: Mapping[str, str], known: Mapping[str, Mapping[str, float]]
+) -> GroupTable:
+    """The labels of all documents, read once: dimension -> the field that holds one, a list of them, or none.
+
+    `known` are labels that a dimension has besides, as those of world shares. Raises DataError for a field without a
+    label, or with too many to be groups.
+    """
+    columns = tuple(groups.values())
+    store.check(columns)
+    rows = (
+        (id, {dimension: labels_in(id, row.get(column)) for dimension, column in groups.items()})
+        for id, row in store.every(columns)
+    )
+    table = GroupTable.from_rows(rows, dict.fromkeys(groups))
+    for dimension, column in groups.items():
+        if not 1 <= (labels := len(table.labels(dimension))) <= MOST_LABELS:
+            held = f"more than {MOST_LABELS:,} values" if labels else "no value in any document"
+            raise DataError(f"field {column!r} of {store.name} has {held}; is it that of {dimension!r}?")
+    return aligned(table, known, [])[0]
+
+
+def labels_in(id: str, content: object) -> tuple[str, ...]:
+    """The distinct labels of a value.
+
+    >>> labels_in("a", ["x", True, 7, "x", ""]), labels_in("a", None)
+    (('x', 'true', '7'), ())
+    """
+    parts = content if isinstance(content, list | tuple) else [content]
+    try:
+        return tuple(dict.fromkeys(label_text(part) for part in parts if part not in (None, "")))
+    except ValueError as error:
+        raise DataError(f"document {id[:60]!r}: {error}") from None
+
+
+def best_of(scores: Sequence[tuple[str, float]], n: int) -> Ranking:
+    """The best `n` of documents (id, score), ties by the bytes of their ids."""
+    best = sorted(scores, key=lambda one: (-one[1], one[0].encode("utf-8", "surrogatepass")))[:n]
+    return Ranking(tuple(id for id, _ in best), np.array([score for _, score in best], dtype=np.float64))
+
+
+def text_of(content: Any) -> str:
+    """A field's value as text: several values are joined by a space.
+
+    >>> text_of(["a", "b"]), text_of(None), text_of(1901)
+    ('a b', '', '1901')
+    """
+    if isinstance(content, list | tuple):
+        return " ".join(filter(None, map(text_of, content)))
+    return "" if content is None else str(content)
 
 
 class StoreWords(StoredTexts):
@@ -310,8 +373,6 @@ class StoreWords(StoredTexts):
 
     A document is a hit if it holds any word of the query. Ties are ordered by the bytes of ids. Threads may share it.
     """
-
-    store: OpenSearchIndex
 
     def __init__(self, store: OpenSearchIndex, columns: Fields, extra: Sequence[str] = ()) -> None:
         """Take the index, its fields, and further fields of its documents."""
@@ -356,38 +417,26 @@ def whole(text: str) -> list[str]:
     return [text] if text.strip() else []
 
 
-def complete(answer: Mapping[str, Any], host: str) -> Mapping[str, Any]:
-    """The answer, if every shard gave its part in time; BackendUnavailable else, never a shorter list."""
-    shards = answer.get("_shards", {})
-    total, failed = int(shards.get("total", 0)), int(shards.get("failed", 0))
-    if lacking := max(failed, total - int(shards.get("successful", total))):
-        reason = next((_reason(one.get("reason")) for one in shards.get("failures") or ()), "")
-        raise BackendUnavailable(
-            f"{lacking} of {total} shards on {host} did not answer, so the list would be incomplete{reason}"
+def host_of(url: str, instead: str) -> str:
+    """The host of a server's address; SettingsError for an address with a secret in it, or that is none."""
+    try:
+        parts = urlsplit(url.strip())
+        name, _ = parts.hostname, parts.port
+    except ValueError:
+        name = None
+    if not name or parts.scheme not in ("http", "https"):
+        raise SettingsError("engine.url is no address of a server; expected e.g. https://search.example.org:9200")
+    if "@" in parts.netloc or parts.query:
+        raise SettingsError(
+            f"engine.url of {name} has a user, a password or a key in it, which settings and runs would keep; name the "
+            f"environment variable that holds it: {instead}"
         )
-    if answer.get("timed_out") or answer.get("terminated_early"):
-        raise BackendUnavailable(f"{host} broke a search off, so the list would be incomplete; ask again")
-    return answer
+    return parts.netloc
 
 
-def _reason(error: Any) -> str:
-    """What a server says of an error, for the end of a message; "" where it says nothing."""
-    error = error.get("error", error) if isinstance(error, Mapping) else error
-    if isinstance(error, Mapping):
-        # The first cause says what is wrong; the error itself only that all shards failed.
-        cause = next(iter(error.get("root_cause") or ()), error)
-        error = f"{cause.get('type', '')}, {cause.get('reason', '')}"
-    return f": {visible(str(error))[:200]}" if error else ""
-
-
-def _flat(properties: Mapping[str, Any], before: str = "") -> dict[str, Mapping[str, Any]]:
-    """Field -> what a mapping says of it; `made of` of a sub-field is the field whose value it has."""
-    fields: dict[str, Mapping[str, Any]] = {}
-    for name, about in properties.items():
-        path = f"{before}{name}"
-        if "properties" in about:
-            fields |= _flat(about["properties"], f"{path}.")
-        else:
-            fields[path] = about
-        fields |= {f"{path}.{sub}": {**of, "made of": path} for sub, of in about.get("fields", {}).items()}
-    return fields
+def secret(variable: str, environ: Mapping[str, str] | None, host: str) -> str:
+    """What an environment variable holds, "" for none; BackendUnavailable where it is not set."""
+    value = (os.environ if environ is None else environ).get(variable, "").strip() if variable else ""
+    if variable and not value:
+        raise BackendUnavailable(f"{host} is signed in to with {variable}, which is not set")
+    return value

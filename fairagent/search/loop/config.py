@@ -1,31 +1,38 @@
 """The loops as parts of a pipeline, and the judge of a loop, as settings describe them."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from fairagent.answer.filtering import longest_calls
 from fairagent.errors import SettingsError
-from fairagent.llm.prompts import Calls, Case
+from fairagent.llm.prompts import LETTER, Calls, Case
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
 from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.loop.group_words import FORMS, Says, Sources, group_shown
+from fairagent.search.loop.policy import (
+    LONGEST_RESULT,
+    MOST_GROUPS,
+    TEMPLATE,
+    TOOLS,
+    ModelChooser,
+    calling,
+    tools_of,
+    tools_shown,
+)
 from fairagent.search.loop.widen import (
-    FORMS,
     RELEVANCE,
     ROUNDS,
     Action,
     ModelJudge,
-    Says,
-    Sources,
     Widen,
     among_group,
     by_model,
     filtering,
-    group_shown,
     judging,
     near_in,
     of_documents,
@@ -97,6 +104,15 @@ class WidenConfig(Part):
     language model says of all groups that lack a place, in one call (`refine: llm` adds keywords); judge: judges
     candidates of groups that lack exposure (needs `judge`); filter: applies the part `filter` to what is served, and
     to what comes in later."""
+    policy: Literal["order", "model"] = "order"
+    """Who chooses. order: the actions are taken in their order. model: those that ask no model are; then, where a group
+    still lacks a place, the language model calls tools, and sees what each call came to, undone unless the list is
+    better for it: search_for_group (in place of keywords and passages), stop, and judge and filter where they are among
+    the actions. A filter is applied in any case, at the end."""
+    turns: int = Field(4, ge=1, le=20)
+    """How often the model is asked under `policy: model`; it may call several tools at once."""
+    calls: int = Field(8, ge=1, le=50)
+    """How many calls of tools are carried out for one query."""
     judge: JudgeSettings | None = None
     """How many are judged, e.g. {documents: 20}; for the action judge."""
     on_error: Literal["fallback", "fail"] = "fallback"
@@ -114,7 +130,12 @@ class WidenConfig(Part):
         return (self.judge or JudgeSettings()) if "judge" in self.actions else None
 
     def actions_under(self, settings: Settings) -> tuple[ActionName, ...]:
-        """The actions, with keywords where `refine` names a model's and none of them asks for words."""
+        """The actions, with keywords where `refine` names a model's and none of them asks for words.
+
+        With `policy: model` a tool takes the place of these.
+        """
+        if self.policy == "model":
+            return tuple(one for one in dict.fromkeys(self.actions) if one not in SAYS)
         asks = bool(settings.refine.templates and settings.model.name) and not {*SAYS} & {*self.actions}
         return (*dict.fromkeys(self.actions), *(("keywords",) if asks else ()))
 
@@ -127,16 +148,23 @@ class WidenConfig(Part):
 
     @property
     def templates(self) -> tuple[str, ...]:
-        proposing = (FORMS[one].template for one in SAYS if one in self.actions)
-        return (*proposing, *((RELEVANCE,) if self._judge else ()))
+        proposing = [FORMS[one].template for one in SAYS if one in self.actions]
+        return (*([TEMPLATE] if self.policy == "model" else proposing), *((RELEVANCE,) if self._judge else ()))
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         for one in SAYS:
             if one in self.actions_under(case.settings):
                 form = FORMS[one]
                 yield case.calls(form.template, 1, groups=[group_shown(10, *case.group)] * form.most)
+        if self.policy == "model":
+            groups = [group_shown(10, *case.group) | dict.fromkeys(("share", "target", "candidates"), "10.0%")]
+            tools, results = tools_shown(tools_of(TOOLS, groups)), [LETTER * LONGEST_RESULT] * self.calls
+            shown: dict[str, Any] = {"groups": groups * MOST_GROUPS, "tools": tools, "objective": 0.1234, "gap": 0.1234}
+            yield case.calls(TEMPLATE, self.turns, tried=results, **shown)
         if judge := self._judge:
-            yield from longest_calls(case, RELEVANCE, judge.documents * judge.groups, judge.batch)
+            times, groups_judged = (self.calls, 1) if self.policy == "model" else (1, judge.groups)
+            for _ in range(times):
+                yield from longest_calls(case, RELEVANCE, judge.documents * groups_judged, judge.batch)
         if "filter" in self.actions:
             context = case.settings.context.model_copy(update={"documents": case.settings.n})
             served = Case(case.settings.model_copy(update={"context": context}), case.prompts, case.queries, case.group)
@@ -150,7 +178,10 @@ class WidenConfig(Part):
 
     def build(self, site: Site) -> Widen:
         actions = (self._action(name, site) for name in self.actions_under(site.settings))
-        return Widen(tuple(one for one in actions if one), self.on_error)
+        policy = None
+        if self.policy == "model":
+            policy = calling(ModelChooser(site.model, site.prompts, self.turns), self.calls)
+        return Widen(tuple(one for one in actions if one), self.on_error, policy)
 
     def _action(self, name: ActionName, site: Site) -> Action | None:
         """The action, None without what it needs."""

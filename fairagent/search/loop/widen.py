@@ -4,17 +4,13 @@ A further search only adds candidates; each is as relevant as the engine says fo
 candidates has the lists of fewer still in it, so what is served cannot become worse, and a step is accepted if it
 becomes better. Nothing is searched for where candidates are not what is lacking. This is FAIR-QR's promise (arXiv
 2503.21092): refined queries retrieve, the original one ranks.
-
-What a model is asked for follows Fair Generative Query Expansion (FGQE; Jaenich, McDonald and Ounis, ECIR 2025), which
-finds that a text written without examples serves best. Its prompts are not public; ours ask for words or a passage,
-without examples or, with `prompts: few-shot`, with some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -30,26 +26,23 @@ from fairagent.answer.filtering import (
 )
 from fairagent.collection import Groups
 from fairagent.collection.exposure import worse_dimensions
-from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError, ReplyInvalid
-from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError
+from fairagent.llm import Model
 from fairagent.llm.budget import in_threads, ledger
 from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.replies import parse_reply
-from fairagent.llm.request import list_within, one_for_each, text_like
-from fairagent.retrieve.base import FusedEngine, Retriever, Vocabulary, searched, texts_for
-from fairagent.retrieve.bm25.analysis import STOP_WORDS
+from fairagent.retrieve.base import FusedEngine, Retriever, searched, texts_for
 from fairagent.retrieve.dense import VectorEngine, VectorSearch
 from fairagent.retrieve.graph import Graph
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.retrieve.where import Conditions, restrictable, restricted
 from fairagent.search.loop.base import FinalList, Lack, LoopResult, Search, lacking, relevance_in, without
-from fairagent.search.refine import Proposed, prompt_keys, sift, words_of
+from fairagent.search.loop.group_words import GroupQueries, Sources
 from fairagent.search.rerank.base import ordered
 from fairagent.search.rerank.frontier import worth
 from fairagent.storage.threads import Memo
-from fairagent.types import Document, FloatArray, Group, Proposals, Query, Ranking, Step, Verdict
-from fairagent.types.clean import query_shown, visible
+from fairagent.types import Document, FloatArray, Proposals, Ranking, Step, Usage, Verdict
+from fairagent.types.clean import query_shown
 from fairagent.types.common import UNFINISHED, Alarm, without_verdict
 
 PLACES = 3
@@ -60,186 +53,7 @@ LOSS = 0.5
 """What a document that is surely irrelevant loses of its relevance."""
 ROUNDS = 3
 """How often documents that take the place of removed ones are filtered themselves, the first time included."""
-
-
 RELEVANCE = "judge_relevance"
-Says = Literal["keywords", "passages"]
-# Any script is allowed, but it begins with a letter: small models start with a number, and count on without end.
-PASSAGE = r"^([^ -@\[-`{-~\x00-\x1F][^\"\\\x00-\x1F]{0,299})?$"
-"""The regular expression of a passage, for servers that hold bounds: up to 300 characters."""
-
-
-class NumberedKeywords(Reply):
-    """The words for one group, by its number in the call."""
-
-    number: int
-    keywords: Annotated[list[Proposed], list_within(5)]
-
-
-class GroupKeywords(Reply):
-    """Keywords for each group; those with a number of no group are ignored."""
-
-    groups: list[NumberedKeywords]
-
-
-class NumberedPassage(Reply):
-    """The passage for one group, by its number in the call."""
-
-    number: int
-    passage: Annotated[str, text_like(PASSAGE)]
-
-
-class GroupPassages(Reply):
-    """A passage for each group, of which 1,000 characters are used; one with a number of no group is ignored.
-
-    A passage without a word that the prompt lacks (an echo of the query, or of the group's name) is refused.
-    """
-
-    passages: list[NumberedPassage]
-
-
-class Form(NamedTuple):
-    """How something is asked for: the `template`, and its `reply`, in whose list `items` each group has an `item`.
-
-    One call is about the `most` groups that lack most.
-    """
-
-    template: str
-    reply: type[Reply]
-    items: str
-    item: type[Reply]
-    most: int
-
-
-FORMS: Mapping[Says, Form] = {
-    "keywords": Form("group_keywords", GroupKeywords, "groups", NumberedKeywords, 12),
-    "passages": Form("group_passages", GroupPassages, "passages", NumberedPassage, 5),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class GroupQueries:
-    """The query for each group, None where the model's words make none; the rest is for the trace.
-
-    `words` are the keywords of each group, none where it has a passage; `dropped` are those that no document holds.
-    """
-
-    queries: tuple[Query | None, ...]
-    words: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    proposals: Proposals = Proposals()
-
-    @property
-    def useless(self) -> bool:
-        """Whether something is refused, and nothing was worth looking for."""
-        return bool(self.refused) and not self.dropped and not any(self.queries)
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Asks `model` for what `says` names; if that fails, there is a note and no query ("fallback"), or an error.
-
-    A reply all of which is refused is requested once more, without the examples of the prompt.
-    """
-
-    says: Says
-    model: Model
-    prompts: Prompts
-    on_error: Literal["fallback", "fail"] = "fallback"
-
-    def ask(self, query: Query, lacks: Sequence[Lack], engine: object = None) -> GroupQueries:
-        """The queries for these groups, without words that no document of the `engine` holds.
-
-        Raises FatalModelError, and with "fail" what else asking raises.
-        """
-        reads: list[GroupQueries] = []
-
-        def silent(error: Exception) -> GroupQueries:
-            return GroupQueries((None,) * len(lacks), notes=(f"the model says nothing of the groups: {error}",))
-
-        last = unless_failing(lambda: self._reply(query, lacks, engine, reads), self.on_error, silent, unpaid=True)
-        useless = [one for one in reads if one.useless]
-        refused = dict.fromkeys(word for one in (*useless, last) for word in one.refused)
-        proposals = sum((one.proposals for one in useless), last.proposals)
-        return replace(last, refused=tuple(refused), proposals=proposals)
-
-    def _reply(self, query: Query, lacks: Sequence[Lack], engine: object, reads: list[GroupQueries]) -> GroupQueries:
-        """What the model's reply comes to; every reply that is read, the useless ones too, is added to `reads`."""
-        form = FORMS[self.says]
-        groups = [one.group for one in lacks[: form.most]]
-        numbers = list(range(1, len(groups) + 1))
-        shown = [group_shown(number, one.dimension, one.label) for number, one in zip(numbers, groups, strict=True)]
-        variables = {"query": query_shown(query.text), "groups": shown}
-        narrowed = {form.items: one_for_each(form.item, "number", numbers)}
-
-        def accept(reply: Reply) -> None:
-            reads.append(read := self._read(reply, query, groups, request, engine))
-            if read.useless:
-                error = ReplyInvalid(f"nothing in it is of use: {'; '.join(read.refused[:3])}")
-                error.echo = True
-                raise error
-
-        request = self.prompts.request(form.template, variables, narrowed=narrowed, accept=accept)
-        ask(self.model, request, form.reply)
-        read = reads[-1]
-        rest = (None,) * (len(lacks) - len(groups))
-        return replace(read, queries=(*read.queries, *rest), words=(*read.words, *((),) * len(rest)))
-
-    def _read(
-        self, reply: Reply, query: Query, groups: Sequence[Group], request: ModelRequest, engine: object
-    ) -> GroupQueries:
-        """The queries that a reply makes for the `groups`."""
-        form = FORMS[self.says]
-        seen = words_of(" ".join(text for _, text in request.messages))
-        keys = prompt_keys(replace(request, reply=form.reply)) | words_of(" ".join(group.dimension for group in groups))
-        examples = [parse_reply(text, form.reply) for role, text in request.messages if role == "assistant"]
-        answers = [_said(item) for example in examples for item in getattr(example, form.items)]
-        queries: list[Query | None] = [None] * len(groups)
-        words: list[tuple[str, ...]] = [()] * len(groups)
-        notes, dropped, refused, proposals = list[str](), list[str](), list[str](), Proposals()
-        for one in getattr(reply, form.items):
-            usable, bad, absent, text = list[str](), list[str](), list[str](), ""
-            if _said(one) and _said(one) in answers:
-                bad = [f"{', '.join(sorted(_said(one)))}: the answer of an example"]
-            elif self.says == "keywords":
-                sifted = sift(one.keywords, query.text, (), keys)
-                bad = [*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated)]
-                usable = list(sifted.usable)
-                if isinstance(engine, Vocabulary):
-                    absent = [word for word in usable if not engine.document_frequency(word)]
-                    usable = [word for word in usable if word not in absent]
-                text = f"{query.text} {' '.join(usable)}" if usable else ""
-            elif passage := " ".join(visible(one.passage).split())[:1000]:
-                # A passage that only repeats words of the prompt says nothing about the group.
-                if words_of(passage) <= seen | STOP_WORDS:
-                    bad = [f"{passage}: an echo of the prompt"]
-                else:
-                    text, usable = passage, [passage]
-            # An item is ignored if its number is no group's, or if that group has a query already.
-            known = 1 <= one.number <= len(groups) and queries[one.number - 1] is None
-            proposals += Proposals(len(usable) + len(bad) + len(absent), len(usable) if known else 0)
-            refused += bad
-            dropped += absent
-            if known and text:
-                queries[one.number - 1] = Query(text, query.id)
-                if self.says == "keywords":
-                    words[one.number - 1] = tuple(usable)
-                else:
-                    notes.append(f"{groups[one.number - 1]}: {text}")
-        return GroupQueries(tuple(queries), tuple(words), tuple(notes), tuple(dropped), tuple(refused), proposals)
-
-
-def _said(item: Any) -> frozenset[str]:
-    """The keywords of a reply about one group, or its passage, in one writing."""
-    texts = getattr(item, "keywords", None) or [getattr(item, "passage", "")]
-    return frozenset(filter(None, (" ".join(text.casefold().split()) for text in texts)))
-
-
-def group_shown(number: int, dimension: str, label: str) -> dict[str, object]:
-    """A group as the model is shown it."""
-    return {"number": number, "dimension": visible(dimension), "group": visible(label)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,83 +172,83 @@ class Action:
     """What a loop may do, once: `act` tries it; `offer` says whether it could help now, and why (not).
 
     One that `must` be done is never left out: it is taken whenever it offers to, and what fails in it fails the search.
+    `of_group`, if any, does the same for one group alone.
     """
 
     name: str
     act: Callable[[Search, State], Tried]
     offer: Callable[[Search, State], tuple[bool, str]] = lacks_candidates
     must: bool = False
+    of_group: Callable[[Search, State, Lack], Tried] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Widen:
-    """Takes the first of `actions` that could help, each at most once, until none could.
+@dataclass(slots=True, eq=False)
+class LoopRun:
+    """A loop on its way: where it stands, its steps so far, and the failure of a model that it goes on without.
 
     What an action's model raises ends the loop with what was reached ("fallback"), but for FatalModelError and what an
     action raises that must be done, or is raised ("fail").
     """
 
-    actions: tuple[Action, ...]
-    on_error: Literal["fallback", "fail"] = "fallback"
+    search: Search
+    on_error: Literal["fallback", "fail"]
+    state: State
+    steps: list[Step]
+    failed: str = ""
 
-    def run(self, search: Search) -> LoopResult:
-        search.on_step(search.steps[-1])
-        state = State(search.candidates, search.rerank(search.candidates, ()))
-        steps, left = list(search.steps), list(self.actions)
-        stopped, failed = "" if len(search.engine_list) else "the query retrieves nothing", ""
-        while not stopped:
-            offers = [(action, *action.offer(search, state)) for action in left]
+    def in_order(self, actions: Sequence[Action]) -> str:
+        """Take the first of `actions` that could help, each at most once, until none could; why it ended."""
+        left = list(actions)
+        while True:
+            offers = [(action, *action.offer(self.search, self.state)) for action in left]
             action, why = next(((one, why) for one, could, why in offers if could), (None, ""))
             if action is None:
-                stopped = failed or "; ".join(dict.fromkeys(why for _, _, why in offers)) or "no action is left"
-                break
+                return self.failed or "; ".join(dict.fromkeys(why for _, _, why in offers)) or "no action is left"
             if not action.must:
                 left.remove(action)
-            with ledger() as book:
-                tried, failure = self._try(action, search, state)
-            failed = failed or failure
-            if failure or state.rounds + tried.rounds >= ROUNDS:
+            self.take(action, why, Usage())
+            if self.failed or self.state.rounds >= ROUNDS:
                 left = [one for one in left if one.must]
-            after, reason, objectives = _after(search, state, tried)
-            now, entering = after.reranked, frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
-            step = Step(
-                source=action.name,
-                query=search.query,
-                ranking=now.ranking,
-                exposures=now.exposures,
-                gap=now.gap,
-                accepted=not reason,
-                usage=book.usage,
-                dropped=tried.dropped,
-                refused=tried.refused,
-                proposals=tried.proposals,
-                reason=reason,
-                why=why,
-                notes=tried.notes,
-                alarms=tried.alarms,
-                entered=len(entering),
-                worse=() if reason else worse_dimensions(state.reranked.exposures, now.exposures),
-                was=state.reranked.gap,
-                objectives=objectives,
-            )
-            steps.append(step)
-            search.on_step(steps[-1])
-            verdicts, rounds = (*state.verdicts, *tried.verdicts), state.rounds + tried.rounds
-            state = replace(state if reason else after, verdicts=verdicts, rounds=rounds)
-        return LoopResult(
-            candidates=state.candidates,
-            steps=tuple(steps),
-            stopped=stopped,
-            engine_list=search.engine_list,
-            removed=state.removed,
-            reranked=state.reranked,
-            entered=state.entered & frozenset(state.candidates.ids),
-        )
 
-    def _try(self, action: Action, search: Search, state: State) -> tuple[Tried, str]:
+    def take(self, action: Action, why: str, before: Usage) -> Step:
+        """The step that an action comes to, undone unless it is accepted; `before` is what it took to choose it."""
+        with ledger() as book:
+            tried, failure = self._try(action)
+        self.failed = self.failed or failure
+        state = self.state
+        after, reason, objectives = _after(self.search, state, tried)
+        now, entering = after.reranked, frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
+        step = Step(
+            source=action.name,
+            query=self.search.query,
+            ranking=now.ranking,
+            exposures=now.exposures,
+            gap=now.gap,
+            accepted=not reason,
+            usage=before + book.usage,
+            dropped=tried.dropped,
+            refused=tried.refused,
+            proposals=tried.proposals,
+            reason=reason,
+            why=why,
+            notes=tried.notes,
+            alarms=tried.alarms,
+            entered=len(entering),
+            worse=() if reason else worse_dimensions(state.reranked.exposures, now.exposures),
+            was=state.reranked.gap,
+            objectives=objectives,
+        )
+        self.steps.append(step)
+        self.search.on_step(step)
+        verdicts, rounds = (*state.verdicts, *tried.verdicts), state.rounds + tried.rounds
+        self.state = replace(state if reason else after, verdicts=verdicts, rounds=rounds)
+        return step
+
+    def _try(self, action: Action) -> tuple[Tried, str]:
         """What the action comes to, and why the loop ends with it."""
+        state = self.state
         try:
-            return action.act(search, state), ""
+            return action.act(self.search, state), ""
         except (BackendUnavailable, DataError) as error:
             if action.must:
                 raise
@@ -445,6 +259,40 @@ class Widen:
             if self.on_error == "fail" or action.must:
                 raise
             return Tried(state.candidates, str(error)), f"{action.name}: {error}"
+
+
+Policy = Callable[[LoopRun, Sequence[Action]], str]
+"""Takes actions in place of their order, and says why it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widen:
+    """Takes `actions` in their order, or as the `policy` says; see `LoopRun` for `on_error`."""
+
+    actions: tuple[Action, ...]
+    on_error: Literal["fallback", "fail"] = "fallback"
+    policy: Policy | None = None
+
+    def under(self, policy: Policy) -> Widen:
+        """The loop under this policy."""
+        return replace(self, policy=policy)
+
+    def run(self, search: Search) -> LoopResult:
+        search.on_step(search.steps[-1])
+        state = State(search.candidates, search.rerank(search.candidates, ()))
+        running, stopped = LoopRun(search, self.on_error, state, list(search.steps)), "the query retrieves nothing"
+        if len(search.engine_list):
+            stopped = self.policy(running, self.actions) if self.policy else running.in_order(self.actions)
+        state = running.state
+        return LoopResult(
+            candidates=state.candidates,
+            steps=tuple(running.steps),
+            stopped=stopped,
+            engine_list=search.engine_list,
+            removed=state.removed,
+            reranked=state.reranked,
+            entered=state.entered & frozenset(state.candidates.ids),
+        )
 
 
 def _after(search: Search, state: State, tried: Tried) -> tuple[State, str, tuple[float, float]]:
@@ -577,27 +425,32 @@ def by_model(name: str, sources: Sources) -> Action:
     def act(search: Search, state: State) -> Tried:
         groups = state.underserved(search)
         reply = sources.ask(search.query, [lack for lack, _ in groups], search.engine)
-        tried = Tried(state.candidates, "the model says nothing usable")
-        lines = list(reply.notes)
-        if any(reply.queries):
-            queries = [(*one, query) for one, query in zip(groups, reply.queries, strict=True) if query is not None]
-            results = [(lack, due, search.retrieve(query).ids) for lack, due, query in queries]
-            tried = widened(search, state, results)
-            entering = frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
-            entered = {lack.group: entering.intersection(ids) for lack, _, ids in results}
-            for (lack, _), words in zip(groups, reply.words, strict=True):
-                if words:
-                    lines.append(f"{lack.group}: {words_in(words, entered[lack.group], search.engine)}")
-        return replace(
-            tried,
-            on_trial=True,
-            notes=(*lines, *tried.notes),
-            dropped=reply.dropped,
-            refused=reply.refused,
-            proposals=reply.proposals,
-        )
+        return among_words(search, state, groups, reply)
 
     return Action(name, act, lacks_exposure)
+
+
+def among_words(search: Search, state: State, groups: Sequence[tuple[Lack, int]], reply: GroupQueries) -> Tried:
+    """What comes in by a model's queries for these groups, each with the places that it should have."""
+    tried = Tried(state.candidates, "the model says nothing usable")
+    lines = list(reply.notes)
+    if any(reply.queries):
+        queries = [(*one, query) for one, query in zip(groups, reply.queries, strict=True) if query is not None]
+        results = [(lack, due, search.retrieve(query).ids) for lack, due, query in queries]
+        tried = widened(search, state, results)
+        entering = frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
+        entered = {lack.group: entering.intersection(ids) for lack, _, ids in results}
+        for (lack, _), words in zip(groups, reply.words, strict=True):
+            if words:
+                lines.append(f"{lack.group}: {words_in(words, entered[lack.group], search.engine)}")
+    return replace(
+        tried,
+        on_trial=True,
+        notes=(*lines, *tried.notes),
+        dropped=reply.dropped,
+        refused=reply.refused,
+        proposals=reply.proposals,
+    )
 
 
 def words_in(words: Sequence[str], ids: Collection[str], engine: object) -> str:
@@ -628,15 +481,14 @@ def judging(judge: ModelJudge, documents: int = 10, groups: int = 3) -> Action:
             return False, "no group among the candidates lacks exposure"
         return True, f"{next(iter(some))}, though it has candidates: are the best of them relevant?"
 
-    def act(search: Search, state: State) -> Tried:
-        best = best_of(state)
+    def judged(search: Search, state: State, best: Mapping[Lack, Sequence[str]]) -> Tried:
         ids = list(dict.fromkeys(id for some in best.values() for id in some))
         chances, unjudged = judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
         chance = {id: one for id, one in zip(ids, chances, strict=True) if one is not None}
         notes = []
         for lack, some in best.items():
-            judged, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
-            notes.append(f"{lack.group}: {relevant} of {judged} documents judged are relevant")
+            number, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
+            notes.append(f"{lack.group}: {relevant} of {number} documents judged are relevant")
         alarms = without_verdict(len(ids) - len(chance), len(ids))
         if not chance:
             return Tried(state.candidates, "no document was judged", unjudged, alarms=alarms)
@@ -646,7 +498,10 @@ def judging(judge: ModelJudge, documents: int = 10, groups: int = 3) -> Action:
         candidates = ordered(state.candidates.ids, state.candidates.scores - lost, len(state.candidates))
         return Tried(candidates, "", (*notes, *unjudged), certain=True, alarms=alarms)
 
-    return Action("judge", act, offer)
+    def of_group(search: Search, state: State, lack: Lack) -> Tried:
+        return judged(search, state, {lack: state.best_of(lack, documents)})
+
+    return Action("judge", lambda search, state: judged(search, state, best_of(state)), offer, of_group=of_group)
 
 
 def filtering(filter: Filter) -> Action:

@@ -1,14 +1,10 @@
-"""Stores to search, with the same documents: PostgreSQL with pgvector, a file of Milvus Lite, an index on noida-db."""
+"""An index to search, on noida-db."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,97 +74,6 @@ class WordEncoder:
 
     def queries(self, texts: list[str]) -> Embeddings:
         return np.array([encoded(text) for text in texts], dtype=np.float32)
-
-
-@dataclass(frozen=True)
-class Postgres:
-    """A server on this machine: its port, and a connection that may do everything."""
-
-    port: int
-    admin: Any
-
-    @property
-    def url(self) -> str:
-        return f"postgresql://reader@127.0.0.1:{self.port}/postgres"
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """PostgreSQL with the table `articles`, which `reader` may read with a password."""
-    psycopg = pytest.importorskip("psycopg")
-    # A folder with a short name, where sockets may be, which the user that it runs as can reach.
-    folder = Path(tempfile.mkdtemp(prefix="fairagent-pg-"))
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        pgserver = pytest.importorskip("pgserver")
-        from pgserver.utils import ensure_user_exists
-    user: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        user = {"user": "pgserver"}
-        ensure_user_exists("pgserver")
-        shutil.chown(folder, "pgserver")
-    folder.chmod(0o755)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    data = folder / "data"
-    pgserver.initdb(
-        ["--no-sync", "--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=utf8", "-U", "postgres"],
-        pgdata=data,
-        **user,
-    )
-    start = ["-w", "-o", f"-h 127.0.0.1 -p {port} -k {folder} -F", "-l", str(folder / "log"), "start"]
-    pgserver.pg_ctl(start, pgdata=data, **user)
-    try:
-        with psycopg.connect(host=str(folder), port=port, user="postgres", dbname="postgres", autocommit=True) as admin:
-            fill_postgres(admin)
-            yield Postgres(port, admin)
-    finally:
-        pgserver.pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=data, **user)
-        shutil.rmtree(folder)
-
-
-def fill_postgres(admin: Any) -> None:
-    admin.execute("CREATE EXTENSION vector")
-    admin.execute(f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'")
-    admin.execute(
-        "CREATE TABLE articles (key text PRIMARY KEY, headline text, body text, sex text, places text[], "
-        "near vector(16))"
-    )
-    for one in MADE:
-        admin.execute(
-            "INSERT INTO articles VALUES (%s, %s, %s, %s, %s, %s::vector)",
-            (one.id, one.title, one.text, one.gender, one.regions, str(one.vector)),
-        )
-    admin.execute("CREATE INDEX ON articles USING hnsw (near vector_cosine_ops)")
-    admin.execute("GRANT SELECT ON articles TO reader")
-
-
-@pytest.fixture(scope="session")
-def milvus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of Milvus Lite with the collection `articles`."""
-    client_of = pytest.importorskip("pymilvus")
-    pytest.importorskip("milvus_lite")
-    path = tmp_path_factory.mktemp("milvus") / "articles.db"
-    client = client_of.MilvusClient(str(path))
-    kinds = client_of.DataType
-    schema = client.create_schema(auto_id=False, enable_dynamic_field=True)
-    schema.add_field("key", kinds.VARCHAR, is_primary=True, max_length=64)
-    schema.add_field("near", kinds.FLOAT_VECTOR, dim=16)
-    schema.add_field("headline", kinds.VARCHAR, max_length=200)
-    schema.add_field("body", kinds.VARCHAR, max_length=1000)
-    schema.add_field("sex", kinds.VARCHAR, max_length=20, nullable=True)
-    indexes = client.prepare_index_params()
-    indexes.add_index("near", index_type="HNSW", metric_type="COSINE")
-    client.create_collection("articles", schema=schema, index_params=indexes)
-    rows = [
-        {"key": one.id, "near": one.vector, "headline": one.title, "body": one.text, "sex": one.gender}
-        | {"places": one.regions}
-        for one in MADE
-    ]
-    client.insert("articles", rows)
-    client.close()
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent import DataError, SettingsError, UsageError
-from fairagent.guests.stores.opensearch import Fields, OpenSearchConfig, OpenSearchIndex, StoreWords
+from fairagent import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.guests.stores.index import Fields, OpenSearchIndex
+from fairagent.guests.stores.opensearch import OpenSearchConfig, StoreVectors, StoreWords, read_groups
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.search.pipeline import open_agent
 from fairagent.types import Document, Query, Term
 
-from .conftest import COLUMNS, MADE
+from .conftest import COLUMNS, MADE, PASSWORD, WordEncoder, cosines
 
 FIELDS: dict[str, Any] = dict(COLUMNS)
 BODY = {**FIELDS, "title": "", "search": ("body",)}
@@ -35,6 +36,12 @@ def index(articles: str) -> OpenSearchIndex:
 @pytest.fixture(scope="module")
 def words(index: OpenSearchIndex) -> StoreWords:
     return StoreWords(index, Fields(**BODY), ("sex", "headline.raw"))
+
+
+@pytest.fixture(scope="module")
+def vectors(articles: str) -> StoreVectors:
+    one = part(articles, by="embeddings")
+    return StoreVectors(one.connect({}), one.fields, ("sex", "places"), WordEncoder())
 
 
 def bm25(query: Query, k1: float = 1.2, b: float = 0.75) -> dict[str, float]:
@@ -121,8 +128,12 @@ def test_texts_terms_and_frequencies(words: StoreWords, articles: str) -> None:
 
 def test_only_what_where_lets_through_is_in_a_list(articles: str) -> None:
     some = part(articles, where={"sex": "female"})
-    found = StoreWords(some.connect({}), some.fields).search(Query("jazz"), 50)
-    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text and one.gender == "female"}
+    women, opened = {one.id for one in MADE if one.gender == "female"}, some.connect({})
+    found = StoreWords(opened, some.fields).search(Query("jazz"), 50)
+    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text} & women
+    assert set(StoreVectors(opened, some.fields, (), WordEncoder()).search(Query("jazz"), 40).ids) == women
+    assert opened.count() == len(women) == len(list(opened.every(())))
+    assert part(articles, where={"sex": ("female", "male"), "key": ("d00", "d03", "'\"")}).connect({}).count() == 1
 
 
 def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,3 +180,69 @@ def test_an_agent_over_the_index_is_fair(articles: str, tmp_path: Path, no_varia
     assert len(found.hits) == 6
     assert found.trace.gap < plain.trace.gap
     assert found.hits[0].title.startswith("Person ")
+
+
+@pytest.mark.parametrize("n", [1, 7, 40, 100])
+def test_the_nearest_are_those_computed_here(vectors: StoreVectors, n: int) -> None:
+    found, exact = vectors.search(Query("jazz piano"), n), cosines("jazz piano")
+    assert found.scores.tolist() == pytest.approx([exact[id] for id in found.ids], abs=1e-6)
+    assert found.scores.tolist() == pytest.approx(sorted(exact.values(), reverse=True)[:n], abs=1e-6)
+    assert vectors.score(Query("jazz piano"), found.ids).tolist() == pytest.approx(found.scores.tolist(), abs=1e-12)
+    assert vectors.nearest(vectors.query_vector(Query("jazz piano")), n).ids == found.ids
+    assert len(vectors) == len(MADE)
+
+
+def test_blank_queries_and_lists_that_are_too_long(vectors: StoreVectors) -> None:
+    assert len(vectors.search(Query(" "), 5)) == 0
+    assert vectors.score(Query(""), ["d00"]).tolist() == [0]
+    assert vectors.score(Query("jazz"), []).tolist() == []
+    with pytest.raises(UsageError, match="gives at most"):
+        vectors.search(Query("jazz"), 20_000)
+
+
+def test_texts_come_with_the_fields_of_groups(vectors: StoreVectors) -> None:
+    one = MADE[6]
+    document = vectors.document(one.id)
+    assert (document.id, document.title, document.text) == (one.id, one.title, one.text)
+    assert document.extra == {"sex": one.gender, "places": one.regions}
+    assert vectors.vectors([one.id])[0].tolist() == pytest.approx(one.vector, abs=1e-6)
+    assert [one.id for one in vectors.documents(["d03", "d01", "d03"])] == ["d03", "d01", "d03"]
+    for ask in (vectors.documents, lambda ids: vectors.score(Query("jazz"), ids)):
+        with pytest.raises(DataError, match=r"2 document id\(s\) are not in index .*: 'none', 'x'"):
+            ask(["d00", "none", "x"])
+
+
+@pytest.mark.parametrize(
+    "hostile", ['"] or key != "', "\\", "x' OR '1'='1", "'; DROP TABLE articles; --", "%s %(n)s", "{x}", "\0", "\ud800"]
+)
+def test_hostile_ids_are_texts(hostile: str, vectors: StoreVectors) -> None:
+    with pytest.raises(DataError, match=r"1 document id\(s\) are not in"):
+        vectors.documents([hostile, "d00"])
+
+
+def test_groups_are_read_from_fields(vectors: StoreVectors) -> None:
+    groups = read_groups(
+        vectors.store, {"gender": "sex", "region": "places"}, {"gender": {"nonbinary": 0.1, "male": 0.9}}
+    )
+    assert groups.labels("gender") == ("female", "male", "nonbinary")
+    assert groups.memberships("region", ["d01", "d02"]).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
+    assert groups.missing("gender") == sum(one.gender is None for one in MADE) / len(MADE)
+
+
+def test_what_is_not_there(articles: str, vectors: StoreVectors) -> None:
+    with pytest.raises(DataError, match=r"there is no index nothing on .* \(engine.index\)"):
+        part(articles, index="nothing").connect({}).check(("key",))
+    with pytest.raises(DataError, match=r"has no field 'nearr' \(engine.*; it has: .*key"):
+        vectors.store.check(("key", "nearr"))
+    with pytest.raises(DataError, match=r"of type .*; expected"):
+        _ = part(articles, fields={**FIELDS, "vector": "body"}).connect({}).compared
+
+
+def test_secrets_come_from_the_environment_alone() -> None:
+    pytest.importorskip("opensearchpy")
+    with pytest.raises(BackendUnavailable, match="is signed in to with ABSENT, which is not set"):
+        part("http://host", api_key_env="ABSENT").connect({})
+    for url in (f"http://me:{PASSWORD}@host", f"http://host?password={PASSWORD}", f"ftp://{PASSWORD}"):
+        with pytest.raises(SettingsError) as raised:
+            part(url).connect({})
+        assert PASSWORD not in str(raised.value)
