@@ -39,7 +39,7 @@ from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.search.loop.widen import GroupKeywords, GroupPassages
+from fairagent.search.loop.group_words import GroupKeywords, GroupPassages
 from fairagent.search.refine import REPLIES
 from fairagent.search.rerank.listwise import Permutation
 from fairagent.settings import Settings

@@ -25,7 +25,6 @@ from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from tables.small import LAMP
 
@@ -47,87 +46,78 @@ LEAD = 0.05
 """What the first clause of an article has without any item; the second has half of it, the third a third."""
 SEED = 1
 
-Record = dict[str, Any]
+Question = tuple[str, str, list[dict[str, str]], str]
+"""Its id, its input, the items of its profile, and its output."""
 
 
 # --- the questions
 
 
-def read(path: Path) -> Iterator[Record]:
-    """The records of a JSON-lines file, gzipped."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
-def relevant(folder: Path, texts: Mapping[str, Record]) -> dict[str, list[str]]:
-    """Topic -> its relevant documents with a title and a text, in the order of the judgments."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines():
+def read(folder: str) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """The documents by id, and topic -> the relevant ones with a title and a text, in the order of the judgments."""
+    texts, relevant = {}, defaultdict(list)
+    with gzip.open(SHARED / folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for one in map(json.loads, lines):
+            # Cranfield ends a title with a mark of its own, and repeats it at the start of the text.
+            title, text = one["title"].removesuffix(" ."), one["text"].removeprefix(one["title"])
+            texts[one["id"]] = {"title": title, "text": text.strip()}
+    for line in (SHARED / folder / "qrels.tsv").read_text(encoding="utf-8").splitlines():
         topic, _, document, grade = line.split()
         if int(grade) > 0 and texts.get(document, {}).get("title") and texts[document]["text"]:
-            found[topic].append(document)
-    return found
+            relevant[topic].append(document)
+    return texts, relevant
 
 
-def begin(text: str) -> str:
-    """The first words of a text."""
-    return " ".join(text.split()[:LONGEST])
+def items(texts: Mapping[str, Mapping[str, str]], ids: Sequence[str], long: str) -> list[dict[str, str]]:
+    """Entries of a profile, with the first words of their texts under `long`."""
+    begun = {id: " ".join(texts[id]["text"].split()[:LONGEST]) for id in ids}
+    return [{"id": id, "title": texts[id]["title"], long: begun[id]} for id in ids]
 
 
-def lamp_1() -> Iterator[tuple[Record, str]]:
-    """Questions and their outputs."""
-    folder = SHARED / "cranfield"
-    # A title is repeated at the start of its text.
-    papers = {
-        one["id"]: {"title": one["title"].rstrip(" ."), "abstract": begin(one["text"][len(one["title"]) :])}
-        for one in read(folder / "docs.jsonl.gz")
-    }
-    texts = {id: {"title": one["title"], "text": one["abstract"]} for id, one in papers.items()}
-    judged = {topic: own for topic, own in relevant(folder, texts).items() if len(own) >= 6}
+def lamp_1() -> Iterator[Question]:
+    """The questions on Cranfield."""
+    texts, relevant = read("cranfield")
+    judged = {topic: own for topic, own in relevant.items() if len(own) >= 6}
+    titles = {id: one["title"] for id, one in texts.items()}
     for (topic, own), number in product(judged.items(), range(EACH)):
         random = Random(f"{SEED}/{topic}/{number}")
         paper, cited, *about = random.sample(own, min(len(own), 2 + PROFILE // 2))
         noise = random.sample(sorted({id for of in judged.values() for id in of} - set(own)), 50 + PROFILE)
-        title = papers[paper]["title"]
-        other = max(noise[PROFILE:], key=lambda id: likeness(papers[id]["title"], title))
+        other = max(noise[PROFILE:], key=lambda id: likeness(titles[id], titles[paper]))
         profile = random.sample([*about, *noise][:PROFILE], PROFILE)
         right = random.choice(("[1]", "[2]"))
-        first, second = (papers[id]["title"] for id in ((cited, other) if right == "[1]" else (other, cited)))
-        ask = f'An author wrote the paper "{title}". Which of these does it cite? [1]: "{first}" [2]: "{second}"'
-        items = [{"id": id, **papers[id]} for id in profile]
-        yield {"id": f"{topic}-{number}", "input": ask, "profile": items}, right
+        one, two = (titles[id] for id in ((cited, other) if right == "[1]" else (other, cited)))
+        ask = f'An author wrote the paper "{titles[paper]}". Which of these does it cite? [1]: "{one}" [2]: "{two}"'
+        yield f"{topic}-{number}", ask, items(texts, profile, "abstract"), right
 
 
-def lamp_4() -> Iterator[tuple[Record, str]]:
-    """Questions and their outputs."""
-    folder = SHARED / "allsides"
-    texts = {one["id"]: one for one in read(folder / "docs.jsonl.gz")}
-    with gzip.open(folder / "groups.tsv.gz", "rt", encoding="utf-8") as lines:
+def lamp_4() -> Iterator[Question]:
+    """The questions on AllSides."""
+    texts, relevant = read("allsides")
+    with gzip.open(SHARED / "allsides" / "groups.tsv.gz", "rt", encoding="utf-8") as lines:
         leaning = dict(line.split() for line in lines)
     written: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for topic, documents in relevant(folder, texts).items():
-        for id in documents:
-            written[topic, leaning[id]].append(id)
+    for topic, id in ((topic, id) for topic, documents in relevant.items() for id in documents):
+        written[topic, leaning[id]].append(id)
     for ((topic, side), own), number in product(sorted(written.items()), range(EACH)):
         random = Random(f"{SEED}/{topic}/{side}/{number}")
         if len(own) > PROFILE // 2:
             article, *about = random.sample(own, PROFILE // 2 + 1)
-            others = [id for (topic_, of), ids in written.items() if of == side and topic_ != topic for id in ids]
+            others = [id for (on, of), ids in written.items() if of == side and on != topic for id in ids]
             profile = random.sample([*about, *random.sample(others, PROFILE // 2)], PROFILE)
-            items = [{"id": id, "title": texts[id]["title"], "text": begin(texts[id]["text"])} for id in profile]
             ask = f"Find a headline for this article: {texts[article]['text']}"
-            yield {"id": f"{topic}-{side}-{number}", "input": ask, "profile": items}, texts[article]["title"]
+            yield f"{topic}-{side}-{number}", ask, items(texts, profile, "text"), texts[article]["title"]
 
 
 def write(folder: Path) -> None:
     """Both data sets, in a folder each, as LaMP's two files."""
-    for task, made in (("LaMP-1", lamp_1()), ("LaMP-4", lamp_4())):
-        questions, outputs = zip(*made, strict=True)
-        below = folder / task.lower().replace("-", "_")
+    for task, made in (("LaMP_1", lamp_1()), ("LaMP_4", lamp_4())):
+        each, below = list(made), folder / task.lower()
         below.mkdir(parents=True, exist_ok=True)
-        golds = [{"id": one["id"], "output": of} for one, of in zip(questions, outputs, strict=True)]
-        (below / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
-        (below / "outputs.json").write_text(json.dumps({"task": task.replace("-", "_"), "golds": golds}), "utf-8")
+        questions = [{"id": id, "input": ask, "profile": profile} for id, ask, profile, _ in each]
+        golds = {"task": task, "golds": [{"id": id, "output": output} for id, *_, output in each]}
+        for name, content in (("questions", questions), ("outputs", golds)):
+            (below / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 # --- the answers
@@ -141,7 +131,14 @@ def likeness(text: str, other: str) -> float:
 
 
 def extract(question: str, titles: Sequence[str]) -> str:
-    """The answer to a question of LaMP-1 or LaMP-4 from the titles of its items."""
+    """The answer to a question of LaMP-1 or LaMP-4 from the titles of its items.
+
+    >>> asked = 'An author wrote the paper "Lift". Which of these does it cite? [1]: "Heat flow" [2]: "Shock waves"'
+    >>> extract(asked, []), extract(asked, ["waves behind a blunt body"])
+    ('[1]', '[2]')
+    >>> extract("... for this article: It was cold , the senate voted on taxes .", ["Senate says no to taxes"])
+    'the senate voted on taxes .'
+    """
     if pair := re.search(r'"(.*)"\. Which .*? \[1\]: "(.*)" \[2\]: "(.*)"', question):
         paper, *references = pair.groups()
         scores = [sum(likeness(one, title) for title in (paper, *titles)) for one in references]
@@ -167,6 +164,8 @@ def main(arguments: Sequence[str]) -> None:
     Models.open = lambda self, settings: Extracts()  # type: ignore[method-assign,return-value,assignment]
     if arguments != ["prepare"]:
         app(arguments)
+    if not SHARED.is_dir():
+        sys.exit(f"the collections that LaMP's questions are made of are not at {SHARED}")
     write(PROJECT / LAMP)
     for file in sorted((HERE / "small").glob("fair_rag_*.yaml")):
         app(["labels", str(file)], standalone_mode=False)

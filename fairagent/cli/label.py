@@ -113,13 +113,12 @@ def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> 
     for note in made.examples.notes:
         out.print(note, soft_wrap=True, markup=False, highlight=False)
     likeliest = made.chances[made.labeled].argmax(axis=1).tolist() if len(made.ids) else []
-    table = Table("group", *("examples", "right", "made"), *errors.labels, box=None, title_justify="left")
+    table = Table("group", *("examples", "right", "made"), box=None, title_justify="left")
     for place, name in enumerate(errors.labels):
-        confused = [f"{row[place]:.2f}" for row in errors.confusion]
         counts = f"{errors.examples[place]:,}", f"{errors.right[place]:.2f}", f"{likeliest.count(place):,}"
-        table.add_row(name, *counts, *confused)
+        table.add_row(name, *counts)
     out.print(table)
-    echo("right: of held-out examples; then the mean chances of the group's examples; made: by the likeliest label")
+    echo("right: of held-out examples; made: by the likeliest label")
     labeled = int(made.labeled.sum())
     echo(
         f"{made.source}: {errors.accuracy:.3f} right, calibration error {errors.calibration:.3f}; "

@@ -22,7 +22,7 @@ from fairagent.collection.table import Groups, GroupTable, JoinedGroups, Labels,
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import awrf_under_error, known_part, odds_spread
 from fairagent.measures.base import seeded
-from fairagent.measures.unawareness import SAFE_SPREAD, as_posteriors, shared_part
+from fairagent.measures.unawareness import SAFE_SPREAD, shared_part
 from fairagent.settings import Section, validate
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import write_whole
@@ -319,9 +319,6 @@ class LabelErrors(Section):
     """The groups that the labeler knows."""
     examples: tuple[int, ...]
     """How many labeled examples of each it was made from."""
-    confusion: tuple[tuple[float, ...], ...]
-    """A row a label: column j has the mean chances of the examples of label j (`measures.confusion_matrix`), which
-    add up to 1."""
     right: tuple[float, ...]
     """The share of the examples of each label whose likeliest label it is."""
     accuracy: float = Field(ge=0, le=1)
@@ -332,31 +329,9 @@ class LabelErrors(Section):
     @model_validator(mode="after")
     def _fits(self) -> LabelErrors:
         count = len(self.labels)
-        if {len(self.examples), len(self.right), len(self.confusion), *map(len, self.confusion)} != {count}:
-            raise ValueError(f"expected {count} examples, {count} shares of right ones and {count} x {count} chances")
-        try:
-            as_posteriors(np.array(self.confusion).T, "confusion", "column")
-        except DataError as error:
-            raise ValueError(str(error)) from None
+        if {len(self.examples), len(self.right)} != {count}:
+            raise ValueError(f"expected {count} examples and {count} shares of right ones")
         return self
-
-    def matrix(self, labels: Sequence[str]) -> FloatArray:
-        """The confusion matrix (g, g) over these labels; one that the labeler does not know is confused with none.
-
-        Where the labeler knows more, the chances of the others are no label here, and documents count by what is left
-        of theirs: so does a column, divided by what is left of it. DataError where nothing is.
-        """
-        whole = np.eye(len(labels))
-        known = [place for place, label in enumerate(labels) if label in self.labels]
-        places = [self.labels.index(labels[place]) for place in known]
-        left = np.array(self.confusion)[np.ix_(places, places)]
-        if not (mass := left.sum(axis=0)).all():
-            never = self.labels[places[int(mass.argmin())]]
-            raise DataError(
-                f"{self.dimension}: what made the labels takes {never!r} for labels alone that are not here"
-            )
-        whole[np.ix_(known, known)] = left / mass
-        return whole
 
     def counts(self, labels: Sequence[str]) -> FloatArray:
         """How many examples there were of each of these labels, (g,)."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
 from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.collection import Collection, Groups
-from fairagent.errors import UsageError
+from fairagent.collection import Collection
 from fairagent.evaluate.comparison import Comparison, bootstrap_intervals, smallest_p, tested
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import MeanExposure, Results
 from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, p_phrase
-from fairagent.measures import AWRF, Measure, Product, awrf_bounds, jensen_shannon, prevalence
+from fairagent.measures import AWRF, Measure, Product, awrf_bounds, jensen_shannon
 from fairagent.measures.base import seeded
 from fairagent.measures.expected_exposure import fitted_line
 from fairagent.measures.parse import is_measure, leading_measure, short_labels
@@ -409,9 +408,9 @@ class Unaware:
     """One system in one dimension: AWRF as means over the topics that count.
 
     `missing` is the share of exposure whose group is not known. `labeled` is the value of the rest (None where all
-    labels are predicted), `lowest` and `highest` what it can be. `estimate` is that by predicted labels, `adjusted`
-    (PACC) where the classifier's confusion matrix is known; `low` and `high` are its 95 % bootstrap interval over the
-    topics (None without predicted labels). `likely` is AWRF as labels drawn from the chances have it, within
+    labels are predicted), `lowest` and `highest` what it can be. `estimate` is that by predicted labels (PCC: their
+    probabilities added up); `low` and `high` are its 95 % bootstrap interval over the topics (None without predicted
+    labels). `likely` is AWRF as labels drawn from the chances have it, within
     `likely_low` and `likely_high` under label error (`measures.mean_under_error`).
     """
 
@@ -425,7 +424,6 @@ class Unaware:
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    adjusted: bool = False
     likely: float | None = None
     likely_low: float | None = None
     likely_high: float | None = None
@@ -438,42 +436,27 @@ def base_of(measures: Sequence[Measure]) -> float:
     return 2.0 if first and first.log == "2" else math.e
 
 
-def check_confusion(rows: Sequence[Sequence[float]], dimension: str, groups: Groups) -> None:
-    """Raise UsageError or DataError where `rows` are no confusion matrix for a predicted dimension."""
-    labels = groups.labels(dimension)
-    if dimension not in groups.predicted:
-        raise UsageError("labels that are not predicted have no confusion matrix")
-    if {len(rows), *map(len, rows)} != {len(labels)}:
-        raise UsageError(f"expected a row and a column for each of {len(labels)} labels: {', '.join(labels)}")
-    prevalence(np.full(len(labels), 1.0 / len(labels)), np.array(rows))
+def unawareness(run: Results, base: float) -> list[Unaware]:
+    """AWRF of every system in dimensions with predicted or missing labels."""
+    return [row for name in run.dimensions for row in _of_dimension(run, name, base)]
 
 
-def unawareness(run: Results, base: float, confusion: Mapping[str, FloatArray]) -> list[Unaware]:
-    """AWRF of every system in dimensions with predicted or missing labels.
-
-    `confusion` has the matrices (g, g) of the classifiers that predicted a dimension's labels.
-    """
-    return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
-
-
-def _of_dimension(run: Results, dimension: str, base: float, confusion: FloatArray | None) -> Iterator[Unaware]:
+def _of_dimension(run: Results, dimension: str, base: float) -> Iterator[Unaware]:
     exposures = list(shown_by_all(run, dimension).values())
     predicted = any(one.predicted for of_system in exposures for one in of_system)
     if not predicted and all(
         _missing(one) <= NEGLIGIBLE and one.target_known is None for of_system in exposures for one in of_system
     ):
         return
-    matrix = confusion if predicted else None
-    values = np.array([[_value(one, base, matrix) for one in of_system] for of_system in exposures])
+    values = np.array([[_value(one, base) for one in of_system] for of_system in exposures])
     interval = bootstrap_intervals(values, seeded(run.kind.seed, "unawareness", dimension)) if predicted else None
-    adjusted = matrix is not None and prevalence(np.full(len(matrix), 1 / len(matrix)), matrix).adjusted
     likely = under_label_error(run, dimension) if predicted else {}
     for row, (system, mean) in enumerate(zip(run.systems, values.mean(axis=1).tolist(), strict=True)):
         missing = [0.0 if (of := _possible(one)) is None else of[0] for one in exposures[row]]
         lowest, highest = np.array([fairness_bounds(one, base) for one in exposures[row]]).mean(axis=0).tolist()
         more: list[Any] = []
         if interval is not None:
-            more = [mean, *(float(end[row]) for end in interval), adjusted, *likely.get(system, ())]
+            more = [mean, *(float(end[row]) for end in interval), *likely.get(system, ())]
         labeled = None if predicted else mean
         yield Unaware(system, dimension, len(exposures[row]), float(np.mean(missing)), labeled, lowest, highest, *more)
 
@@ -500,11 +483,11 @@ def _possible(one: GroupShares) -> FloatArray | None:
     return np.append(missing, known) / total if total > NEGLIGIBLE else None
 
 
-def _value(one: GroupShares, base: float, confusion: FloatArray | None) -> float:
+def _value(one: GroupShares, base: float) -> float:
     """AWRF over the known or predicted groups; its lowest value where nothing has a label."""
     if not any(one.shares):
         return _lowest(base)
-    return 1.0 - jensen_shannon(prevalence(np.array(one.shares), confusion).shares, np.array(one.target), base=base)
+    return 1.0 - jensen_shannon(np.array(one.shares), np.array(one.target), base=base)
 
 
 def _lowest(base: float) -> float:
@@ -553,8 +536,7 @@ def _unaware_notes(run: Results, rows: Sequence[Unaware], base: float) -> Iterat
         if systems:
             yield f"{side} {run.baseline}, whatever the missing are: {', '.join(systems)}"
     if row.estimate is not None:
-        how = "adjusted by its confusion matrix (PACC)" if row.adjusted else "taken as they are (PCC)"
-        yield f"estimate: AWRF by a classifier's probabilities, {how}; the interval is over the topics"
+        yield "estimate: AWRF by a classifier's probabilities, added up (PCC); the interval is over the topics"
         yield "a predicted label may be wrong: none of them counts as known"
     if row.likely is not None:
         yield (

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -21,7 +21,6 @@ from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.findings import (
     Unaware,
     base_of,
-    check_confusion,
     query_group_files,
     query_group_tables,
     unawareness,
@@ -226,9 +225,9 @@ class RankingKind(JudgedKind):
     systems: dict[Name, Values] = Field(min_length=1, examples=[SYSTEMS])
     """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     measures: tuple[str, ...] = Field(STANDARD, min_length=1)
-    """What rankings are judged by: ours (nDCG, AWRF, gap, unlabeled, products of two), those of ir-measures (AP, RR,
+    """What rankings are judged by: ours (nDCG, AWRF, NDKL, unlabeled, products of two), those of ir-measures (AP, RR,
     P@5, R@100 ...), and `changed@20` and `kept@20`, which compare with the baseline's ranking. Left out for a
-    collection without judgments: changed, kept, AWRF, gap and unlabeled."""
+    collection without judgments: changed, kept, AWRF and unlabeled."""
     run_depth: int = Field(1000, ge=1)
     """How many documents run files hold, for measures that look deep. Exposure is measured, and systems are fair, in
     the first n: the largest cut-off of the measures that look at groups. Below stands what else the system's engine
@@ -238,11 +237,6 @@ class RankingKind(JudgedKind):
     """How many rankings of a system with `sampling.alpha` are drawn for each topic. Its values are means over them,
     with the standard deviation in a table of its own; run files and pages have the first. The experiment's seed draws,
     unless `sampling.seed` is set."""
-
-    confusion: dict[str, tuple[tuple[float, ...], ...]] = Field(default={})
-    """Of a classifier that predicted a dimension's labels: dimension -> matrix, a row a label, in the labels' order;
-    its columns are the mean probabilities of validation documents of each group. It adjusts the estimate of AWRF. Left
-    out: what the collection's `errors` say."""
 
     needs_judgments: ClassVar[bool] = False
     ranks: ClassVar[bool] = True
@@ -277,14 +271,9 @@ class RankingKind(JudgedKind):
     def on(self, collection: Collection) -> Self:
         """With the measures that need no judgments, where there are none and the file names no measures."""
         kind = super().on(collection)
-        matrices = {
-            name: tuple(map(tuple, errors.matrix(collection.groups.labels(name)).tolist()))
-            for name, errors in collection.label_errors.items()
-        }
-        changed: dict[str, Any] = {"confusion": {**matrices, **kind.confusion}} if matrices else {}
         if "measures" not in self.model_fields_set and self.unjudged(collection):
-            changed["measures"] = UNJUDGED
-        return kind.model_copy(update=changed)
+            return kind.model_copy(update={"measures": UNJUDGED})
+        return kind
 
     def check(self, checking: Checking) -> None:
         """Add unknown measures, and those that need judgments where there are none."""
@@ -295,10 +284,6 @@ class RankingKind(JudgedKind):
         for one in self.of_rankings if collection and self.unjudged(collection) else ():
             if one.of_relevance:
                 problems.add(UsageError, f"measures: {one} needs judgments, and the collection has none")
-        for dimension, matrix in self.confusion.items() if collection else ():
-            assert collection
-            check = check_confusion
-            problems.attempt(f"confusion.{dimension}", check, matrix, dimension, collection.groups)
         baseline = checking.systems.get(self.baseline or next(iter(checking.systems), ""))
         drawing = [name for name, system in checking.systems.items() if system.settings.sampling.alpha is not None]
         for against in self.parsed:
@@ -371,7 +356,7 @@ class RankingKind(JudgedKind):
         ]
         base, recalls = base_of(self.of_rankings), mean_recalls(run)
         retrieved = retrievabilities(run) if self.needs_groups else []
-        unaware = unawareness(run, base, {name: np.array(rows) for name, rows in self.confusion.items()})
+        unaware = unawareness(run, base)
         tables, files = list(unawareness_tables(run, unaware, base)), query_group_files(run)
         tables += [*recall_tables(recalls), *retrievability_tables(retrieved, len(counts)), *query_group_tables(run)]
         if spreads:

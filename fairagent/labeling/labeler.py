@@ -33,7 +33,7 @@ from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.judging import Judge, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.labeling.examples import FEWEST, Examples, examples_of
-from fairagent.measures import LOG2_MAX2, Interval, calibration_error, confusion_matrix, reliability
+from fairagent.measures import LOG2_MAX2, Interval, calibration_error, reliability
 from fairagent.measures.unawareness import Bin, mean_under_error
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import plain_words
@@ -170,7 +170,6 @@ def make_labels(
         source=evidence.source,
         labels=labels,
         examples=examples.counts,
-        confusion=tuple(map(tuple, confusion_matrix(held_out, places).tolist())),
         right=tuple(float(right[groups == number].mean()) for number in range(len(labels))),
         accuracy=float(right.mean()),
         calibration=calibration_error(held_out, places),

@@ -97,7 +97,7 @@ class Capabilities:
         if known.renamed and "max_tokens" in shaped:
             shaped["max_completion_tokens"] = shaped.pop("max_tokens")
         if request and request.tools and "tools" not in shaped:
-            # What calls came to is told by the user.
+            # What calls came to is then the user's to say.
             turns = groupby(request.messages, itemgetter(0))
             texts = [(role, "\n".join(text for _, text in some)) for role, some in turns]
             shaped["messages"] = [{"role": "user" if role == "tool" else role, "content": text} for role, text in texts]

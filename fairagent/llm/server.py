@@ -520,7 +520,7 @@ class ServerModel:
                         return value, usage
                 log.info("%s: %s", self, type(failure.__cause__ or failure).__name__)
                 error = self._client_error(failure)
-                if refusable and getattr(failure, "status_code", 0) in (400, 413, 422, 500, 501):
+                if refusable and getattr(failure, "status_code", 0) in (400, 404, 413, 422, 500, 501):
                     error = Refused(error, self.hide(failure.response.text))
                 raise error
             except ModelError as raised:

@@ -1,10 +1,10 @@
 """Missing, predicted and wrong labels: what AWRF and exposure can be, and are likely to be.
 
-Bounds give the unlabeled documents' exposure to the groups in any way (Manski 2003). An estimate takes a classifier's
-probabilities for these documents: PCC adds them up, PACC corrects them by how they are for documents of a known group
-(Jaenich et al., JAIR 2026, arXiv 2506.04140). A labeler is wrong about documents of one topic together, so labels are
-not drawn from its chances alone: in each draw the groups' odds are those of the chances times exp(z_g), z_g normal, one
-for all documents of the topic. Everything is over the known groups, as AWRF(unknown=ignore).
+Bounds give the unlabeled documents' exposure to the groups in any way (Manski 2003). An estimate adds up a classifier's
+probabilities for these documents (PCC; Jaenich et al., JAIR 2026, arXiv 2506.04140). A labeler is wrong about documents
+of one topic together, so labels are not drawn from its chances alone: in each draw the groups' odds are those of the
+chances times exp(z_g), z_g normal, one for all documents of the topic. Everything is over the known groups, as
+AWRF(unknown=ignore).
 """
 
 from __future__ import annotations
@@ -24,80 +24,16 @@ from fairagent.types import FloatArray
 
 ROUNDED = 5e-4
 """How far rounding to three decimals moves each number: by so much a group a row may add up to other than 1."""
-SINGULAR = 1e-6
-"""A confusion matrix whose smallest singular value is no larger cannot be solved."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Prevalence:
-    """The estimated `shares` (g,) of the groups, which add up to 1.
-
-    `adjusted` is False where probabilities were added up as they are: no confusion matrix, or a singular one.
-    """
-
-    shares: FloatArray
-    adjusted: bool
-
-
-def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArray:
-    """The mean probabilities of validation documents by their true group, (g, g): column j is of group j.
-
-    `posteriors` (n, g) are a classifier's probabilities for documents that it has not been trained on, `groups` (n,)
-    their true groups, 0 .. g - 1. Raises DataError for rows that do not add up to 1, and where a group has no document.
-    Source: Bella et al., ICDM 2010.
-
-    >>> confusion_matrix(np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]), [0, 0, 1]).round(6).tolist()
-    [[0.8, 0.4], [0.2, 0.6]]
-    """
-    rows, truth = as_posteriors(posteriors, "posteriors"), np.asarray(groups)
-    g = rows.shape[1]
-    if truth.shape != rows.shape[:1] or truth.dtype.kind not in "iu":
-        raise DataError(f"{len(rows)} posteriors, but groups are {truth.dtype} of shape {truth.shape}")
-    if truth.size and not (truth.min() >= 0 and truth.max() < g):
-        raise DataError(f"groups are {truth.min()} to {truth.max()}, expected 0 to {g - 1}")
-    if empty := sorted(set(range(g)) - set(truth.tolist())):
-        raise DataError(f"no validation document is of group {empty[0]}: its confusion with others is unknown")
-    return np.stack([rows[truth == group].mean(axis=0) for group in range(g)], axis=1)
-
-
-def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevalence:
-    """The groups' shares in documents whose (weighted) mean probabilities are `mean` (g,), which add up to 1.
-
-    Without `confusion` they are `mean` itself (PCC). With it (g, g) they are the distribution p with the least
-    ||confusion p - mean||^2 (PACC), exact where documents of a group get the same probabilities here as in the
-    validation set. A singular matrix is not solved: `adjusted` is False then. Raises DataError for arguments out of
-    form. Sources: Forman, DMKD 2008; Bella et al., ICDM 2010.
-
-    >>> corrected = prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.4], [0.2, 0.6]]))
-    >>> corrected.shares.round(6).tolist(), corrected.adjusted
-    ([0.25, 0.75], True)
-    """
-    (counted,) = as_posteriors(np.atleast_2d(mean), "mean")
-    if confusion is None:
-        return Prevalence(counted, False)
-    matrix = as_posteriors(np.asarray(confusion, dtype=np.float64).T, "the confusion matrix", "column").T
-    if matrix.shape != (counted.size, counted.size):
-        raise DataError(f"the confusion matrix has shape {matrix.shape} for {counted.size} groups, expected (g, g)")
-    if np.linalg.svd(matrix, compute_uv=False)[-1] <= SINGULAR:
-        return Prevalence(counted, False)
-    from scipy.optimize import nnls
-
-    # As p adds up to 1, the least ||matrix p - counted|| is the least ||A p|| of A = matrix - counted 1^T. Without that
-    # condition, ||A x||^2 + (sum x - 1)^2 has its least value over x >= 0 at a multiple of the same p: for x = s p, the
-    # best s leaves ||A p||^2 / (1 + ||A p||^2), which rises with ||A p||.
-    g = counted.size
-    solution, _ = nnls(np.vstack([matrix - counted[:, None], np.ones(g)]), np.append(np.zeros(g), 1.0))
-    return Prevalence(solution / solution.sum(), True)
-
-
-def as_posteriors(values: FloatArray, name: str, each: str = "row") -> FloatArray:
+def as_posteriors(values: FloatArray, name: str) -> FloatArray:
     """`values` as probabilities (n, g), each row divided by its sum, which is 1 but for rounding to three decimals."""
     rows = as_memberships(values)
     check_nonnegative(rows, name)
     totals = rows.sum(axis=1)
     wrong = np.flatnonzero(np.abs(totals - 1.0) > ROUNDED * rows.shape[1] + TOLERANCE)
     if wrong.size:
-        raise DataError(f"{name}: {each} {wrong[0]} adds up to {totals[wrong[0]]:.9g}, expected 1")
+        raise DataError(f"{name}: row {wrong[0]} adds up to {totals[wrong[0]]:.9g}, expected 1")
     normalized: FloatArray = rows / totals[:, None]
     return normalized
 

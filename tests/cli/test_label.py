@@ -65,7 +65,6 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     assert "under label error" in head
     assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", row)
     assert "under label error" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "adjusted by its confusion matrix (PACC)" in run.stdout
     found = call.well("search", "lawyer", "-c", str(file), "--index", str(small.index))
     verdict = " ".join(found.stdout.partition("rank")[0].split())
     # Of the dimension whose labels were made alone.

@@ -31,10 +31,10 @@ def awrf(first: float) -> float:
     return 1 - sum(a / 2 + b / 4 for a, b in terms)
 
 
-def rows_of(*shown: GroupShares, confusion: dict[str, np.ndarray] | None = None) -> list[Unaware]:
+def rows_of(*shown: GroupShares) -> list[Unaware]:
     """Those of one system, a topic each."""
     run = run_of([outcome(f"T{n}", "a", {}, [one]) for n, one in enumerate(shown)])
-    return unawareness(run, math.e, confusion or {})
+    return unawareness(run, math.e)
 
 
 def test_one_system_by_hand() -> None:
@@ -58,26 +58,22 @@ def test_one_system_by_hand() -> None:
     assert rows_of(shares(0.7, unknown=0.0), shares(0.7, 0.4, 0.0)) == []
 
 
-def test_predicted_labels_are_an_estimate_and_a_confusion_matrix_adjusts_it() -> None:
-    """Nothing else is known. .8 p + .2 (1 - p) = .7 has the solution p = 5/6."""
+def test_predicted_labels_are_an_estimate_and_nothing_else_is_known() -> None:
     shown = shares(0.7, unknown=0.0, predicted=True)
     (row,) = rows_of(shown)
-    assert (row.missing, row.labeled, row.adjusted) == (1.0, None, False)
+    assert (row.missing, row.labeled) == (1.0, None)
     assert (row.lowest, row.highest) == pytest.approx((ALL_IN_ONE, 1.0))
     assert (row.estimate, row.low, row.high) == pytest.approx((awrf(0.7),) * 3)
-    for matrix, estimate, adjusted in (([[0.8, 0.2], [0.2, 0.8]], 5 / 6, True), (np.full((2, 2), 0.5), 0.7, False)):
-        (row,) = rows_of(shown, confusion={"gender": np.array(matrix)})
-        assert (row.estimate, row.adjusted) == (pytest.approx(awrf(estimate)), adjusted)
 
 
 def test_the_interval_is_over_topics_and_systems_share_the_resamples() -> None:
     outcomes = [
         outcome(f"T{n}", system, {}, [shares(n / 20, 0.0, predicted=True)]) for n in range(20) for system in ("a", "b")
     ]
-    first, second = unawareness(run_of(outcomes), math.e, {})
+    first, second = unawareness(run_of(outcomes), math.e)
     assert first.low < first.estimate < first.high  # type: ignore[operator]
     assert (first.low, first.high) == (second.low, second.high)
-    assert unawareness(run_of(outcomes), math.e, {}) == [first, second]
+    assert unawareness(run_of(outcomes), math.e) == [first, second]
 
 
 def test_a_target_that_labels_are_missing_for() -> None:
@@ -87,11 +83,11 @@ def test_a_target_that_labels_are_missing_for() -> None:
     """
     some = (0.4, 0.4)
     run = run_of([outcome("T1", "a", {}, [shares(1.0, 0.0, target_known=some)])])
-    (row,) = unawareness(run, math.e, {})
+    (row,) = unawareness(run, math.e)
     ends = [1 - jensen_shannon(np.array([1.0, 0.0]), np.array([due, 1 - due])) for due in (0.4, 0.6)]
     assert (row.missing, row.labeled) == (0, pytest.approx(ALL_IN_ONE))
     assert (row.lowest, row.highest) == pytest.approx(tuple(ends))
-    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
+    (table,) = tables(run, unawareness(run, math.e), math.e)
     assert "20.0% of the target would come from documents without a label" in table.text().replace("\n", " ")
     shown = shares(1.0, 0.5, target_known=some)
     assert fairness_bounds(shown) == pytest.approx((ends[0], 1.0))
@@ -109,14 +105,14 @@ def test_only_topics_of_all_systems_count() -> None:
             outcome("T2", "a", {}, [shares(0.5, 0.5)]),
         ]
     )
-    first, second = unawareness(run, math.e, {})
+    first, second = unawareness(run, math.e)
     assert (first.topics, first.labeled) == (1, pytest.approx(ALL_IN_ONE))
     assert (second.missing, second.lowest, second.labeled, second.highest) == pytest.approx((0.0, 1.0, 1.0, 1.0))
 
 
 def test_the_text_and_the_file() -> None:
     run = run_of([outcome("T1", "a", {}, [shares(1.0, unknown=0.5)])])
-    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
+    (table,) = tables(run, unawareness(run, math.e), math.e)
     lines = table.text().splitlines()
     assert lines[:3] == [
         "gender, AWRF(unknown=ignore)@20 under missing labels (1 topic)",
@@ -124,11 +120,10 @@ def test_the_text_and_the_file() -> None:
         "a        0.5000   0.7842  0.7842   1.0000",
     ]
     assert run.of_kind.files["unawareness.csv"].csv().splitlines()[0] == (
-        "system,dimension,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted,likely,likely_low,"
-        "likely_high"
+        "system,dimension,topics,missing,labeled,lowest,highest,estimate,low,high,likely,likely_low,likely_high"
     )
     predicted = run_of([outcome("T1", "a", {}, [shares(0.7, 0.0, predicted=True)])])
-    (table,) = tables(predicted, unawareness(predicted, math.e, {}), math.e)
+    (table,) = tables(predicted, unawareness(predicted, math.e), math.e)
     row = next(line for line in table.text().splitlines() if line.startswith("a "))
     assert row.split() == ["a", "1.0000", "-", "0.7842", "1.0000", "0.9790", "[0.9790,", "0.9790]"]
 
@@ -143,10 +138,10 @@ def test_awrf_under_label_error_is_a_column() -> None:
             for n, one in enumerate(likely)
         ]
     )
-    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
+    (table,) = tables(run, unawareness(run, math.e), math.e)
     row = next(line for line in table.text().splitlines() if line.startswith("a "))
     assert row.endswith("0.9300 [0.8717, 0.9592]")
-    (line, *_) = unawareness(run, math.e, {})
+    (line, *_) = unawareness(run, math.e)
     assert (line.likely, line.likely_low, line.likely_high) == pytest.approx(ends)
     # One topic without an interval: no mean over others.
     assert under_label_error(run, "gender") == {"a": pytest.approx(ends)}
@@ -158,12 +153,12 @@ def test_what_holds_whatever_the_missing_are() -> None:
     """A quarter of the middle's exposure is missing: it is between 3/8 and 5/8, the others are even and far off."""
     shown = {"middle": shares(0.5, 0.25), "even": shares(0.5, 0.0), "far": shares(0.9, 0.0), "near": shares(0.45, 0.0)}
     run = run_of([outcome("T1", name, {}, [one]) for name, one in shown.items()])
-    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
+    (table,) = tables(run, unawareness(run, math.e), math.e)
     assert not any("whatever" in note for note in table.notes[:2])
     assert table.notes[2:] == ("below middle, whatever the missing are: far",)
     turned = {"far": shares(0.9, 0.0), "middle": shares(0.5, 0.25)}
     run = run_of([outcome("T1", name, {}, [one]) for name, one in turned.items()])
-    (table,) = tables(run, unawareness(run, math.e, {}), math.e)
+    (table,) = tables(run, unawareness(run, math.e), math.e)
     assert table.notes[2:] == ("above far, whatever the missing are: middle",)
 
 
@@ -172,7 +167,7 @@ def test_the_base_of_the_logarithm_is_that_of_the_first_awrf() -> None:
     assert base_of([parse_measure("nDCG@20"), parse_measure("AWRF@20")]) == math.e
     assert base_of([]) == math.e
     run = run_of([outcome("T1", "a", {}, [shares(None, unknown=1.0)])])
-    assert unawareness(run, 2.0, {})[0].labeled == 0.0
+    assert unawareness(run, 2.0)[0].labeled == 0.0
 
 
 # --- experiments --------------------------------------------------------------------------------------------------
@@ -235,35 +230,16 @@ def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
 
 
 def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
-    """Nine of ten women are taken for women and three of ten men: PACC finds what PCC does not.
-
-    The target is the population: that of the relevant documents would be made from the predicted labels.
-    """
-    confusion = "confusion: {gender: [[0.9, 0.3], [0.1, 0.7]]}\n"
+    """The target is the population: that of the relevant documents would be made from the predicted labels."""
     target = "target: population\ndimensions: [gender]\n"
     truth = words.run(write(tmp_path / "truth", words.COLLECTION, target), tmp_path / "truth" / "run")
-    known = {row.system: row.labeled for row in unawareness(truth, math.e, {})}
-    for name, more, adjusted in (("pcc", target, False), ("pacc", target + confusion, True)):
-        file = write(tmp_path / name, PREDICTED, more)
-        run = words.run(file, tmp_path / name / "run")
-        with (tmp_path / name / "run" / "unawareness.csv").open(encoding="utf-8", newline="") as lines:
-            rows = {row["system"]: row for row in csv.DictReader(lines)}
-        assert [row["adjusted"] for row in rows.values()] == [str(adjusted)] * len(run.systems)
+    known = {row.system: row.labeled for row in unawareness(truth, math.e)}
+    words.run(write(tmp_path / "predicted", PREDICTED, target), tmp_path / "run")
+    with (tmp_path / "run" / "unawareness.csv").open(encoding="utf-8", newline="") as lines:
         # Only this system's ranking does not depend on the labels.
-        close = float(rows["plain"]["estimate"]) == pytest.approx(known["plain"], abs=1e-9)
-        assert close == adjusted
-        assert rows["plain"]["labeled"] == ""
-        # Nothing is known of errors: the chances are drawn from as they are, and the truth is among the draws.
-        assert float(rows["plain"]["likely_low"]) < known["plain"] < float(rows["plain"]["likely_high"])
-        assert float(rows["plain"]["low"]) < float(rows["plain"]["estimate"]) < float(rows["plain"]["high"])
-        text = (tmp_path / name / "run" / "results.txt").read_text(encoding="utf-8")
-        assert ("adjusted by its confusion matrix (PACC)" in text) == adjusted
-
-
-def test_a_matrix_that_is_none(tmp_path: Path) -> None:
-    collection = PREDICTED.replace("predicted: true}}", "predicted: true}, era: {column: era}}")
-    for confusion, message in (
-        ("{era: [[1, 0], [0, 1]]}", "confusion.era: labels that are not predicted"),
-        ("{gender: [[0.9, 0.1], [0.3, 0.7]]}", "confusion.gender: the confusion matrix: column 0 adds up to 1.2"),
-    ):
-        assert message in words.refused(write(tmp_path, collection, f"confusion: {confusion}\n"))
+        row = next(row for row in csv.DictReader(lines) if row["system"] == "plain")
+    assert row["labeled"] == ""
+    # Nothing is known of errors: the chances are drawn from as they are, and the truth is among the draws.
+    assert float(row["likely_low"]) < known["plain"] < float(row["likely_high"])
+    assert float(row["low"]) < float(row["estimate"]) < float(row["high"])
+    assert "added up (PCC)" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")

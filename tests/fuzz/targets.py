@@ -308,7 +308,7 @@ def replies(random: Random, folder: Path) -> None:
     from fairagent.llm.replies import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
     from fairagent.papers.debias_rag.benchmarks.preference import Order
-    from fairagent.search.loop.widen import GroupKeywords
+    from fairagent.search.loop.group_words import GroupKeywords
     from fairagent.search.refine import Keywords, ReasonedKeywords
 
     text = random.choice(

@@ -17,7 +17,6 @@ from fairagent.collection.labels import LabelErrors, read_label_errors
 from fairagent.errors import DataError, SettingsError
 from fairagent.labeling.examples import Examples, examples_of, read_examples
 from fairagent.labeling.labeler import WordLists, log_loss, most_helpful, read_word_lists, tempered, uncertainty
-from fairagent.measures import confusion_matrix, prevalence
 from fairagent.types import Document, Ranking
 
 
@@ -147,7 +146,6 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     assert made.labeled.tolist() == [True, True, False]
     assert made.chances.argmax(axis=1)[:2].tolist() == [1, 0]
     assert (made.errors.accuracy, made.errors.right) == (1.0, (1.0, 1.0))
-    assert np.array(made.errors.confusion).sum(axis=0) == pytest.approx([1.0, 1.0], abs=1e-12)
 
     labels = tmp_path / "labels.jsonl"
     write_labels(labels, collection, made)
@@ -169,46 +167,14 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     assert again.groups.memberships("color", ["r0", "q-new"]).tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
-def errors_of(confusion: Any, labels: tuple[str, ...]) -> LabelErrors:
-    g, columns = len(labels), tuple(map(tuple, np.array(confusion).tolist()))
-    about = {"source": "spelled", "right": (0.9,) * g, "accuracy": 0.9, "calibration": 0.1}
-    return LabelErrors(dimension="color", labels=labels, examples=(9,) * g, confusion=columns, **about)
-
-
-def test_a_subset_of_the_labels_counts_by_what_is_left_of_their_chances() -> None:
-    """Of 20 red and 60 blue documents, .7 and .9 of whose chances are of the two: 14 and 54 are left, and come out."""
-    names = ("blue", "red", "green")
-    errors = errors_of([[0.8, 0.1, 0.3], [0.1, 0.6, 0.2], [0.1, 0.3, 0.5]], names)
-    assert errors.matrix(["red", "none", "blue"]) == pytest.approx(
-        np.array([[6 / 7, 0, 1 / 9], [0, 1, 0], [1 / 7, 0, 8 / 9]])
-    )
-    assert errors.counts(["red", "none", "blue"]).tolist() == [9, 0, 9]
-    seen = np.array([0.6, 0.1]) * 20 + np.array([0.1, 0.8]) * 60
-    shares = prevalence(seen / seen.sum(), errors.matrix(["red", "blue"]))
-    assert (shares.shares, shares.adjusted) == (pytest.approx([14 / 68, 54 / 68]), True)
-    with pytest.raises(DataError, match="'red'"):
-        errors_of([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 1.0]], names).matrix(["red", "blue"])
-
-
-@pytest.mark.parametrize("decimals", [3, 6, 15])
-@pytest.mark.parametrize("g", range(2, 7))
-def test_what_is_written_is_read_and_solved(tmp_path: Path, g: int, decimals: int) -> None:
-    """As `fairagent label` writes it, in full; other tools and people round it."""
-    labels, rng, path = tuple("abcdef"[:g]), np.random.default_rng(g), tmp_path / "some.errors.json"
-    for _ in range(50):
-        groups = [*range(g), *rng.integers(g, size=20).tolist()]
-        matrix = confusion_matrix(rng.dirichlet(np.ones(g), size=len(groups)), groups).round(decimals)
-        errors_of(matrix, labels).write(path)
-        read = read_label_errors(path)
-        assert read == errors_of(matrix, labels)
-        assert prevalence(np.full(g, 1 / g), read.matrix(labels)).shares.sum() == pytest.approx(1.0)
-
-
-def test_columns_that_add_up_to_something_else(tmp_path: Path) -> None:
-    path = tmp_path / "some.errors.json"
-    errors_of([[0.9, 0.2], [0.1, 0.8]], ("a", "b")).write(path)
-    path.write_text(path.read_text().replace("0.8", "0.7"))
-    with pytest.raises(SettingsError, match=r"(?s)some\.errors\.json.*column 1 adds up to 0\.9"):
+def test_label_errors_are_read_as_they_were_written_or_refused(tmp_path: Path) -> None:
+    path, about = tmp_path / "some.errors.json", {"source": "spelled", "accuracy": 0.9, "calibration": 0.1}
+    errors = LabelErrors(dimension="color", labels=("blue", "red"), examples=(9, 7), right=(0.9, 0.8), **about)
+    assert errors.counts(["red", "none", "blue"]).tolist() == [7, 0, 9]
+    errors.write(path)
+    assert read_label_errors(path) == errors
+    path.write_text(path.read_text().replace("0.8", "0.8, 0.7"))
+    with pytest.raises(SettingsError, match=r"(?s)some\.errors\.json.*2 examples and 2 shares"):
         read_label_errors(path)
     with pytest.raises(DataError, match="no file of label errors"):
         read_label_errors(tmp_path / "missing.json")

@@ -223,6 +223,7 @@ def test_a_server_that_knows_tools_gets_calls_and_what_they_came_to_and_replies_
     "reply",
     [
         error(400, "tools param requires a template that knows them"),
+        error(404, "No endpoints found that support tool use"),
         completion("Let me search for women!"),
         completion("On and on", finish="length"),
     ],

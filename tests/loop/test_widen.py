@@ -26,13 +26,10 @@ from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.objective import objective
 from fairagent.search.loop.base import Lack, lacking
+from fairagent.search.loop.group_words import PASSAGE, GroupQueries, Says, Sources
 from fairagent.search.loop.widen import (
-    PASSAGE,
     Action,
-    GroupQueries,
     ModelJudge,
-    Says,
-    Sources,
     among_group,
     by_model,
     filtering,

@@ -18,7 +18,7 @@ from fairagent.llm.request import Reply, ToolCalls, estimate_tokens
 from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.preference import Order
 from fairagent.papers.debias_rag.stage import Rewrites
-from fairagent.search.loop.widen import GroupKeywords, GroupPassages
+from fairagent.search.loop.group_words import GroupKeywords, GroupPassages
 from fairagent.search.refine import REPLIES, GroundedRefiner, LlmRefiner
 from fairagent.search.rerank.listwise import Permutation
 

@@ -13,6 +13,7 @@ from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
 from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.loop.group_words import FORMS, Says, Sources, group_shown
 from fairagent.search.loop.policy import (
     LONGEST_RESULT,
     MOST_GROUPS,
@@ -24,18 +25,14 @@ from fairagent.search.loop.policy import (
     tools_shown,
 )
 from fairagent.search.loop.widen import (
-    FORMS,
     RELEVANCE,
     ROUNDS,
     Action,
     ModelJudge,
-    Says,
-    Sources,
     Widen,
     among_group,
     by_model,
     filtering,
-    group_shown,
     judging,
     near_in,
     of_documents,

@@ -26,26 +26,14 @@ from fairagent.llm.request import (
     ToolCalls,
     any_of,
     calls_of,
-    list_within,
     one_of,
     schema_of,
     text_within,
     without,
 )
 from fairagent.search.loop.base import Loop, Search, lacking
-from fairagent.search.loop.widen import (
-    Action,
-    GroupKeywords,
-    LoopRun,
-    NumberedKeywords,
-    Policy,
-    State,
-    Tried,
-    among_words,
-    group_shown,
-    lacks_exposure,
-    read_groups,
-)
+from fairagent.search.loop.group_words import GroupKeywords, NumberedKeywords, group_shown, read_groups
+from fairagent.search.loop.widen import Action, LoopRun, Policy, State, Tried, among_words, lacks_exposure
 from fairagent.search.refine import Proposed
 from fairagent.settings.faults import no_such
 from fairagent.types import Step, Usage
@@ -64,7 +52,8 @@ class SearchForGroup(Reply):
     """Search with the user's words and one to five more that documents of a group have; what comes in competes."""
 
     number: int
-    keywords: Annotated[list[Proposed], list_within(5)]
+    # A small model that may leave them out does.
+    keywords: Annotated[list[Proposed], Field(json_schema_extra={"minItems": 1, "maxItems": 5})]
 
 
 class JudgeGroup(Reply):
@@ -78,7 +67,7 @@ class FilterServed(Reply):
 
 
 class Stop(Reply):
-    """End the search, since nothing more would help; say why in a few words."""
+    """End the search where nothing more would help; call it alone, and say why in a few words."""
 
     reason: Annotated[str, text_within(200)]
 
@@ -132,7 +121,7 @@ def _failed(error: Exception) -> Action:
 
 @dataclass(slots=True, eq=False)
 class Toolbox:
-    """Carries out calls on a `running`, at most `left` more; `actions` are those that the search has, by name.
+    """Carries out calls on a loop, at most `left` more; `actions` are those that the search has, by name.
 
     `stopped` is why no more calls are carried out, "" as long as they are.
     """
@@ -149,7 +138,7 @@ class Toolbox:
         return [name for name in TOOLS if name in self.actions or name in ("search_for_group", "stop")]
 
     def carry_out(self, calls: Sequence[ToolCall], request: ModelRequest, chosen: Usage) -> list[str]:
-        """What each of these calls came to, as the caller reads it; `request` asked for them, which took `chosen`."""
+        """What each of these calls came to, as the caller reads it; `request` is the model's, which took `chosen`."""
         results = list[str]()
         for place, call in enumerate(calls):
             if self.stopped:
