@@ -28,7 +28,7 @@ from typing import Any
 
 from generate import write
 from pages import PAPERS, RESULTS, SMALL, read_results, run_of, twins_of
-from preferences import intervals
+from preferences import together
 from tables import twins
 from tables.file import Body
 from tables.small import CAUSAL, LAMP, MASKED, PEOPLE, SERVED
@@ -177,9 +177,8 @@ def measured(folder: Path) -> dict[str, Any] | None:
     """What a run came to, as far as it is (`partial`); None where no topic is done."""
     if not (folder / "run.json").is_file() or not (run := load_run(folder)).counted_topics:
         return None
-    ends = intervals(run)
-    nothing = (None, None, len(run.counted_topics))
-    values = {key: [value, *ends.get(key, nothing)] for key, value in run.of_kind.together.items()}
+    values = {key: [value, None, None, len(run.counted_topics)] for key, value in run.of_kind.together.items()}
+    values |= together(run)
     values |= {
         (row.system, row.dimension, row.measure): [row.mean, row.low, row.high, row.topics] for row in run.comparisons
     }
