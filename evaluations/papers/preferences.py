@@ -16,7 +16,7 @@ Key = tuple[str, str]
 """Bias type ("": all) and measure."""
 
 
-def together(run: Results) -> Mapping[tuple[str, str, str], list[float]]:
+def intervals(run: Results) -> Mapping[tuple[str, str, str], list[float | None]]:
     """System, bias type and measure -> the value, the ends of its percentile bootstrap interval, and of how many items.
 
     What is resampled, the same for all systems, are StereoSet's target terms, over which its numbers are means, and
@@ -37,7 +37,7 @@ def together(run: Results) -> Mapping[tuple[str, str, str], list[float]]:
             # A term that is drawn twice counts as two.
             items = [replace(one, target=str(copy)) for copy, place in enumerate(places) for one in terms[place]]
             drawn.setdefault(system, []).append(_numbers(run.kind, items))
-    found: dict[tuple[str, str, str], list[float]] = {}
+    found: dict[tuple[str, str, str], list[float | None]] = {}
     for system, of_system in values.items():
         for key, (value, count) in of_system.items():
             ends = np.quantile([one[key][0] for one in drawn[system] if key in one], [0.025, 0.975])
