@@ -79,21 +79,6 @@ def save_bert(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: 
     return _bert("BertModel", folder, words, seed, limit)
 
 
-def save_t5(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128) -> Path:
-    """A T5 of two layers; put "query", "document", "relevant", ":", "true" and "false" among the words for MonoT5."""
-    import torch
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    tokens = tokenizer(words, limit, pairs=False)
-    torch.manual_seed(seed)
-    # The larger factor keeps scores apart; 0 is the padding that decoding starts with.
-    config = T5Config(
-        vocab_size=len(tokens), d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, initializer_factor=2.0,
-        pad_token_id=0, decoder_start_token_id=0, eos_token_id=tokens.eos_token_id,
-    )  # fmt: skip
-    return _saved(folder, tokens, T5ForConditionalGeneration(config))
-
-
 def _bert(kind: str, folder: Path, words: Sequence[str], seed: int, limit: int, **more: Any) -> Path:
     import torch
     import transformers

@@ -75,7 +75,6 @@ def open_encoder(name: str, device: str = "cpu", served: Served | None = None) -
 
     * `minilm`: the packaged model, by onnxruntime.
     * `endpoint:MODEL`: MODEL of the settings' server (model.base_url, OPENAI_BASE_URL), which `served` opens.
-    * `model2vec:NAME`: a static model.
     * `contriever:NAME` is the mean of token vectors compared by inner product, `contriever-cosine:NAME` the same
       compared by cosine; the published Contrievers (facebook/contriever ...) need no `contriever:` before them.
     * Any other NAME: what sentence-transformers makes of it. NAME is a folder or a name in the Hugging Face cache.

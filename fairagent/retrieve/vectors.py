@@ -30,8 +30,8 @@ class DenseConfig(Part):
     kind: Literal["dense"] = "dense"
     encoder: str = ""
     """What makes the vectors: light, minilm (the packaged model), a folder, or a name in the Hugging Face cache.
-    `model2vec:NAME` is a static model, `endpoint:MODEL` one of the server at model.base_url; `contriever:NAME` takes
-    the mean of its token vectors, `contriever-cosine:NAME` the same with length 1. Empty: the setting `encoder`."""
+    `endpoint:MODEL` is one of the server at model.base_url; `contriever:NAME` takes the mean of its token vectors,
+    `contriever-cosine:NAME` the same with length 1. Empty: the setting `encoder`."""
     ann: When = "auto"
     """Whether an approximate index names the documents that are scored: auto above 200,000 documents, always, or never.
     Scores are exact in any case, and without it so is the list."""

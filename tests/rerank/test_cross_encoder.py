@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import WORDS, save_bert, save_causal, save_cross_encoder, save_t5
+from tiny_models import save_bert, save_causal, save_cross_encoder
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.dense.cross_encoder import (
     CrossEncoderReranker,
     CrossEncoderScorer,
-    MonoT5Scorer,
-    open_pair_scorer,
 )
 from fairagent.search.rerank.base import Pool
 from fairagent.types import Document, FloatArray, Query, Ranking
 
-MONOT5 = (*WORDS, "query", "document", "relevant", ":", "true", "false")
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
 
 
@@ -72,7 +68,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("sentence_transformers")
     folder = tmp_path_factory.mktemp("pairs")
     save_cross_encoder(folder / "cross")
-    save_t5(folder / "t5", MONOT5)
     save_bert(folder / "headless")
     save_causal(folder / "other")
     return folder
@@ -93,48 +88,13 @@ def test_a_cross_encoder_gives_the_output_of_its_head(models: Path) -> None:
     assert CrossEncoderScorer(str(models / "cross")).score("a judge", []).tolist() == []
 
 
-def chance(folder: Path, prompt: str) -> float:
-    """p(true) against p(false) at the first place that is decoded."""
-    import torch
-    from transformers import AutoTokenizer, T5ForConditionalGeneration
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = T5ForConditionalGeneration.from_pretrained(folder)
-    with torch.inference_mode():
-        inputs = tokenizer(prompt, return_tensors="pt")
-        logits = model(input_ids=inputs["input_ids"], decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
-    true, false = (float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in ("true", "false"))
-    return math.exp(true) / (math.exp(true) + math.exp(false))
-
-
-def test_monot5_is_the_softmax_of_true_and_false_and_leaves_the_question_whole(models: Path) -> None:
-    found = MonoT5Scorer(str(models / "t5")).score("a judge", TEXTS)
-    by_hand = [chance(models / "t5", f"Query: a judge Document: {text} Relevant:") for text in TEXTS]
-    assert np.exp(found) == pytest.approx(by_hand, rel=1e-4)
-    assert max(by_hand) - min(by_hand) > 0.1
-    assert MonoT5Scorer(str(models / "t5")).score("a judge", []).tolist() == []
-    # 128 tokens: 2 + 2 + 2 + 2 of the prompt, and 120 of the text.
-    words = [MONOT5[number * 7 % 25] for number in range(200)]
-    found = MonoT5Scorer(str(models / "t5")).score("a judge", [" ".join(words), " ".join(words[:120]), "nurse"])
-    by_hand = chance(models / "t5", f"Query: a judge Document: {' '.join(words[:120])} Relevant:")
-    assert math.exp(found[0]) == pytest.approx(by_hand, rel=1e-4)
-    assert found[0] == pytest.approx(found[1], abs=1e-6)
-    assert abs(found[0] - found[2]) > 0.01
-    # Not even the query fits.
-    assert np.isfinite(MonoT5Scorer(str(models / "t5")).score("judge " * 200, TEXTS)).all()
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("nowhere", r"no cross-encoder '.*nowhere' on this machine.*download"),
         ("headless", r"\(BertModel\) is no cross-encoder: it has no head"),
-        ("monot5:t5-untaught", "is no token of its vocabulary"),
     ],
 )
 def test_models_that_are_missing(name: str, message: str, models: Path) -> None:
-    if name.endswith("untaught"):
-        save_t5(models / "t5-untaught")
-    how, _, rest = name.rpartition(":")
     with pytest.raises(BackendUnavailable, match=message):
-        open_pair_scorer(f"{how}{':' if how else ''}{models / rest}")
+        CrossEncoderScorer(str(models / name))

@@ -1,20 +1,19 @@
-"""Text encoders: sentence-transformers and model2vec models, loaded from this machine only."""
+"""Text encoders: sentence-transformers models, loaded from this machine only."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve.encoders import BUNDLED, Embeddings, of_length_one
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.storage.packages import expect_fitting, installed, pick_device, without_progress
 from fairagent.storage.threads import one_torch_thread
 
-MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
+CONTRIEVER, COSINE = "contriever:", "contriever-cosine:"
 PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
 """How the names of the published Contrievers begin."""
 
@@ -119,43 +118,3 @@ def open_sentence_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
     if name.startswith((CONTRIEVER, *PUBLISHED)):
         return MeanPooledEncoder(name.removeprefix(CONTRIEVER), device)
     return SentenceEncoder(name, device)
-
-
-class StaticEncoder:
-    """A model2vec model: its folder, or its name in the Hugging Face cache; nothing is downloaded.
-
-    A text is the mean of its tokens' vectors, with length 1, zeros without a known token; thousands of texts a second.
-    Texts are cut at the model's own limit. Raises BackendUnavailable where the model or the package is missing. Threads
-    may share it.
-
-    Source: Tulkens & van Dongen, Model2Vec, 2024 (https://github.com/MinishLab/model2vec).
-    """
-
-    def __init__(self, name: str, device: str = "cpu") -> None:
-        self.name, self._lock = name, threading.Lock()
-        folder = name.removeprefix(MODEL2VEC)
-        library, local = installed("model2vec", "a static encoder"), Path(folder).is_dir()
-        try:
-            if not local:
-                # The library itself would ask the hub whether there is a newer one.
-                from huggingface_hub import snapshot_download
-
-                folder = snapshot_download(folder, local_files_only=True)
-            self._model = library.StaticModel.from_pretrained(folder, force_download=False)
-        except (OSError, ValueError, KeyError) as error:
-            reason = f" ({str(error).splitlines()[0]})" if local else ""
-            raise BackendUnavailable(
-                f"no model2vec model {name.removeprefix(MODEL2VEC)!r} on this machine{reason}; name a model's folder, "
-                "or download it beforehand"
-            ) from error
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d)."""
-        if not len(texts):
-            return np.zeros((0, self._model.dim), dtype=np.float32)
-        # It changes its tokenizer's settings for each call, which other threads would see.
-        with self._lock:
-            vectors = self._model.encode(list(texts), use_multiprocessing=False)
-        return of_length_one(np.asarray(vectors, dtype=np.float32))
-
-    queries = documents

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.retrieve.base import check_length
-from fairagent.retrieve.encoders import Embeddings
 from fairagent.search.hits import at_path
 from fairagent.settings import Section
 from fairagent.types.clean import visible
@@ -23,8 +22,6 @@ Row = Mapping[str, Any]
 WINDOW = 10_000
 """Hits of one request, unless the index allows another number (`index.max_result_window`)."""
 ROWS_AT_ONCE = 1_000
-COSINES = ("cosine", "cosinesimil")
-PRODUCTS = ("dot_product", "max_inner_product", "innerproduct")
 
 
 class Fields(Section):
@@ -38,8 +35,6 @@ class Fields(Section):
     """The field with the text that is shown and answered from."""
     search: tuple[str, ...] = ()
     """The fields that are searched; a score is the sum of theirs. Empty: the title (if there is one) and the text."""
-    vector: str = ""
-    """The field with the embeddings (`knn_vector` or `dense_vector`), for `by: embeddings`."""
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -138,31 +133,6 @@ class OpenSearchIndex:
         while one := self.ask(read):
             yield one
 
-    @property
-    def compared(self) -> tuple[str, int]:
-        """What the mapping says; each server has a default of its own."""
-        field = self._fields.vector
-        self.check((field,))
-        about = self._mapping[field]
-        if about.get("type") not in ("knn_vector", "dense_vector"):
-            raise DataError(f"field {field!r} of {self.name} is of type {about.get('type')}; expected a knn_vector")
-        if about["type"] == "dense_vector":
-            return str(about.get("similarity", "cosine")), int(about.get("dims") or 0)
-        space = about.get("space_type") or (about.get("method") or {}).get("space_type") or "l2"
-        return str(space), int(about.get("dimension") or 0)
-
-    def near(self, vector: Embeddings, n: int) -> Sequence[str]:
-        """The nearest documents."""
-        field, numbers = self._fields.vector, [float(number) for number in vector]
-        if self._mapping[field].get("type") == "knn_vector":
-            let = {"filter": {"bool": {"filter": self._where}}} if self._where else {}
-            hits = self._search({"knn": {field: {"vector": numbers, "k": n, **let}}}, n, ())
-        else:
-            many = min(WINDOW, max(2 * n, 100))
-            knn = {"field": field, "query_vector": numbers, "k": n, "num_candidates": many, "filter": self._where}
-            hits = self._search(None, n, (), knn=knn)
-        return [id for id, _, _ in hits]
-
     def matching(self, weights: Mapping[str, float], n: int) -> list[tuple[str, float]]:
         """The best documents by the index's similarity, with document frequencies of the whole index."""
         query = {"bool": {"should": self._clauses(weights), "minimum_should_match": 1, "filter": self._where}}
@@ -226,17 +196,6 @@ class OpenSearchIndex:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
-
-    @property
-    def by_cosine(self) -> bool:
-        """Whether embeddings are compared by cosine; DataError for a metric whose scores are no inner products."""
-        metric = self.compared[0].lower()
-        if metric not in (*COSINES, *PRODUCTS):
-            raise DataError(
-                f"{self.name} compares embeddings by {metric.upper() or 'nothing'}, and scores of that are no inner "
-                "products; make the index by cosine or inner product"
-            )
-        return metric in COSINES
 
     def fetched(self, ids: Sequence[str], fetch: Callable[[Sequence[str]], Sequence[tuple[str, T]]]) -> dict[str, T]:
         """The value of each of these ids, fetched some at a time; DataError that counts and names those without."""

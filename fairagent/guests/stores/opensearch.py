@@ -1,12 +1,12 @@
-"""An index on an OpenSearch server as an engine: its words, or its embeddings."""
+"""An index on an OpenSearch server as an engine: its words, by the similarity in its mapping."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 from urllib.parse import urlsplit
@@ -18,12 +18,10 @@ from fairagent.collection import GroupTable
 from fairagent.collection.load import aligned
 from fairagent.collection.table import JoinedGroups
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
-from fairagent.guests.stores.index import ROWS_AT_ONCE, Fields, OpenSearchIndex, Row, first_ids, is_text
+from fairagent.guests.stores.index import ROWS_AT_ONCE, Fields, OpenSearchIndex, first_ids, is_text
 from fairagent.guests.terms import LocalTerms
 from fairagent.retrieve.base import engine_time, term_weights
-from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.vectors import encoder
 from fairagent.settings import Part
 from fairagent.settings.parts import Progress
 from fairagent.storage.packages import installed
@@ -36,13 +34,13 @@ Label = str | int | float | bool
 
 MOST_LABELS = 1_000
 """Labels of a dimension; a field of more is no group's."""
-TEXTS_CACHED, NUMBERS_CACHED = 5_000, 1 << 26
+TEXTS_CACHED = 5_000
 CHECKED_IDS = 200_000
 """Ids of a group table that `fairagent doctor` looks for in the index."""
 
 
 class OpenSearchConfig(Part):
-    """An index on an OpenSearch server, which is only read: its words, or its embeddings."""
+    """An index on an OpenSearch server, which is only read: its words, by the similarity in its mapping."""
 
     on_server: ClassVar[bool] = True
     kind: Literal["opensearch"] = "opensearch"
@@ -52,8 +50,6 @@ class OpenSearchConfig(Part):
     """The index, or a name for several."""
     fields: Fields = Fields()
     """Which fields of the index hold what."""
-    by: Literal["text", "embeddings"] = "text"
-    """What is searched: the words, by the similarity in the index's mapping, or the embeddings in `fields.vector`."""
     api_key_env: str = ""
     """The environment variable with an API key, or with a whole `Bearer` token; empty: none is needed."""
     user_env: str = ""
@@ -69,13 +65,8 @@ class OpenSearchConfig(Part):
     all documents."""
     where: dict[str, Label | tuple[Label, ...]] = Field(default={})
     """Field -> the value, or the values, that a document must have one of to be in a list."""
-    encoder: str = Field(BUNDLED, min_length=1)
-    """The encoder that made the embeddings; named as for `engine: dense`."""
     timeout: float = Field(30.0, gt=0)
     """The longest time of one answer, in seconds."""
-
-    def __str__(self) -> str:
-        return self.kind if self.by == "text" else f"{self.kind} ({self.by})"
 
     def relative_to(self, folder: Path) -> Self:
         """With the certificates' path from anywhere."""
@@ -83,8 +74,8 @@ class OpenSearchConfig(Part):
 
     @property
     def tells_words(self) -> bool:
-        """Whether it has the terms of its documents."""
-        return self.by == "text"
+        """It has the terms of its documents."""
+        return True
 
     def connect(self, environ: Mapping[str, str] | None = None) -> OpenSearchIndex:
         """The index; SettingsError for an address or a sign-in that is none. Nothing is requested yet."""
@@ -92,8 +83,6 @@ class OpenSearchConfig(Part):
         host = host_of(self.url, "engine.password_env or engine.api_key_env")
         if any(one in self.index for one in "/*?,") or self.index.startswith(("_", "-", ".")):
             raise SettingsError(f"engine.index: {self.index[:80]!r} is no name of one index")
-        if self.by == "embeddings" and not self.fields.vector:
-            raise SettingsError("`by: embeddings` needs the field that holds them (engine.fields.vector)")
         if bool(self.user_env) != bool(self.password_env) or (self.api_key_env and self.user_env):
             raise SettingsError("sign in with engine.api_key_env, or with engine.user_env and engine.password_env")
         key = secret(self.api_key_env, environ, host)
@@ -120,8 +109,7 @@ class OpenSearchConfig(Part):
     def opened(self, site: Site) -> Any:
         """The index, which the parts of a pipeline share; DataError where it lacks a field that is named."""
         store = site.memo.get((self.kind, self.model_dump_json()), self.connect)
-        searched = self.fields.words if self.tells_words else (self.fields.vector,)
-        store.check((self.fields.id, *self.fields.shown, *searched, *self.groups.values(), *self.where))
+        store.check((self.fields.id, *self.fields.shown, *self.fields.words, *self.groups.values(), *self.where))
         return store
 
     def group_table(self, site: Site) -> GroupTable:
@@ -157,10 +145,7 @@ class OpenSearchConfig(Part):
                 "an experiment judges by the groups of its collection: write those of the index into a table once "
                 "(guests/stores/README.md), name it in the collection's settings file, and leave out engine.groups"
             )
-        store, shown = self.opened(site), tuple(self.groups.values())
-        if self.tells_words:
-            return StoreWords(store, self.fields, shown)
-        return StoreVectors(store, self.fields, shown, encoder(site, self.encoder))
+        return StoreWords(self.opened(site), self.fields, tuple(self.groups.values()))
 
     def diagnose(self, site: Site) -> Iterator[Check]:
         """The index, what is searched, the groups, and ids of the collection's groups that it lacks."""
@@ -170,9 +155,6 @@ class OpenSearchConfig(Part):
                 yield Check(self.kind, "problem", f"{store.name} is empty", "name another (or another engine.where)")
                 return
             yield Check(self.kind, "ok", f"{store.name}: {rows:,} documents, which are only read")
-            if not self.tells_words:
-                likeness = "cosine" if store.by_cosine else "inner product"
-                yield Check("embeddings", "ok", f"compared by {likeness}; {self.encoder}")
             name, groups = "groups in fields", site.collection.groups
             if self.groups:
                 table = self.group_table(site)
@@ -194,126 +176,6 @@ class OpenSearchConfig(Part):
                 )
         except FairAgentError as error:
             yield Check(self.kind, "problem", str(error), "mend this first; nothing else of it was checked")
-
-
-class StoredTexts:
-    """The documents of an index; `extra` are the fields with their groups. Threads may share it."""
-
-    def __init__(self, store: OpenSearchIndex, columns: Fields, extra: Sequence[str] = ()) -> None:
-        """Take the index, and which of its fields hold what."""
-        self.store, self._columns, self._extra = store, columns, tuple(extra)
-        self._texts: dict[str, Document] = {}
-
-    @cached_property
-    def _count(self) -> int:
-        return self.store.count()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def document(self, id: str) -> Document:
-        """The document as the index has it; DataError where it has none of that id."""
-        return self.documents([id])[0]
-
-    @engine_time("server")
-    def documents(self, ids: Sequence[str]) -> list[Document]:
-        """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
-
-        def read(id: str, row: Row) -> Document:
-            title, text = (text_of(row.get(name)) if name else "" for name in (self._columns.title, self._columns.text))
-            return Document(id, text, title, {name: row.get(name) for name in self._extra})
-
-        return self.read(self._texts, ids, (*self._columns.shown, *self._extra), read, TEXTS_CACHED)
-
-    def read(
-        self, cache: dict[str, T], ids: Sequence[str], columns: Sequence[str], value: Callable[[str, Row], T], most: int
-    ) -> list[T]:
-        """What `value` makes of these documents; those not in the cache, which is emptied when full, are read."""
-        values = {id: one for id in ids if (one := cache.get(id)) is not None}
-        if unknown := [id for id in dict.fromkeys(ids) if id not in values]:
-            rows = self.store.fetched(unknown, lambda some: self.store.rows(some, columns))
-            new = {id: value(id, row) for id, row in rows.items()}
-            values |= new
-            if len(cache) + len(new) > most:
-                cache.clear()
-            cache.update(new)
-        return [values[id] for id in ids]
-
-
-class StoreVectors(StoredTexts):
-    """The documents nearest to a query's embedding, as the server finds them (it may miss some).
-
-    A score is the inner product, or where the index compares directions the cosine, of the embeddings, computed here;
-    ties are ordered by id. A blank query has no hits. Threads may share it.
-    """
-
-    def __init__(self, store: OpenSearchIndex, columns: Fields, extra: Sequence[str], encoder: Encoder) -> None:
-        """Take the index, its fields, further fields of its documents, and the encoder that made its embeddings."""
-        super().__init__(store, columns, extra)
-        self._encoder, self._cosine = encoder, store.by_cosine
-        self._vectors: dict[str, Embeddings] = {}
-        # The query of a search is often scored against a pool afterwards.
-        self._encoded = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
-
-    @engine_time("server")
-    def search(self, query: Query, n: int) -> Ranking:
-        """The `n` nearest documents (fewer where the index has fewer)."""
-        self.store.check_length(n)
-        return self.nearest(self.query_vector(query), n) if str(query).strip() else Ranking((), np.zeros(0))
-
-    @engine_time("server")
-    def nearest(self, vector: Embeddings, n: int) -> Ranking:
-        """The `n` documents nearest to `vector` (d,), as for `search`; none for zeros."""
-        ids = self.store.near(vector, int(n)) if vector.any() else ()
-        self.store.check_once(ids)
-        return best_of(list(zip(ids, self._products(vector, ids).tolist(), strict=True)), n)
-
-    @engine_time("server")
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The inner products (or cosines) of the given documents, (n,); 0 for a blank query."""
-        if not len(ids) or not str(query).strip():
-            return np.zeros(len(ids))
-        return self._products(self.query_vector(query), ids)
-
-    def _products(self, vector: Embeddings, ids: Sequence[str]) -> FloatArray:
-        rows, query = self.vectors(ids).astype(np.float64), vector.astype(np.float64)
-        # Row by row, so that a document's score does not depend on what is scored with it.
-        products = np.einsum("ij,j->i", rows, query)
-        if self._cosine:
-            products /= np.maximum(np.linalg.norm(rows, axis=1) * np.linalg.norm(query), np.finfo(np.float64).tiny)
-        return np.asarray(products)
-
-    @engine_time("server")
-    def vectors(self, ids: Sequence[str]) -> Embeddings:
-        """The embeddings of these documents, (n, d); DataError naming ids without one."""
-        column, length = self._columns.vector, self.dimensions
-
-        def read(id: str, row: Row) -> Embeddings:
-            try:
-                vector = np.array(() if row.get(column) is None else row[column], dtype=np.float32)
-            except (TypeError, ValueError):
-                vector = np.zeros(0, np.float32)
-            if vector.shape != (length,) or not np.isfinite(vector).all():
-                raise DataError(f"document {id[:60]!r} of {self.store.name} has no embedding of {length} numbers")
-            return vector
-
-        vectors = self.read(self._vectors, ids, (column,), read, NUMBERS_CACHED // length)
-        return np.stack(vectors) if vectors else np.zeros((0, length), np.float32)
-
-    @cached_property
-    def dimensions(self) -> int:
-        """How many numbers an embedding has, by the mapping, or else by the encoder."""
-        return self.store.compared[1] or len(self._encoder.queries(["fair"])[0])
-
-    def query_vector(self, query: Query) -> Embeddings:
-        """The embedding of a query's text and keywords, (d,)."""
-        vector: Embeddings = self._encoded(str(query))
-        if len(vector) != self.dimensions:
-            raise DataError(
-                f"the embeddings of {self.store.name} have {self.dimensions} numbers, and {self._encoder.name} makes "
-                f"{len(vector)}: they are another encoder's; set engine.encoder to it"
-            )
-        return vector
 
 
 def read_groups(
@@ -351,12 +213,6 @@ def labels_in(id: str, content: object) -> tuple[str, ...]:
         raise DataError(f"document {id[:60]!r}: {error}") from None
 
 
-def best_of(scores: Sequence[tuple[str, float]], n: int) -> Ranking:
-    """The best `n` of documents (id, score), ties by the bytes of their ids."""
-    best = sorted(scores, key=lambda one: (-one[1], one[0].encode("utf-8", "surrogatepass")))[:n]
-    return Ranking(tuple(id for id, _ in best), np.array([score for _, score in best], dtype=np.float64))
-
-
 def text_of(content: Any) -> str:
     """A field's value as text: several values are joined by a space.
 
@@ -368,17 +224,51 @@ def text_of(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-class StoreWords(StoredTexts):
+class StoreWords:
     """The ranking of the index's own search of words: the sum of weight times its score.
 
     A document is a hit if it holds any word of the query. Ties are ordered by the bytes of ids. Threads may share it.
     """
 
-    def __init__(self, store: OpenSearchIndex, columns: Fields, extra: Sequence[str] = ()) -> None:
+    def __init__(self, store: OpenSearchIndex, fields: Fields, extra: Sequence[str] = ()) -> None:
         """Take the index, its fields, and further fields of its documents."""
-        super().__init__(store, columns, extra)
+        self.store, self._fields, self._extra = store, fields, tuple(extra)
+        self._texts: dict[str, Document] = {}
         self._terms = LocalTerms(self)
         self.words, self.analyze = self._terms.words, self._terms.analyze
+
+    @cached_property
+    def _count(self) -> int:
+        return self.store.count()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def document(self, id: str) -> Document:
+        """The document as the index has it; DataError where it has none of that id."""
+        return self.documents([id])[0]
+
+    @engine_time("server")
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
+        found = {id: one for id in ids if (one := self._texts.get(id)) is not None}
+        if unknown := [id for id in dict.fromkeys(ids) if id not in found]:
+            of, columns = self._fields, (*self._fields.shown, *self._extra)
+            rows = self.store.fetched(unknown, lambda some: self.store.rows(some, columns))
+            new = {
+                id: Document(
+                    id,
+                    text_of(row.get(of.text)),
+                    text_of(row.get(of.title)),
+                    {name: row.get(name) for name in self._extra},
+                )
+                for id, row in rows.items()
+            }
+            found |= new
+            if len(self._texts) + len(new) > TEXTS_CACHED:
+                self._texts.clear()
+            self._texts.update(new)
+        return [found[id] for id in ids]
 
     @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
@@ -386,7 +276,9 @@ class StoreWords(StoredTexts):
         self.store.check_length(n)
         hits = self.store.matching(weights, n) if (weights := term_weights(query, whole)) else []
         self.store.check_once([id for id, _ in hits])
-        return best_of([(id, score) for id, score in hits if score > 0], n)
+        shown = [one for one in hits if one[1] > 0]
+        best = sorted(shown, key=lambda one: (-one[1], one[0].encode("utf-8", "surrogatepass")))[:n]
+        return Ranking(tuple(id for id, _ in best), np.array([score for _, score in best], dtype=np.float64))
 
     @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:

@@ -211,7 +211,7 @@ class AdaptiveConfig(Part):
 
     kind: Literal["adaptive"] = "adaptive"
     scorer: str = ""
-    """What scores the documents: a cross-encoder or MonoT5, named as for `rerank: cross-encoder`; `similarity:NAME`:
+    """What scores the documents: a cross-encoder, named as for `rerank: cross-encoder`; `similarity:NAME`:
     how alike the vectors are that an encoder, named as for `engine: dense`, makes of query and document; empty: the
     engine's own score for the user's query."""
     encoder: str = ""

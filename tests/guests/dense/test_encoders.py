@@ -116,9 +116,8 @@ def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(m
 def test_a_model_or_a_device_that_is_not_there(model: Path, tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailable, match="nowhere"):
         SentenceEncoder(str(tmp_path / "nowhere"))
-    for name, missing in ((f"model2vec:{tmp_path}", BackendUnavailable), (str(model), UsageError)):
-        with pytest.raises(missing):
-            open_encoder(name, "cuda:93")
+    with pytest.raises(UsageError):
+        open_encoder(str(model), "cuda:93")
 
 
 def test_a_tokenizer_with_more_tokens_than_its_model_has_vectors_is_refused(tmp_path: Path) -> None:
@@ -127,34 +126,3 @@ def test_a_tokenizer_with_more_tokens_than_its_model_has_vectors_is_refused(tmp_
     for opened in (lambda: SentenceEncoder(folder), lambda: BertScore(folder, 1), lambda: load("AutoModel", folder)):
         with pytest.raises(BackendUnavailable, match=r"the tokenizer of '.*' does not fit its model: it has 49 tokens"):
             opened()
-
-
-# --- model2vec
-
-WORDS = ["[UNK]", "judge", "court", "river", "boat"]
-VECTORS = np.array([[9, 9, 9], [1, 0, 0], [1, 1, 0], [0, 0, 2], [0, 1, 1]], dtype=np.float32)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Whitespace
-
-    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = Whitespace()
-    model2vec = pytest.importorskip("model2vec")
-    place = tmp_path_factory.mktemp("static") / "tiny"
-    model2vec.StaticModel(VECTORS, tokenizer).save_pretrained(place)
-    return place
-
-
-def test_vectors_are_means_of_known_words_with_length_one(folder: Path) -> None:
-    encoder = open_encoder(f"model2vec:{folder}")
-    assert encoder.name == f"model2vec:{folder}"
-    found = encoder.documents(["judge court", "river nobody", "", "nobody"])
-    expected = [[2 / 5**0.5, 1 / 5**0.5, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert found == pytest.approx(np.array(expected), abs=1e-6)
-    assert found.dtype == np.float32
-    assert np.array_equal(encoder.queries(["judge court"])[0], found[0])
-    assert encoder.documents([]).shape == (0, 3)

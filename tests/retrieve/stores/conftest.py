@@ -12,17 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from conftest import SEARCH_SERVER
-from fairagent.guests.testing import embeddings
-from fairagent.retrieve.encoders import Embeddings
 
 PASSWORD = "correct-horse-battery"
 WORDS = ("jazz", "piano", "drums", "court", "judge", "poem", "novel", "ship")
 ENVIRON = {"PASSWORD": PASSWORD}
-COLUMNS = {"id": "key", "title": "headline", "text": "body", "vector": "near"}
+COLUMNS = {"id": "key", "title": "headline", "text": "body"}
 GENDERS = ("male", "male", "female", None, "male")
 REGIONS = (["Asia"], ["Asia", "Europe"], [], ["Europe"])
 
@@ -37,16 +34,6 @@ class Made:
     gender: str | None
     regions: list[str]
 
-    @property
-    def vector(self) -> list[float]:
-        return encoded(f"{self.title} {self.text}")
-
-
-def encoded(text: str) -> list[float]:
-    """A vector of length 1, in which every word has a place."""
-    row = np.array(embeddings([text]).body["data"][0]["embedding"])
-    return [float(number) for number in row / max(1.0, float(np.linalg.norm(row)))]
-
 
 MADE = [
     Made(
@@ -58,22 +45,6 @@ MADE = [
     )
     for n in range(40)
 ]
-
-
-def cosines(query: str) -> dict[str, float]:
-    """The likeness of every document to a query."""
-    asked = np.array(encoded(query), dtype=np.float32)
-    rows = {one.id: np.array(one.vector, dtype=np.float32) for one in MADE}
-    return {id: float(row @ asked / np.linalg.norm(row) / np.linalg.norm(asked)) for id, row in rows.items()}
-
-
-class WordEncoder:
-    """An encoder of `encoded`."""
-
-    name = "words"
-
-    def queries(self, texts: list[str]) -> Embeddings:
-        return np.array([encoded(text) for text in texts], dtype=np.float32)
 
 
 @pytest.fixture(scope="session")
@@ -113,17 +84,12 @@ def articles(noida: str) -> Iterator[str]:
     keyword = {"type": "keyword"}
     fields: dict[str, Any] = {"key": keyword, "body": text, "sex": keyword, "places": keyword}
     fields["headline"] = {**text, "fields": {"raw": keyword}}
-    fields["near"] = {"type": "dense_vector", "dims": 16, "similarity": "cosine"}
     about = {"number_of_shards": 3, "number_of_replicas": 0}
-    if client.info()["version"].get("distribution") == "opensearch":
-        method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
-        fields["near"] = {"type": "knn_vector", "dimension": 16, "method": method}
-        about["knn"] = True
     client.indices.delete(index=name, ignore_unavailable=True)
     client.indices.create(index=name, body={"settings": about, "mappings": {"properties": fields}})
     rows = [
         {"key": one.id, "headline": one.title, "body": one.text, "sex": one.gender, "places": one.regions}
-        | {"near": one.vector, "_index": name, "_id": one.id}
+        | {"_index": name, "_id": one.id}
         for one in MADE
     ]
     client_of.helpers.bulk(client, rows, refresh=True)

@@ -1,4 +1,4 @@
-"""`engine: opensearch` against a server: our own formula, ties, weights, embeddings, groups, and what can be wrong."""
+"""`engine: opensearch` against a server: our own formula, ties, weights, groups, and what can be wrong."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fairagent import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.guests.stores.index import Fields, OpenSearchIndex
-from fairagent.guests.stores.opensearch import OpenSearchConfig, StoreVectors, StoreWords, read_groups
+from fairagent.guests.stores.opensearch import OpenSearchConfig, StoreWords, read_groups
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.search.pipeline import open_agent
 from fairagent.types import Document, Query, Term
 
-from .conftest import COLUMNS, MADE, PASSWORD, WordEncoder, cosines
+from .conftest import COLUMNS, MADE, PASSWORD
 
 FIELDS: dict[str, Any] = dict(COLUMNS)
 BODY = {**FIELDS, "title": "", "search": ("body",)}
@@ -36,12 +35,6 @@ def index(articles: str) -> OpenSearchIndex:
 @pytest.fixture(scope="module")
 def words(index: OpenSearchIndex) -> StoreWords:
     return StoreWords(index, Fields(**BODY), ("sex", "headline.raw"))
-
-
-@pytest.fixture(scope="module")
-def vectors(articles: str) -> StoreVectors:
-    one = part(articles, by="embeddings")
-    return StoreVectors(one.connect({}), one.fields, ("sex", "places"), WordEncoder())
 
 
 def bm25(query: Query, k1: float = 1.2, b: float = 0.75) -> dict[str, float]:
@@ -131,23 +124,8 @@ def test_only_what_where_lets_through_is_in_a_list(articles: str) -> None:
     women, opened = {one.id for one in MADE if one.gender == "female"}, some.connect({})
     found = StoreWords(opened, some.fields).search(Query("jazz"), 50)
     assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text} & women
-    assert set(StoreVectors(opened, some.fields, (), WordEncoder()).search(Query("jazz"), 40).ids) == women
     assert opened.count() == len(women) == len(list(opened.every(())))
     assert part(articles, where={"sex": ("female", "male"), "key": ("d00", "d03", "'\"")}).connect({}).count() == 1
-
-
-def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    """noida-db has Elasticsearch's alone, so it is seen what would be sent."""
-    sent: list[Any] = []
-    made = OpenSearchIndex(index._client, "host", "i", Fields(vector="v"), {"sex": ["female"]})
-    for space, method in (("cosinesimil", {}), ("", {"space_type": "innerproduct"}), ("", {})):
-        about = {"type": "knn_vector", "space_type": space, "method": method, "dimension": 2}
-        made.__dict__["_mapping"] = {"v": about}
-        assert made.compared == (space or method.get("space_type", "l2"), 2)
-    monkeypatch.setattr(made, "_search", lambda query, *_, **more: sent.append((query, more)) or [])
-    made.near(np.array([1.0, 2.0], np.float32), 3)
-    women = {"bool": {"filter": [{"terms": {"sex": ["female"]}}]}}
-    assert sent == [({"knn": {"v": {"vector": [1.0, 2.0], "k": 3, "filter": women}}}, {})]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +135,6 @@ def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypat
         {"index": "_all"},
         {"user_env": "X"},
         {"api_key_env": "X", "user_env": "Y", "password_env": "Z"},
-        {"by": "embeddings", "fields": {}},
     ],
 )
 def test_settings_that_are_refused(changed: dict[str, Any]) -> None:
@@ -182,60 +159,26 @@ def test_an_agent_over_the_index_is_fair(articles: str, tmp_path: Path, no_varia
     assert found.hits[0].title.startswith("Person ")
 
 
-@pytest.mark.parametrize("n", [1, 7, 40, 100])
-def test_the_nearest_are_those_computed_here(vectors: StoreVectors, n: int) -> None:
-    found, exact = vectors.search(Query("jazz piano"), n), cosines("jazz piano")
-    assert found.scores.tolist() == pytest.approx([exact[id] for id in found.ids], abs=1e-6)
-    assert found.scores.tolist() == pytest.approx(sorted(exact.values(), reverse=True)[:n], abs=1e-6)
-    assert vectors.score(Query("jazz piano"), found.ids).tolist() == pytest.approx(found.scores.tolist(), abs=1e-12)
-    assert vectors.nearest(vectors.query_vector(Query("jazz piano")), n).ids == found.ids
-    assert len(vectors) == len(MADE)
-
-
-def test_blank_queries_and_lists_that_are_too_long(vectors: StoreVectors) -> None:
-    assert len(vectors.search(Query(" "), 5)) == 0
-    assert vectors.score(Query(""), ["d00"]).tolist() == [0]
-    assert vectors.score(Query("jazz"), []).tolist() == []
-    with pytest.raises(UsageError, match="gives at most"):
-        vectors.search(Query("jazz"), 20_000)
-
-
-def test_texts_come_with_the_fields_of_groups(vectors: StoreVectors) -> None:
-    one = MADE[6]
-    document = vectors.document(one.id)
-    assert (document.id, document.title, document.text) == (one.id, one.title, one.text)
-    assert document.extra == {"sex": one.gender, "places": one.regions}
-    assert vectors.vectors([one.id])[0].tolist() == pytest.approx(one.vector, abs=1e-6)
-    assert [one.id for one in vectors.documents(["d03", "d01", "d03"])] == ["d03", "d01", "d03"]
-    for ask in (vectors.documents, lambda ids: vectors.score(Query("jazz"), ids)):
-        with pytest.raises(DataError, match=r"2 document id\(s\) are not in index .*: 'none', 'x'"):
-            ask(["d00", "none", "x"])
-
-
 @pytest.mark.parametrize(
     "hostile", ['"] or key != "', "\\", "x' OR '1'='1", "'; DROP TABLE articles; --", "%s %(n)s", "{x}", "\0", "\ud800"]
 )
-def test_hostile_ids_are_texts(hostile: str, vectors: StoreVectors) -> None:
+def test_hostile_ids_are_texts(hostile: str, words: StoreWords) -> None:
     with pytest.raises(DataError, match=r"1 document id\(s\) are not in"):
-        vectors.documents([hostile, "d00"])
+        words.documents([hostile, "d00"])
 
 
-def test_groups_are_read_from_fields(vectors: StoreVectors) -> None:
-    groups = read_groups(
-        vectors.store, {"gender": "sex", "region": "places"}, {"gender": {"nonbinary": 0.1, "male": 0.9}}
-    )
+def test_groups_are_read_from_fields(index: OpenSearchIndex) -> None:
+    groups = read_groups(index, {"gender": "sex", "region": "places"}, {"gender": {"nonbinary": 0.1, "male": 0.9}})
     assert groups.labels("gender") == ("female", "male", "nonbinary")
     assert groups.memberships("region", ["d01", "d02"]).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
     assert groups.missing("gender") == sum(one.gender is None for one in MADE) / len(MADE)
 
 
-def test_what_is_not_there(articles: str, vectors: StoreVectors) -> None:
+def test_what_is_not_there(articles: str, index: OpenSearchIndex) -> None:
     with pytest.raises(DataError, match=r"there is no index nothing on .* \(engine.index\)"):
         part(articles, index="nothing").connect({}).check(("key",))
     with pytest.raises(DataError, match=r"has no field 'nearr' \(engine.*; it has: .*key"):
-        vectors.store.check(("key", "nearr"))
-    with pytest.raises(DataError, match=r"of type .*; expected"):
-        _ = part(articles, fields={**FIELDS, "vector": "body"}).connect({}).compared
+        index.check(("key", "nearr"))
 
 
 def test_secrets_come_from_the_environment_alone() -> None:
