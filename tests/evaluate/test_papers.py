@@ -7,6 +7,7 @@ import csv
 import gzip
 import importlib
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -188,6 +189,18 @@ def test_the_pages_have_what_was_measured(scripts: SimpleNamespace) -> None:
     assert [path.name for path, text in made.items() if path.read_text(encoding="utf-8") != text] == []
 
 
+def test_what_all_topics_have_together_has_an_interval(scripts: SimpleNamespace, tmp_path: Path) -> None:
+    words.run(words.write(tmp_path, DRAWN), tmp_path / "run")
+    found = scripts.run.measured(tmp_path / "run")
+    assert found
+    of_row = found["values"]["words"]
+    difference, low, high, topics = of_row["difference [0, 0.2)"]
+    assert low < difference < high
+    assert topics == 6
+    # Every topic has one useful document in the same place, so that every draw of topics has the same line.
+    assert of_row["slope"] == [of_row["slope"][0]] * 3 + [6]
+
+
 def test_a_cell_of_few_questions_is_empty(scripts: SimpleNamespace) -> None:
     twin, result = scripts.tables.smalls()["fair_qr/key_results"], {"topics": 25}
     cells = [[0.5, 0.4, 0.6, 25], [0.5, None, None, 25], [0.5, 0.4, 0.6, 40], [1.0, 1.0, 1.0, 6], None]
@@ -251,3 +264,20 @@ def test_a_page_s_command_runs(file: Path, shared: Path) -> None:
     )
     done = subprocess.run([sys.executable, *command.split(), "--topics", "1"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fair_qr", "rivals"])
+def test_a_method_s_page_runs_as_printed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_variables: None
+) -> None:
+    text = (ROOT / "fairagent" / "papers" / name / "README.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    Path(f"{name}.yaml").write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    commands = re.findall(r"^\$ fairagent (.+)$", text, re.MULTILINE)
+    assert len(commands) >= 3
+    for command in commands:
+        smaller = {"demo": ["--people", "400"], "evaluate": ["--workers", "1", "--limit-topics", "2"]}
+        arguments = [*shlex.split(command), *smaller.get(command.split()[0], [])]
+        done = subprocess.run([sys.executable, "-m", "fairagent", *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
