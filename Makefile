@@ -12,7 +12,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests of what is another thing without extras: imports, what is missing, README's first lines, the light engine.
-DIFFERENT := tests/test_imports.py tests/test_lacking.py tests/test_readme.py tests/search/test_from_records.py tests/test_newcomers.py \
+DIFFERENT := tests/test_imports.py tests/test_readme.py tests/search/test_from_records.py tests/test_newcomers.py \
 	tests/cli/test_extras.py tests/cli/test_demo.py tests/cli/test_init.py tests/cli/test_search.py tests/faults/test_light_core.py \
 	tests/retrieve/light fairagent/search
 

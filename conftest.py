@@ -1,54 +1,67 @@
-"""Tests, and examples in docstrings, that import a package of an extra which is not installed are skipped.
+"""A test, or an example in a docstring, that imports a package of an extra which is not installed is skipped.
 
-See tests/lacking.py.
+An import that fails in the core is an error: only those of the tests themselves count, and those of add-ons as modules.
 """
 
 from __future__ import annotations
 
-import ast
+import re
 import sys
+import tomllib
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "tests"))
+from fairagent.errors import BackendUnavailable
+from fairagent.storage.packages import is_installed, module_of
 
-from lacking import Name, needs, reason
+ROOT = Path(__file__).resolve().parent
+TESTS = ROOT / "tests"
+sys.path.insert(0, str(TESTS))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BROUGHT = {"starlette": "studio", "pandas": "parquet", "huggingface_hub": "dense", "jnius_config": "lucene"}
+"""Modules that come with an extra's packages -> the extra."""
+EXTRA_OF = BROUGHT | {
+    module_of(re.split(r"[\[><=]", line)[0]): extra
+    for extra, listed in PROJECT["optional-dependencies"].items()
+    for line in listed
+}
 
 
-class Lacking(pytest.File):
-    """A file that cannot be imported here."""
-
-    def collect(self) -> list[pytest.Item]:
-        """Nothing: it is skipped."""
-        pytest.skip(reason(needs([(self.path, "")])), allow_module_level=True)
+def _lacking(error: BaseException | None) -> str:
+    """Why what ended with this error is skipped; "" where it is not."""
+    if error is None:
+        return ""
+    frames, trace = [], error.__traceback__
+    while trace:
+        frames.append((Path(trace.tb_frame.f_code.co_filename), trace.tb_frame.f_code.co_name))
+        trace = trace.tb_next
+    if isinstance(error, ModuleNotFoundError) and frames and TESTS in frames[-1][0].parents:
+        module = (error.name or "").partition(".")[0]
+        if module in EXTRA_OF and not is_installed(module):
+            return f"needs the extra {EXTRA_OF[module]} ({module})"
+    # An add-on says so while it is imported.
+    if isinstance(error, BackendUnavailable) and any(name == "<module>" and ROOT in of.parents for of, name in frames):
+        return str(error)
+    return _lacking(error.__cause__)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[None, Any, Any]:
-    """A file that imports what is not there is not imported."""
-    collectors = yield
-    if collectors and file_path.suffix == ".py" and needs([(file_path, "")]):
-        return [Lacking.from_parent(parent, path=file_path)]
-    return collectors
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """A file that cannot be imported here has no tests."""
+    report = yield
+    call = getattr(report, "call", None)
+    if call and call.excinfo and (why := _lacking(call.excinfo.value)):
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, why)
+    return report
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that imports what is not there, itself or by its fixtures, is skipped."""
-    for item in items:
-        if modules := needs(_names(item)):
-            item.add_marker(pytest.mark.skip(reason=reason(modules)))
-
-
-def _names(item: pytest.Item) -> list[Name]:
-    if isinstance(item, pytest.Function):
-        names = [(item.path, item.cls.__name__ if item.cls else item.originalname)]
-        for definitions in item._fixtureinfo.name2fixturedefs.values():
-            code = definitions[-1].func.__code__
-            names.append((Path(code.co_filename), definitions[-1].func.__name__))
-        return [(path, name) for path, name in names if "site-packages" not in path.parts]
-    examples = getattr(getattr(item, "dtest", None), "examples", ())
-    used = (node.id for one in examples for node in ast.walk(ast.parse(one.source)) if isinstance(node, ast.Name))
-    return [(item.path, name) for name in (item.name.rpartition(".")[2], *used)]
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Nor is a test that imports what is not there run, itself or by its fixtures."""
+    report = yield
+    if call.excinfo and (why := _lacking(call.excinfo.value)):
+        report.outcome, report.longrepr = "skipped", (str(item.path), 0, f"Skipped: {why}")
+    return report

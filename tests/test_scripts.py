@@ -56,6 +56,7 @@ ELSEWHERE = {
     "evaluations/stereotypes/convert.py": "evaluate/stereotypes/test_items.py",
     "evaluations/debias/serve_transformers.py": "debias/test_debias_scripts.py",
     "evaluations/gguf_to_folder.py": "real/conftest.py",
+    "evaluations/model/run.py": "evaluate/test_scripts.py",
     "evaluations/papers/generate.py": "evaluate/test_papers.py",
     "evaluations/trec_fair/draw.py": "evaluate/test_track_walk.py",
     "evaluations/trec_fair/walk.py": "evaluate/test_track_walk.py",

@@ -1,6 +1,6 @@
 """FairFT with a real model's likelihoods, before and after on held-back pairs of a fair document and a stereotype.
 
-    python evaluations/fairft/pairs.py STEREOSET_FOLDER MODEL FOLDER [--questions 100] [--held-back 80]
+    python evaluations/fairft/pairs.py STEREOSET_FOLDER MODEL FOLDER [--questions 60] [--held-back 40]
 
 A pair is an example of StereoSet: the texts of its anti-stereotype and of its stereotype. The question has the words
 that both share and asks whether all of the group are alike; the fair answer is "No". MiniLM, both towers, learns from
@@ -139,8 +139,8 @@ def main() -> None:
     parser.add_argument("stereoset", type=Path)
     parser.add_argument("model", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--questions", type=int, default=100)
-    parser.add_argument("--held-back", type=int, default=80)
+    parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--held-back", type=int, default=40)
     options = parser.parse_args()
     pairs, held = halves(options.stereoset, options.questions, options.held_back)
     checked = check(write_settings(options.folder, pairs, options.model))

@@ -182,10 +182,11 @@ def together(run: Results) -> dict[tuple[str, str, str], list[float | None]]:
 
     Of StereoSet and CrowS-Pairs, terms and pairs are (`intervals`). A test of SEAT has its words, and no topics.
     """
-    of_items = intervals(run)
+    if of_items := intervals(run):
+        return dict(of_items)
     values, topics, drawn = run.of_kind.together, run.counted_topics, defaultdict(list)
     rng = np.random.default_rng(run.kind.seed)
-    for _ in range(RESAMPLES if values and not of_items and run.kind.kind != "seat" else 0):
+    for _ in range(RESAMPLES if values and run.kind.kind != "seat" else 0):
         outcomes = tuple(
             replace(outcome, topic=f"{topic}, draw {number}")
             for number, topic in enumerate(rng.choice(topics, len(topics)))
@@ -194,7 +195,7 @@ def together(run: Results) -> dict[tuple[str, str, str], list[float | None]]:
         for key, value in replace(run, outcomes=outcomes, excluded={}).of_kind.together.items():
             drawn[key].append(value)
     ends = {key: np.quantile(drawn[key], [0.025, 0.975]).tolist() if drawn[key] else [None, None] for key in values}
-    return {key: [value, *of_items.get(key, (*ends[key], len(topics)))] for key, value in values.items()}
+    return {key: [value, *ends[key], len(topics)] for key, value in values.items()}
 
 
 def measured(folder: Path) -> dict[str, Any] | None:

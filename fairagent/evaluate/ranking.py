@@ -225,9 +225,9 @@ class RankingKind(JudgedKind):
     systems: dict[Name, Values] = Field(min_length=1, examples=[SYSTEMS])
     """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     measures: tuple[str, ...] = Field(STANDARD, min_length=1)
-    """What rankings are judged by: ours (nDCG, AWRF, gap, unlabeled, products of two), those of ir-measures (AP, RR,
+    """What rankings are judged by: ours (nDCG, AWRF, NDKL, unlabeled, products of two), those of ir-measures (AP, RR,
     P@5, R@100 ...), and `changed@20` and `kept@20`, which compare with the baseline's ranking. Left out for a
-    collection without judgments: changed, kept, AWRF, gap and unlabeled."""
+    collection without judgments: changed, kept, AWRF and unlabeled."""
     run_depth: int = Field(1000, ge=1)
     """How many documents run files hold, for measures that look deep. Exposure is measured, and systems are fair, in
     the first n: the largest cut-off of the measures that look at groups. Below stands what else the system's engine

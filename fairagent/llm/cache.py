@@ -162,11 +162,11 @@ class ReplyCache:
 
         Of all who fetch the same, one asks; the others wait for it up to `seconds`.
         """
-        if (kept := self.get(key)) and (value := read(kept)) is not None:
+        if (known := self.get(key)) and (value := read(known)) is not None:
             return value
         with self.alone(key, seconds):
             # Somebody else may have asked meanwhile.
-            if (reply := self.get(key)) and reply != kept and (value := read(reply)) is not None:
+            if (reply := self.get(key)) and reply != known and (value := read(reply)) is not None:
                 return value
             value, reply = ask()
             self.put(key, reply)

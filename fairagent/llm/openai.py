@@ -25,7 +25,7 @@ from fairagent.errors import (
 )
 from fairagent.llm.capabilities import IGNORED, json_schema
 from fairagent.llm.exchange import attempt
-from fairagent.llm.replies import parse_reply, without_thoughts
+from fairagent.llm.replies import without_thoughts
 from fairagent.llm.request import (
     Message,
     ModelReply,
@@ -171,7 +171,7 @@ def _with_turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
                     "type": "function",
                     "function": {"name": one.name, "arguments": one.text},
                 }
-                for place, one in enumerate(parse_reply(text, ToolCalls).calls)
+                for place, one in enumerate(ToolCalls.model_validate_json(text).calls)
             ]
             ids, turn = iter([one["id"] for one in calls]), {"role": role, "content": None, "tool_calls": calls}
         turns.append(turn)

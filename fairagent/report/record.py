@@ -71,6 +71,7 @@ def answer_record(result: AnswerResult) -> PlainRecord:
         "collection": result.search.trace.collection,
         "answer": answer.text,
         "truncated": answer.truncated,
+        "abstains": answer.abstains,
         "source": answer.source,
         "cited": list(answer.cited),
         "context": [

@@ -15,7 +15,6 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -23,7 +22,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from contextvars import ContextVar, copy_context
 from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
-from pathlib import Path
 from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded
@@ -333,12 +331,6 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-LOOK = 1.0
-"""Seconds between two looks whether a process was stopped."""
-STOPPED = 20
-"""Looks in a row that find it so until it is given up: looks and not seconds, since this one may be stopped itself."""
-
-
 def cores() -> int:
     """The processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -349,8 +341,7 @@ class Crew(ThreadPoolExecutor):
 
     Processes start with the first jobs, those besides `here` once it is to `grow`: a short run starts none. They end
     with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments and its
-    result can be pickled, and what it raises is raised here; BackendUnavailable where a process has ended, or was
-    stopped: it would be waited for without end.
+    result can be pickled, and what it raises is raised here; BackendUnavailable where a process has ended.
     """
 
     def __init__(self, count: int, here: bool = True) -> None:
@@ -358,8 +349,7 @@ class Crew(ThreadPoolExecutor):
         self._pool = ProcessPoolExecutor(max(1, count - here), get_context("spawn"), _prepare)
         self._mine = threading.local()
         self._lock = threading.Lock()
-        self._here, self._watched, self._given_up = here, False, ""
-        self._awake, self._ending = threading.Event(), threading.Event()
+        self._here, self._awake = here, threading.Event()
         if not here:
             self.grow()
 
@@ -378,7 +368,6 @@ class Crew(ThreadPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Wait for the jobs that are under way, and end the processes."""
-        self._ending.set()
         self.grow()
         super().shutdown(wait, cancel_futures=cancel_futures)
         self.abandon()
@@ -386,7 +375,6 @@ class Crew(ThreadPoolExecutor):
 
     def abandon(self) -> None:
         """End the processes at once: nobody waits for what they do."""
-        self._ending.set()
         self.grow()
         for one in list((self._pool._processes or {}).values()):
             one.kill()
@@ -394,13 +382,8 @@ class Crew(ThreadPoolExecutor):
     def _begin(self) -> None:
         with self._lock:
             self._mine.here, self._here = self._here, False
-        if self._mine.here:
-            return
-        self._awake.wait()
-        with self._lock:
-            if not (self._watched or self._ending.is_set()):
-                self._watched = True
-                threading.Thread(target=self._watch, name="crew-watch", daemon=True).start()
+        if not self._mine.here:
+            self._awake.wait()
 
     def _do(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         if self._mine.here:
@@ -408,24 +391,10 @@ class Crew(ThreadPoolExecutor):
         try:
             return self._pool.submit(work, *arguments).result()
         except BrokenProcessPool:
-            how = self._given_up or "has ended: was it killed, or is the memory used up?"
             raise BackendUnavailable(
-                f"a worker process {how} To go on, repeat the command, with fewer --workers where memory is short"
+                "a worker process has ended: was it killed, or is the memory used up? To go on, repeat the command, "
+                "with fewer --workers where memory is short"
             ) from None
-
-    def _watch(self) -> None:
-        """Kill a process that was stopped (SIGSTOP) for too long; who waits for its job is told why."""
-        looks = Counter[int | None]()
-        while not self._ending.wait(LOOK):
-            for one in list((self._pool._processes or {}).values()):
-                stopped = False
-                with suppress(OSError, IndexError):  # systems without /proc do not tell
-                    # After the command's name, which may hold anything, comes the state.
-                    stopped = Path(f"/proc/{one.pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
-                looks[one.pid] = looks[one.pid] + 1 if stopped else 0
-                if looks[one.pid] >= STOPPED:
-                    self._given_up = f"(pid {one.pid}) is stopped (SIGSTOP) and was ended."
-                    one.kill()
 
 
 def _prepare() -> None:

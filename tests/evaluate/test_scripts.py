@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import lzma
 import runpy
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 
 from fairagent.evaluate.run import FORMAT, write_head
+from fairagent.llm.cache import ReplyCache
 from fairagent.search.pipeline import open_site, prepare
 from fairagent.search.rerank.similarity import GraphConfig
 from fairagent.settings import Settings
@@ -156,3 +159,53 @@ def test_the_agent_is_fair_by_the_labels_that_it_lost(
             assert one.covered == one.counted > 0
             assert (np.diff(one.ends) > 0).all()
         assert COMMAND["line"](deletion, engine, agent).startswith(str(deletion))
+
+
+model = loaded("model/run")
+
+
+@pytest.mark.parametrize("depth", ["", "_depth_20"])
+def test_the_page_has_what_a_model_was_measured_to_buy(depth: str, capsys: pytest.CaptureFixture[str]) -> None:
+    model.print_tables(model.read(EVALUATIONS / "model" / f"measured{depth}.csv"))
+    assert capsys.readouterr().out.strip() in (EVALUATIONS / "model" / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_part_beats_what_it_is_above_on_every_query(capsys: pytest.CaptureFixture[str]) -> None:
+    def row(topic: int, system: str, product: float) -> dict[str, str]:
+        costs = dict.fromkeys(model.COSTS, "0" if system in model.DULL else "1")
+        return {
+            "collection": "c",
+            "topic": f"{topic}",
+            "dimension": "d",
+            "system": system,
+            "product": f"{product}",
+        } | costs
+
+    rows = [row(topic, name, 0.5) for topic in range(12) for name in model.DULL]
+    rows += [row(topic, "judge", 0.5 + (-1) ** topic / 10) for topic in range(12)]
+    model.print_tables(rows)
+    assert capsys.readouterr().out.endswith("\nno, no part beat both feedback and no loop\n")
+    model.print_tables([*rows, *(row(topic, "keywords", 0.6 + topic / 100) for topic in range(12))])
+    assert capsys.readouterr().out.endswith("\nyes, keywords beat both feedback and no loop\n")
+
+
+def test_the_replies_that_are_shipped_are_one_models(tmp_path: Path) -> None:
+    model.unpack(model.REPLIES, tmp_path / "replies")
+    with closing(ReplyCache(tmp_path / "replies")) as cache:
+        assert list(cache.stats().models) == [model.SMALL]
+    model.pack(tmp_path / "replies", tmp_path / "again")
+    again, shipped = (lzma.decompress(file.read_bytes()) for file in (tmp_path / "again", model.REPLIES))
+    assert again == shipped
+
+
+@pytest.mark.slow
+@pytest.mark.vectors
+@pytest.mark.shared
+def test_a_replay_comes_to_what_was_measured(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = "run.py --replay --collections trec22_biographies --topics 5 --systems keywords passages"
+    monkeypatch.setattr("sys.argv", command.split())
+    model.main()
+    assert capsys.readouterr().out.endswith("\n20 of 20 rows have the values that were measured\n")

@@ -1,4 +1,4 @@
-"""Cases 121, 122, 124, 177 to 184, 205 to 209 and 224: indexes that are made anew, and what may happen meanwhile."""
+"""Cases 121, 122, 124, 177 to 184, 205 to 208 and 224: indexes that are made anew, and what may happen meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.manifest import Manifest
 from fairagent.search.live import LOOK
 from fairagent.search.pipeline import build, open_live, open_site
-from fairagent.storage import threads
 from fairagent.storage.folders import workshop
 from fairagent.storage.threads import Crew
 from fairagent.types import SearchResult
@@ -89,13 +88,6 @@ def index(file: Path) -> Path:
 def test_121_and_224_a_process_that_is_killed_is_an_error() -> None:
     with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"a worker process has ended"):
         crew.submit(signal.raise_signal, signal.SIGKILL).result()
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell which process is stopped")
-def test_209_a_process_that_is_stopped_is_named_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "LOOK", 0.01)
-    with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"\(pid \d+\) is stopped"):
-        crew.submit(signal.raise_signal, signal.SIGSTOP).result()
 
 
 SWAPPING = """

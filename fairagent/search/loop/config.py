@@ -110,7 +110,7 @@ class WidenConfig(Part):
     better for it: search_for_group (in place of keywords and passages), stop, and judge and filter where they are among
     the actions. A filter is applied in any case, at the end."""
     turns: int = Field(4, ge=1, le=20)
-    """How often the model is asked under `policy: model`; it may call several tools at once."""
+    """How many turns the model has under `policy: model`; in each it may call several tools."""
     calls: int = Field(8, ge=1, le=50)
     """How many calls of tools are carried out for one query."""
     judge: JudgeSettings | None = None
