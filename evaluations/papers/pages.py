@@ -102,7 +102,7 @@ def counts(name: str, result: Mapping[str, Any] | None, text: str) -> str:
         f"{result['seconds']} s" + (f", {result['cpu']} s of CPU" if result["cpu"] else ""),
     ]
     said += ["not finished"] * result["partial"]
-    said += [f"{result['excluded']} failed, which count for no row"] * bool(result["excluded"])
+    said += [f"{result['excluded']} left out or failed, which count for no row"] * bool(result["excluded"])
     said += ["measured on an earlier version of its file: run it again"] * (result["run"] != run_of(name, text))
     return "; ".join(said)
 
