@@ -93,6 +93,7 @@ def main() -> None:
             unpack(REPLIES, given.folder / "replies")
             measured = {(pair(row), row["system"]): row for row in read(HERE / f"measured{given.suffix}.csv")}
             given.systems = [one for one in given.systems if any(system == one for _, system in measured)]
+            given.collections = [one for one in given.collections if any(of[0] == one for of, _ in measured)]
             rows = [row for row in run_all(given) if (pair(row), row["system"]) in measured]
         print_tables(rows)
         same = sum(all(row.get(one, "") == measured[pair(row), row["system"]][one] for one in MEASURES) for row in rows)
@@ -206,7 +207,8 @@ def print_tables(rows: Sequence[Row]) -> None:
     """A table of each collection, one of those with groups together, and the verdict."""
     for collection in dict.fromkeys(row["collection"] for row in rows):
         print_table(collection, [row for row in rows if row["collection"] == collection])
-    best = print_table(TOGETHER, [row for row in rows if row.get("product")])
+    fair = [row for row in rows if row.get("product")]
+    best = print_table(TOGETHER, fair) if fair else []
     print(f"\n{'yes, ' + ', '.join(best) if best else 'no, no part'} beat both {' and '.join(DULL)}")
 
 
@@ -270,5 +272,5 @@ def test(differences: dict[Pair, float]) -> float | None:
 if __name__ == "__main__":
     try:
         main()
-    except FairAgentError as error:
+    except (FairAgentError, OSError) as error:
         sys.exit(str(error))

@@ -337,21 +337,19 @@ def cores() -> int:
 
 
 class Crew(ThreadPoolExecutor):
-    """An executor that hands jobs to as many processes; one does its jobs `here`, if so wanted.
+    """An executor that hands jobs to as many processes, of which this one is the first.
 
-    Processes start with the first jobs, those besides `here` once it is to `grow`: a short run starts none. They end
-    with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments and its
-    result can be pickled, and what it raises is raised here; BackendUnavailable where a process has ended.
+    The others start with the first jobs once it is to `grow`: a short run starts none. They end with `shutdown`, and
+    with this process, whatever ends it. A job is a function of a module, its arguments and its result can be pickled,
+    and what it raises is raised here; BackendUnavailable where a process has ended.
     """
 
-    def __init__(self, count: int, here: bool = True) -> None:
+    def __init__(self, count: int) -> None:
         super().__init__(count, thread_name_prefix="crew", initializer=self._begin)
-        self._pool = ProcessPoolExecutor(max(1, count - here), get_context("spawn"), _prepare)
+        self._pool = ProcessPoolExecutor(max(1, count - 1), get_context("spawn"), _prepare)
         self._mine = threading.local()
         self._lock = threading.Lock()
-        self._here, self._awake = here, threading.Event()
-        if not here:
-            self.grow()
+        self._here, self._awake = True, threading.Event()
 
     def submit(self, work: Callable[..., T], /, *arguments: Any, **_: Any) -> Future[T]:
         """Have a job done; its result as a future."""

@@ -1,10 +1,9 @@
-"""Cases 121, 122, 124, 177 to 184, 205 to 208 and 224: indexes that are made anew, and what may happen meanwhile."""
+"""Cases 122, 124, 177 to 184 and 205 to 208: indexes that are made anew, and what may happen meanwhile."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,7 +24,6 @@ from fairagent.retrieve.manifest import Manifest
 from fairagent.search.live import LOOK
 from fairagent.search.pipeline import build, open_live, open_site
 from fairagent.storage.folders import workshop
-from fairagent.storage.threads import Crew
 from fairagent.types import SearchResult
 
 from .tiny import write as write_tiny
@@ -83,11 +81,6 @@ def file(tmp_path: Path) -> Path:
 def index(file: Path) -> Path:
     build_index(file, file.parent / "index", **PLAIN)
     return file.parent / "index"
-
-
-def test_121_and_224_a_process_that_is_killed_is_an_error() -> None:
-    with Crew(1, here=False) as crew, pytest.raises(BackendUnavailable, match=r"a worker process has ended"):
-        crew.submit(signal.raise_signal, signal.SIGKILL).result()
 
 
 SWAPPING = """

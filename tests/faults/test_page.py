@@ -16,6 +16,7 @@ ELSEWHERE = {
     37: "test_a_damaged_database_is_moved_aside",
     38: "test_a_pickle_in_a_row_or_a_file_is_never_opened_and_no_file_is_removed",
     3: "test_overload_is_tried_exactly_as_often_as_set",
+    **dict.fromkeys((121, 224), "test_what_happens_in_another_process_of_a_crew_is_raised_here"),
     **dict.fromkeys((9, 10), "test_what_is_no_reply_is_an_error_of_its_kind"),
     13: "test_missing_usage_is_estimated",
     26: "test_hostile_templates_are_refused_with_little_work",

@@ -92,7 +92,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "bare.yaml").write_text(NO_GROUPS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "open_encoder", lambda model, device, served: Letters())
-        patch.setattr(cross_encoder, "open_pair_scorer", lambda scorer: Shortest())
+        patch.setattr(cross_encoder, "CrossEncoderScorer", lambda scorer: Shortest())
         site = open_site(folder / "collection.yaml", folder / "index", Settings(engine="dense", encoder=BUNDLED))
         told: list[tuple[str, int]] = []
         site.settings.engine.prepare(site, lambda what, done: told.append((what, done)))

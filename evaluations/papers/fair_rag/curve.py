@@ -141,7 +141,7 @@ def draw(found: Mapping[str, Measured], file: Path) -> None:
             y = np.array([values[row, UTILITY].mean() for row in rows])
             ends = np.array([np.percentile(mean_of(weights, values[row, UTILITY]), [2.5, 97.5]) for row in rows]).T
             axis.errorbar(x, y, yerr=np.abs(ends - y), color=color, lw=1, capsize=2, marker="o", ms=4, label=engine)
-            axis.plot(x[-1:], y[-1:], color=color, marker="o", ms=5, mfc="white", ls="")
+            axis.plot(x[-1:], y[-1:], color=color, marker="o", ms=5, mfc="white", ls="", zorder=5)
             for alpha, *at in zip(ALPHAS, x, y, strict=False):
                 axis.annotate(f"α={alpha}", at, (3, 4), textcoords="offset points", fontsize=6, color=color)
         axis.set(title=f"{task}, {weights.shape[1]} questions", xlabel="disparity (EE-D): to the left is fairer")

@@ -208,7 +208,7 @@ def _debias_rag(file: File) -> Small:
         if kind == "masked" and body["kind"] == "stereoset":
             # Intersentence examples need a head for next sentences as well.
             body["questions"]["part"] = "intrasentence"
-        body["settings"] = {"context": {"documents": 3, "tokens": 75 if "collection" in body else 150}}
+        body["settings"] = {"context": {"documents": 3, "tokens": 100 if "collection" in body else 150}}
         if file.table[1] == "6":
             body["topics"] = {"sample": LEAST}
         elif "collection" in body and body["kind"] == "stereoset" and "part" not in body["questions"]:
