@@ -47,6 +47,7 @@ RUNS = {
 """Script -> the arguments of each run."""
 ELSEWHERE = {
     "evaluations/papers/run.py": "real/test_small_tables.py",
+    "evaluations/papers/lamp.py": "real/test_small_tables.py",
     "evaluations/debias/split.py": "debias/test_docs.py",
     "evaluations/controller/constants.py": "evaluate/test_scripts.py",
     "evaluations/controller/rivals.py": "evaluate/test_scripts.py",
@@ -64,6 +65,7 @@ ELSEWHERE = {
 }
 """Script -> the test that runs it."""
 BY_HAND = {
+    "evaluations/papers/fair_rag/curve.py": "draws runs of a hundred questions",
     "evaluations/answers/pareto.py": "takes two runs in which a language model answered",
     "evaluations/debias/rankings.py": "embeds the whole of StereoSet",
     "evaluations/debias/theta.py": "asks a language model's likelihoods for an hour",

@@ -97,7 +97,10 @@ def counts(name: str, result: Mapping[str, Any] | None, text: str) -> str:
     """How many questions a run has, of what, and what it took."""
     if result is None:
         return f"not measured yet (`python evaluations/papers/run.py {name}`)"
-    said = [f"{result['topics']} questions", f"{result['seconds']} s, {result['cpu']} s of CPU"]
+    said = [
+        f"{result['topics']} questions",
+        f"{result['seconds']} s" + (f", {result['cpu']} s of CPU" if result["cpu"] else ""),
+    ]
     said += ["not finished"] * result["partial"]
     said += [f"{result['excluded']} left out or failed, which count for no row"] * bool(result["excluded"])
     said += ["measured on an earlier version of its file: run it again"] * (result["run"] != run_of(name, text))

