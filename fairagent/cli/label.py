@@ -43,7 +43,7 @@ def label(
     count: Annotated[int, option("--count", "How many --ask asks for.", "N", min=1)] = 20,
     force: Annotated[bool, option("--force", "Replace labels that were made before.")] = False,
     write: Annotated[bool, option("--write", "Put the lines that use the labels into the collection's file.")] = False,
-    of: options.SiteOptions,
+    of: options.CollectionOptions,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
 
@@ -59,7 +59,7 @@ def label(
     expect_installed("scikit-learn", "fairagent label", "labels")
     if (by == "words") != (words is not None):
         raise UsageError("--by words needs --words FILE, and nothing else does")
-    with status(hidden=of.log_prompts):
+    with status():
         site = open_site(settings=chosen)
         collection = site.collection
         names = collection.groups.dimensions
@@ -67,11 +67,9 @@ def label(
             raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(names) or 'none yet'}")
         name = dimension or names[0]
     if ask:
-        ask_for_labels(
-            site, name, examples or labeler.labels_file(site, name, "examples"), count, hidden=of.log_prompts
-        )
+        ask_for_labels(site, name, examples or labeler.labels_file(site, name, "examples"), count)
         return
-    with status(hidden=of.log_prompts):
+    with status():
         path = out or labeler.labels_file(site, name)
         errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
         if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
@@ -133,9 +131,7 @@ def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> 
         echo(f"{about}: {mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}] under label error {exact}")
 
 
-def ask_for_labels(
-    site: Site, dimension: str, file: Path, count: int, answer: Callable[[str], str] = input, hidden: bool = False
-) -> None:
+def ask_for_labels(site: Site, dimension: str, file: Path, count: int, answer: Callable[[str], str] = input) -> None:
     """Ask for the labels of `count` documents, and add each answer to `file` as it is given.
 
     Ctrl-C, the end of the input and "q" end it; what was answered stays. A number is one of the labels that there are,
@@ -144,7 +140,7 @@ def ask_for_labels(
     from fairagent.labeling.labeler import LabelAsking
 
     asking, done = LabelAsking(site, dimension, file), 0
-    with status(hidden=hidden):
+    with status():
         labels, wanted = asking.questions(count)
     if not wanted:
         echo(f"no document lacks a label of {dimension!r}")
