@@ -41,7 +41,7 @@ def account(small: Small) -> Path:
 
 
 def settings(small: Small) -> Path:
-    Path("old.yaml").write_text("loop: {policy: x}\n", encoding="utf-8")
+    Path("old.yaml").write_text("loop: {slots: x}\n", encoding="utf-8")
     return Path("old.yaml")
 
 
@@ -58,7 +58,7 @@ OLD: list[tuple[Callable[[Small], Path], list[str], int, str]] = [
     (index, [*SEARCH, "index"], 4, "of another version of fairagent (format 1, now 5); run `fairagent index`"),
     (run, ["report", "run"], 4, "name another folder with --run, or start over with --new"),
     (account, ["audit", "account.db"], 4, "move it away, and a new one is begun"),
-    (settings, ["config", "--settings", "old.yaml"], 2, "loop.policy: unknown key of"),
+    (settings, ["config", "--settings", "old.yaml"], 2, "loop.slots: unknown key of"),
     (prompts, ["prompts", "check", "--prompts", "mine"], 4, "mine/steer.j2: no shipped template 'steer'"),
 ]
 

@@ -225,10 +225,10 @@ def test_79_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
 def test_81_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
     model = ScriptedModel(lambda request: "What a nice question!")
     result = answered(tiny, model, batch=1)
-    # A request and two corrections for each document.
+    # A request for each document, and one correction in the whole search.
     assert Alarm(NO_REPLY, f"the model was called {len(model.requests)} times, for nothing") in result.alarms
-    assert len(model.requests) == 15
-    assert (result.usage.calls, result.usage.unusable) == (15, 15)
+    assert len(model.requests) == 6
+    assert (result.usage.calls, result.usage.unusable) == (6, 6)
 
 
 def test_80_and_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None:
