@@ -36,6 +36,7 @@ from tables.file import Body
 from tables.small import CAUSAL, LAMP, MASKED, PEOPLE, SERVED
 
 from fairagent import FairAgentError
+from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.run import Results, load_run
 from fairagent.guests.local.server import LocalServer, small_model
 from fairagent.storage.files import write_whole
@@ -186,16 +187,28 @@ def together(run: Results) -> dict[tuple[str, str, str], list[float | None]]:
         return dict(of_items)
     values, topics, drawn = run.of_kind.together, run.counted_topics, defaultdict(list)
     rng = np.random.default_rng(run.kind.seed)
+    # A slope is one of means, which are those of the topics that are drawn as well.
+    of_topics = np.array([[_value(run, topic, row) for topic in topics] for row in run.comparisons])
     for _ in range(RESAMPLES if values and run.kind.kind != "seat" else 0):
+        picked = rng.integers(len(topics), size=len(topics))
         outcomes = tuple(
-            replace(outcome, topic=f"{topic}, draw {number}")
-            for number, topic in enumerate(rng.choice(topics, len(topics)))
-            for outcome in run.by_topic[topic].values()
+            replace(outcome, topic=f"{topics[place]}, draw {number}")
+            for number, place in enumerate(picked)
+            for outcome in run.by_topic[topics[place]].values()
         )
-        for key, value in replace(run, outcomes=outcomes, excluded={}).of_kind.together.items():
+        means = np.nanmean(of_topics[:, picked], axis=1).tolist()
+        comparisons = tuple(replace(row, mean=mean) for row, mean in zip(run.comparisons, means, strict=True))
+        for key, value in replace(
+            run, outcomes=outcomes, comparisons=comparisons, excluded={}
+        ).of_kind.together.items():
             drawn[key].append(value)
     ends = {key: np.quantile(drawn[key], [0.025, 0.975]).tolist() if drawn[key] else [None, None] for key in values}
     return {key: [value, *ends[key], len(topics)] for key, value in values.items()}
+
+
+def _value(run: Results, topic: str, row: Comparison) -> float:
+    outcome = run.by_topic[topic].get(row.system)
+    return outcome.values.get(row.dimension, {}).get(row.measure, np.nan) if outcome else np.nan
 
 
 def measured(folder: Path) -> dict[str, Any] | None:
