@@ -180,7 +180,8 @@ def test_answer_and_attribute(options: list[str], record: Record) -> None:
     found = printed("answer", "Who was a lawyer?", *options, *chosen)
     assert found["answer"].strip()
     assert {"answer", "attribute"} <= record.templates
-    assert record.faults == []
+    # The small model may go on until its limit.
+    assert [one for one in record.faults if not one.startswith("ReplyTruncated")] == []
 
 
 @pytest.mark.usefixtures("booked")
