@@ -11,7 +11,7 @@ from typing import Any
 
 from tables import files, smalls, twins
 from tables.file import Keys
-from tables.small import LEAST, Small
+from tables.small import LEAST, TIME, Small
 
 HERE = Path(__file__).resolve().parent
 SMALL = HERE / "small"
@@ -83,6 +83,11 @@ def table(name: str, numbers: Numbers, result: Mapping[str, Any] | None, text: s
     values = {
         row: {plain(measure): value for measure, value in of_row.items()} for row, of_row in result["values"].items()
     }
+    if TIME in twin.shown:
+        first, *_ = values["Original"]["seconds"]
+        for of_row in values.values():
+            seconds, *_, n = of_row["seconds"]
+            of_row[TIME] = [seconds / first, None, None, n]
     rows = [row for row in dict.fromkeys([*values, *(row for row, _ in printed)]) if any_of(row, twin, printed, values)]
     # A bar would end the cell.
     yield f"| row | {' | '.join(f'{one}: paper | here'.replace('|d|', 'd') for one in twin.shown)} |"
@@ -98,7 +103,7 @@ def counts(name: str, result: Mapping[str, Any] | None, text: str) -> str:
     if result is None:
         return f"not measured yet (`python evaluations/papers/run.py {name}`)"
     said = [
-        f"{result['topics']} questions",
+        f"{result['topics']} {'tests' if smalls()[twins()[name][1][0]].body.get('kind') == 'seat' else 'questions'}",
         f"{result['seconds']} s" + (f", {result['cpu']} s of CPU" if result["cpu"] else ""),
     ]
     said += ["not finished"] * result["partial"]
@@ -113,6 +118,8 @@ def printed_in(of: tuple[str, ...], twin: Small, numbers: Numbers) -> dict[tuple
     for file in of:
         for keys, number in numbers[file].items():
             row, *measure = keys[1:] if keys[0] == "expected" else keys[2:]
+            if TIME in twin.shown and row == "Llama3-8b":
+                row, measure = measure[0], [TIME]
             key = (
                 smalls()[file].row(row),
                 plain(" ".join(smalls()[file].row(one) for one in measure).removeprefix("overall ")),
