@@ -194,11 +194,10 @@ def test_what_all_topics_have_together_has_an_interval(scripts: SimpleNamespace,
     found = scripts.run.measured(tmp_path / "run")
     assert found
     of_row = found["values"]["words"]
-    difference, low, high, topics = of_row["difference [0, 0.2)"]
-    assert low < difference < high
-    assert topics == 6
-    # Every topic has one useful document in the same place, so that every draw of topics has the same line.
-    assert of_row["slope"] == [of_row["slope"][0]] * 3 + [6]
+    for name in ("difference [0, 0.2)", "slope"):
+        value, low, high, topics = of_row[name]
+        assert low < value < high
+        assert topics == 6
 
 
 def test_a_cell_of_few_questions_is_empty(scripts: SimpleNamespace) -> None:
