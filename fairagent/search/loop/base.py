@@ -44,6 +44,11 @@ class FinalList:
     dial: Dial
     estimates: Mapping[str, float]
 
+    @property
+    def objective(self) -> float:
+        """J: the relevance less the dial's price of the gap."""
+        return self.relevance - self.dial.price * self.gap
+
     @classmethod
     def of(
         cls,

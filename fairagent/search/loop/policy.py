@@ -281,7 +281,7 @@ class ModelChooser:
         variables = {
             "query": query_shown(running.search.query.text),
             "groups": groups,
-            "objective": round(now.relevance - now.dial.price * now.gap, 4),
+            "objective": round(now.objective, 4),
             "gap": round(now.gap, 4),
             "tried": [f"{step.source}: {step.reason or 'accepted'}" for step in running.steps if step.objectives],
             "tools": tools_shown(tools),

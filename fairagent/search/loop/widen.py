@@ -297,10 +297,8 @@ class Widen:
 
 def _after(search: Search, state: State, tried: Tried) -> tuple[State, str, tuple[float, float]]:
     """The state with what an action came to, why it is not accepted ("" where it is), and J before and with it."""
-    price = state.reranked.dial.price
     if tried.failure:
-        unchanged = state.reranked.relevance - price * state.reranked.gap
-        return state, tried.failure, (unchanged, unchanged)
+        return state, tried.failure, (state.reranked.objective, state.reranked.objective)
     removed = state.removed | tried.removed
     frontier, length = state.reranked.frontier, min(search.n, len(tried.candidates))
     # After a filter only what it has read is served, not what another list has; so no list of before stays.
@@ -317,6 +315,7 @@ def _after(search: Search, state: State, tried: Tried) -> tuple[State, str, tupl
     reason = "" if tried.certain or rises else "what would be served is no better"
     if tried.on_trial and new.isdisjoint(now.ranking.ids):
         reason = "none of what comes in would be served"
+    price = state.reranked.dial.price
     return after, reason, (before - price * state.reranked.gap, now.relevance - price * now.gap)
 
 
