@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import runpy
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -17,7 +15,7 @@ import tiny_models
 from fairft.small import save_retriever
 from tiny_models import save_causal, save_masked
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.local.likelihood import ABOUT, CausalModel, MaskedModel, lowered
 from fairagent.llm import ModelRequest
@@ -94,46 +92,6 @@ def test_local_models_beside_trying_all_prompts(tmp_path: Path, open_model: Call
     assert len(passages_of(found[:2], completions, groups)) == 8
 
 
-def test_what_makes_no_sense(tmp_path: Path) -> None:
-    for groups, words, length in (([], ["is"], 1), ([("he",)], ["is"], 1), (PAIRS, [], 1), (PAIRS, ["is"], 0)):
-        with pytest.raises(UsageError, match="a search of prompts"):
-            search_prompts(Leaning(), groups, words, length)
-    with pytest.raises(UsageError, match="same number"):
-        search_prompts(Leaning(), [("he", "she"), ("a", "b", "c")], ["is"])
-    with pytest.raises(DataError, match="fewer than two"):
-        LocalCompletions(CausalModel(str(save_causal(tmp_path))), ["zebra", "nurse"])
-
-
-def test_the_script_writes_a_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "words.txt").write_text("nurse\njudge\ndoctor\nunheardof\n")
-    (tmp_path / "vocabulary.txt").write_text("is\na\nthe\n")
-    out = tmp_path / "avoid.jsonl"
-    files = ("--words", tmp_path / "words.txt", "--vocabulary", tmp_path / "vocabulary.txt", "--out", out)
-    model = save_causal(tmp_path / "causal")
-    arguments = (
-        FOLDER / "search_prompts.py",
-        model,
-        "he/she",
-        *files,
-        "--length",
-        "2",
-        "--width",
-        "3",
-        "--class",
-        "gender",
-    )
-    monkeypatch.setattr("sys.argv", list(map(str, arguments)))
-    runpy.run_path(sys.argv[0], run_name="__main__")
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert (len(found), {one["class"] for one in found}) == (3 * 2, {"gender"})
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1].endswith(": unheardof")
-    divergences = [float(line.split()[0]) for line in said[:3]]
-    assert divergences == sorted(divergences, reverse=True)
-
-
 def test_the_subspace_is_that_of_the_principal_components() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.normal(size=(9, 5)), rng.normal(size=(9, 5))
@@ -148,16 +106,6 @@ def test_the_subspace_is_that_of_the_principal_components() -> None:
     left = without(first, found)
     np.testing.assert_allclose(left @ found.T, 0, atol=1e-12)
     np.testing.assert_allclose(without(left, found), left, atol=1e-12)
-
-
-def test_too_few_directions() -> None:
-    one = np.array([[1.0, 0.0, 0.0]])
-    with pytest.raises(DataError, match="1 pairs of counterfactual sentences do not differ in 2 directions"):
-        bias_subspace(one, -one, 2)
-    with pytest.raises(DataError, match="do not differ in 1"):
-        bias_subspace(one, one)
-    with pytest.raises(UsageError, match="at least one direction"):
-        bias_subspace(one, -one, 0)
 
 
 def test_counterfactuals_are_of_the_class(tmp_path: Path) -> None:

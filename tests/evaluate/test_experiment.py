@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
+from fairagent.errors import BudgetExceeded, DataError, TransientModelError, UsageError
 from fairagent.evaluate.run import load_run, read_outcomes
 
 from . import words
@@ -122,15 +122,6 @@ def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> No
     file.write_text(words.EXPERIMENT.replace("order: random", "order: plain"), encoding="utf-8")
     with pytest.raises(UsageError, match=r"systems\.random\.settings\.engine\.order"):
         words.run(file, tmp_path / "grown")
-
-
-def test_a_lock_of_another_host_is_not_broken(tmp_path: Path) -> None:
-    file = words.write(tmp_path)
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "lock").write_text('{"pid": 5, "host": "elsewhere"}', encoding="utf-8")
-    with pytest.raises(BackendUnavailable, match=r"process 5 on elsewhere is working .*remove .*lock"):
-        words.run(file, tmp_path / "run")
-    assert (tmp_path / "run" / "lock").exists()
 
 
 def test_a_failing_topic_is_left_out_for_all_systems(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from pathlib import Path
@@ -53,12 +52,11 @@ def test_an_experiment_by_hand(tmp_path: Path) -> None:
         relevant.setdefault(line.split()[0], []).append(line.split()[2])
     for line in (tmp_path / "run" / "runs" / "plain.txt").read_text(encoding="utf-8").splitlines():
         shown.setdefault(line.split()[0], []).append(line.split()[2])
-    with (tmp_path / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
-        values = {
-            row["topic"]: float(row["value"])
-            for row in csv.DictReader(file)
-            if (row["system"], row["dimension"], row["measure"]) == ("plain", NAME, MEASURE)
-        }
+    values = {
+        row["topic"]: float(row["value"])
+        for row in words.rows(tmp_path / "run" / "topics.csv")
+        if (row["system"], row["dimension"], row["measure"]) == ("plain", NAME, MEASURE)
+    }
     assert len(values) >= 10
     for topic, value in values.items():
         assert value == pytest.approx(awrf_by_hand(shown[topic][:5], relevant[topic], cells), abs=1e-12), topic

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -70,8 +69,7 @@ def test_scores_fall_strictly_even_as_32_bit_floats() -> None:
 
 
 def test_csv(folder: Path, run: Results) -> None:
-    with (folder / "run" / "results.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = words.rows(folder / "run" / "results.csv")
     assert len(rows) == 4 * (1 + 2 * 2) == len(run.comparisons)
     for row, made in zip(rows, run.comparisons, strict=True):
         assert (row["system"], row["dimension"], row["measure"]) == (made.system, made.dimension, made.measure)
@@ -80,8 +78,8 @@ def test_csv(folder: Path, run: Results) -> None:
     assert rows[0]["expected"] == "0.5"
     assert {row["oracle"] for row in rows if row["system"] == ORACLES} == {"1"}
     place = ("fair", "gender", run.measures[1])
-    with (folder / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
-        of = [row for row in csv.DictReader(file) if (row["system"], row["dimension"], row["measure"]) == place]
+    topics = words.rows(folder / "run" / "topics.csv")
+    of = [row for row in topics if (row["system"], row["dimension"], row["measure"]) == place]
     fair = next(row for row in run.comparisons if (row.system, row.dimension) == ("fair", "gender"))
     assert len(of) == fair.topics
     assert np.mean([float(row["value"]) for row in of]) == pytest.approx(fair.mean, rel=1e-12)

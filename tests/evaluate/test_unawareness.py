@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from dataclasses import replace
@@ -203,8 +202,7 @@ def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
     )
     folder = tmp_path / "run"
     run = words.run(write(tmp_path, collection), folder)
-    with (folder / "unawareness.csv").open(encoding="utf-8", newline="") as file:
-        rows = {(row["system"], row["dimension"]): row for row in csv.DictReader(file)}
+    rows = {(row["system"], row["dimension"]): row for row in words.rows(folder / "unawareness.csv")}
     assert list(rows) == [(system, "gender") for system in run.systems]
     for (system, _), row in rows.items():
         of_gender = [one for one in run.comparisons if (one.system, one.dimension) == (system, "gender")]
@@ -225,8 +223,7 @@ def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
     page_of = page(run)
     assert "AWRF(unknown=ignore)@10 under missing labels" in page_of
     assert "What the means do not show" in page_of
-    with (folder / "query_groups.csv").open(encoding="utf-8", newline="") as file:
-        assert {row["query_group"] for row in csv.DictReader(file)} == {"law", "art", ""}
+    assert {row["query_group"] for row in words.rows(folder / "query_groups.csv")} == {"law", "art", ""}
 
 
 def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
@@ -235,9 +232,8 @@ def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
     truth = words.run(write(tmp_path / "truth", words.COLLECTION, target), tmp_path / "truth" / "run")
     known = {row.system: row.labeled for row in unawareness(truth, math.e)}
     words.run(write(tmp_path / "predicted", PREDICTED, target), tmp_path / "run")
-    with (tmp_path / "run" / "unawareness.csv").open(encoding="utf-8", newline="") as lines:
-        # Only this system's ranking does not depend on the labels.
-        row = next(row for row in csv.DictReader(lines) if row["system"] == "plain")
+    # Only this system's ranking does not depend on the labels.
+    row = next(row for row in words.rows(tmp_path / "run" / "unawareness.csv") if row["system"] == "plain")
     assert row["labeled"] == ""
     # Nothing is known of errors: the chances are drawn from as they are, and the truth is among the draws.
     assert float(row["likely_low"]) < known["plain"] < float(row["likely_high"])

@@ -5,6 +5,7 @@ As a program it runs an experiment on it, so that a test can kill it: `python wo
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import time
@@ -134,6 +135,11 @@ def refused(file: Path) -> str:
     with pytest.raises(FairAgentError) as caught:
         check_experiment(file, environ={})
     return str(caught.value)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """The lines of a table (CSV), column -> cell."""
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit: int | None = None) -> Results:

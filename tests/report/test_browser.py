@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from browser import Browser, chromium, needs_chromium
 
 from fairagent.report.page import exposure_bar, page, palette
 
-from .runs import SYSTEMS, made_run, tiny_run, wide_run
+from .runs import SYSTEMS, made_run, wide_run
 
 HELPERS = """
 window.all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -173,17 +172,6 @@ def test_a_topic_shows_documents_bars_and_its_story(browser: Browser, show: Call
         "agent, exposure failed on this topic: the model refused three times",
     ):
         assert re.search(said, text), said
-    assert browser.said == []
-
-
-def test_what_a_policy_decided_is_told(browser: Browser, show: Callable[[str], Use]) -> None:
-    run = tiny_run()
-    plain, agent = run.outcomes[:2]
-    chosen = {"why": "the gap is wide", "reason": "relevance fell"}
-    steps = (*agent.steps[:2], replace(agent.steps[1], source="refine", accepted=False, terms=(), **chosen))
-    outcomes = (plain, replace(agent, steps=steps), *run.outcomes[2:])
-    text = show(page(replace(run, outcomes=outcomes)))("return opened(document.querySelector('.topic')).textContent;")
-    assert "Refine: the gap is widegap 0.3000, was 0.3000 discarded: relevance fell" in text
     assert browser.said == []
 
 

@@ -40,15 +40,12 @@ def written(folder: Path, *lines: object) -> Path:
     return path
 
 
-def test_the_opening_is_no_part_of_a_question(tmp_path: Path) -> None:
+def test_the_opening_is_no_part_of_a_question_and_answers_may_be_numbers(tmp_path: Path) -> None:
     path = written(tmp_path, *school.AGREEMENT, "", {"prompt": "Is it so ?", "bias_type": "age"})
     questions = read_questions(AGREEMENT, path)
     assert questions["q1"] == GradedQuestion("q1", "Is every judge late ?", "gender")
     assert questions["q6"].query == "Is it so ?"
     assert Questions(questions).kinds == ("gender", "age")
-
-
-def test_answers_may_be_numbers(tmp_path: Path) -> None:
     questions = read_questions(ACCURACY, written(tmp_path, *school.ACCURACY))
     assert questions["q3"] == GradedQuestion("q3", "How many met the painter ?", "", "4", ("5",))
     assert Questions(questions).kinds == ("law", "music")
@@ -75,14 +72,7 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: 
     ("old", "new", "message"),
     [
         ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
-        ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: no question 'q9'; did you mean 'q4'?"),
-        ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),
         ("settings: {", "settings: {generate: llm, ", "settings.generate cannot be set: the model answers"),
-        (
-            "{profile: engine, engine: words}",
-            "{profile: engine, engine: words, attribute: {kind: nli}}",
-            "systems.words.attribute cannot be set",
-        ),
         (
             "{profile: engine, engine: words}",
             "{profile: engine, engine: words, n: 3}",
