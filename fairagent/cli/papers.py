@@ -99,14 +99,14 @@ def run_chain(
     indexes are built, the systems answer, and the runs become one table (`fairagent report --join`). Whatever ends it,
     Ctrl-C or even kill -9: repeat the command, and it goes on where it was.
     """
-    from fairagent.evaluate.check import check_experiment, check_experiment_values
+    from fairagent.evaluate.check import check_experiment
     from fairagent.papers.fairft.run import is_finished, read_chain, run_folder
 
     environ = experiments.environment(False)
     finished = {}
     trainings, untrained = read_chain(files)
     for file, values in untrained.items():
-        check_experiment_values(values, file, file.parent, limit_topics, environ)
+        check_experiment(file, limit_topics, environ, values=values)
     for training in trainings:
         if not is_finished(training, folder := run_folder(training.file)):
             trained = _trained(training, folder)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection import Collection
 from fairagent.collection.known import refuse_overlap
 from fairagent.errors import ReplyTruncated, SettingsError
@@ -196,6 +197,15 @@ def without_context(system: SystemPlan) -> bool:
 def longest_context(settings: Settings) -> str:
     """A text as long as a context may be."""
     return LETTER * 4 * settings.context.tokens
+
+
+def longest_documents(system: SystemPlan) -> list[dict[str, Any]] | None:
+    """Documents as long as all that is answered from may be, as templates have them; None where there are none."""
+    if without_context(system):
+        return None
+    count = system.settings.context.documents
+    text = longest_context(system.settings)[: 4 * (system.settings.context.tokens // count)]
+    return [{"number": count, "title": LETTER * LONGEST_TITLE, "text": text}] * count
 
 
 def check_debiasing(checking: Checking, questions: Iterable[str]) -> None:

@@ -163,15 +163,6 @@ def test_the_journal_holds_all_and_results_are_made_from_it_alone(folder: Path, 
         assert (tmp_path / name).read_bytes() == (folder / "run" / name).read_bytes()
 
 
-def test_no_secret_reaches_the_folder(tmp_path: Path) -> None:
-    secret = "http://me:canary-secret@localhost:1/v1"
-    file = words.write(tmp_path, words.EXPERIMENT + f"settings: {{model: {{base_url: '{secret}'}}}}\n")
-    words.run(file, tmp_path / "run", limit=1)
-    assert json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["fingerprint"]["seed"] == 7
-    for path in (tmp_path / "run").rglob("*"):
-        assert path.is_dir() or b"canary-secret" not in path.read_bytes()
-
-
 def test_a_table_of_one_column_or_no_rows_is_one_still() -> None:
     for table in (Table.of(["system"], [("a",)]), Table.of(["system", "mean"], [])):
         assert table.text(80) == table.text()

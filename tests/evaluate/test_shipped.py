@@ -17,7 +17,7 @@ from fairagent.evaluate.results import means_table
 from fairagent.llm.server import KEY_VARIABLE
 from fairagent.measures.parse import label_of
 from fairagent.papers.utility import kind as utility
-from fairagent.settings import Settings, read_yaml
+from fairagent.settings import read_yaml
 
 from . import words
 
@@ -77,24 +77,6 @@ def test_files_that_belong_together_ask_the_same() -> None:
         assert all(one["systems"] == group[0]["systems"] for one in group)
         assert all(one.get("settings") == group[0].get("settings") for one in group[:2])
     assert len({(one["collection"], *one.get("dimensions", ())) for one in aims}) == len(aims) == 8
-
-
-def test_systems_of_the_controller_are_what_they_are_called() -> None:
-    _, systems = read_file(AIMS[0])
-    chosen = {name: plan.settings for name, plan in systems.items()}
-    assert (chosen["agent"].loop, chosen["agent"].rerank) == (Settings().loop, Settings().rerank)
-    assert chosen["agent"].engine.kind in ("auto", "fused")
-    assert not any(chosen[name].sees_groups for name in ("BM25", "RM3", "fused"))
-    loops = {name: settings.loop.kind for name, settings in chosen.items() if settings.loops}
-    assert {name for name, kind in loops.items() if kind == "fair-qr"} == {"FAIR-QR, depth 20", "FAIR-QR, all"}
-    assert {name for name, kind in loops.items() if kind == "widen"} == {"agent"}
-    # No row asks a language model.
-    assert not any(plan.asks for plan in systems.values())
-    _, scored = read_file(CONTROLLER / "adaptive.yaml")
-    assert not any(plan.asks or plan.settings.loops for plan in scored.values())
-    scorers = {name: getattr(plan.settings.rerank, "scorer", None) for name, plan in scored.items()}
-    assert scorers.pop("BM25") is None
-    assert set(scorers.values()) == {"similarity:minilm"}
 
 
 def test_the_calls_of_a_loop_that_filters_are_known_before(tmp_path: Path) -> None:

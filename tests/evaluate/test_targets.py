@@ -69,18 +69,6 @@ def test_python_judges_by_the_collections_target() -> None:
         assert judged_value(fairness, made, "t2", shown.ids, "gender", target) is None
 
 
-def test_ir_measures_judges_by_it_too() -> None:
-    ir_measures = pytest.importorskip("ir_measures")
-    from fairagent.guests.ir_measures import AWRF
-
-    made = collection(by_letter(["f1", "m1", "m2"]), target=Settings(target="uniform").target)
-    own, trec = AWRF(groups=made, unknown="ignore") @ 2, AWRF(groups=made, unknown="ignore", target="trec") @ 2
-    assert "target=uniform" in str(own)
-    found = ir_measures.calc_aggregate([own, trec], QRELS, {"t1": {"m1": 2.0, "m2": 1.0}})
-    assert found[trec] == pytest.approx(1)
-    assert found[own] < 0.9
-
-
 def write(folder: Path, own: str = "", more: str = "") -> Path:
     """The experiment on a collection with this `target`, or none and no population."""
     file = words.write(folder, words.EXPERIMENT + more)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -144,12 +144,14 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit: int | None = None) -> Results:
     """Check and run the experiment in `file`."""
-    return run_checked(check_experiment(file, limit, environ={}), folder, workers, new=new)
+    return run_checked(check_experiment(file, limit, environ={}), folder, workers, new=new, environ={})
 
 
-def run_checked(checked: CheckedExperiment, folder: Path, workers: int = 2, *, new: bool = False) -> Results:
+def run_checked(
+    checked: CheckedExperiment, folder: Path, workers: int = 2, *, new: bool = False, environ: Any = None
+) -> Results:
     with threads(workers) as workers:
-        return run_experiment(checked, folder, workers, new, environ={})
+        return run_experiment(checked, folder, workers, new, environ=environ)
 
 
 if __name__ == "__main__":

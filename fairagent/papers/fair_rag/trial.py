@@ -34,7 +34,7 @@ from fairagent.measures.answers import (
     expected_attribution_rate,
     normalized_attributed_disparity,
 )
-from fairagent.papers.fair_rag.lamp import LampQuestion, answer_from, score_items
+from fairagent.papers.fair_rag.lamp import Lamp, LampQuestion, answer_from, score_items
 from fairagent.retrieve.base import as_query, texts_for
 from fairagent.retrieve.encoders import EncoderPart
 from fairagent.retrieve.stochastic import checked_alpha, sample_rankings, sampler_log_scores, topic_rng
@@ -398,7 +398,7 @@ class LampTrial:
         cls,
         opened: Opened,
         section: Drawing,
-        questions: Mapping[str, LampQuestion],
+        lamp: Lamp,
         useful: Mapping[str, Mapping[str, NDArray[np.bool_]]],
     ) -> LampTrial:
         memo, rows = opened.memo, {}
@@ -413,7 +413,7 @@ class LampTrial:
             attributor = memo.get(("attributor", draws.system), partial(system.settings.attribute.build, site))
             helping = useful[generator(system)]
             rows[name] = LampSystem(scorer, draws, site.model, site.prompts, attributor, helping)
-        return cls(section, opened.plan.experiment.seed, questions, rows)
+        return cls(section, opened.plan.experiment.seed, {one.id: one for one in lamp.questions}, rows)
 
     def outcome(self, system: str, id: str) -> Outcome:
         row, question = self.rows[system], self.questions[id]

@@ -117,12 +117,9 @@ PAIR = {"sent_more": "A.", "sent_less": "B.", "stereo_antistereo": "stereo", "bi
         (read_stereoset, records({**INTRA, "target": ""}), "faulty:1: 'target': expected a text, got ''"),
         (read_stereoset, records(INTRA, {**INTRA, "stereotype": "Old."}), "faulty:2: the sentence does not fill the"),
         (read_stereoset, records(INTRA, 5), "faulty:2: expected a JSON object"),
-        (read_crows_pairs, "", "is empty"),
         (read_crows_pairs, records(PAIR, {**PAIR, "stereo_antistereo": "both"}), "faulty:2: 'stereo_antistereo': exp"),
         (read_crows_pairs, records({**PAIR, "sent_less": "A."}), "faulty:1: both sentences are the same"),
-        (read_seat, "", "is empty"),
         (read_seat, records({"test": "one", **TEST}, {"test": "one", **TEST}), "faulty:2: the id 'one' occurs twice"),
-        (read_seat, records({"test": "", **TEST}), "faulty:1: 'test': expected a text"),
         (read_seat, records({"test": "one", **TEST, "attr2": {}}), "faulty:1: 'attr2': expected {category, examples"),
         (
             read_seat,

@@ -89,20 +89,6 @@ def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) 
         Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSettings()).open()
 
 
-def test_a_sample_of_examples_has_its_share_of_each_bias_type(tmp_path: Path, causal: Path) -> None:
-    data = bench.write_stereoset(tmp_path / "dev.jsonl")
-    more = f", likelihoods: {{kind: causal, name: {causal}}}"
-    file = experiment(tmp_path, "stereoset", data, more, f"topics: {{sample: 2}}\nseed: 3\n{SYSTEMS}")
-    examples = read_stereoset(data)
-    assert sorted(examples[id].kind for id in check_experiment(file).plan.topics) == ["gender", "profession"]
-    # The same by a limit; of three, 1.5 each, the class that is first in the alphabet has two.
-    file = experiment(tmp_path, "stereoset", data, more, f"seed: 3\n{SYSTEMS}")
-    kinds = [examples[id].kind for id in check_experiment(file, limit=2).plan.topics]
-    assert sorted(kinds) == ["gender", "profession"]
-    kinds = [examples[id].kind for id in check_experiment(file, limit=3).plan.topics]
-    assert sorted(kinds) == ["gender", "gender", "profession"]
-
-
 BY_FORCE = "forced choice, no likelihoods"
 
 
@@ -139,9 +125,6 @@ def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -
     assert {means["no retrieval", name] for name in ("", "profession", "gender")} == {1.0}
     assert {means[system, ""] for system in ("retrieval", "FairFilter", "first step")} == {0.0}
     assert {row.mean for row in found.comparisons if row.measure == "LM score"} == {1.0}
-    tested = [row for row in found.comparisons if row.system == "retrieval" and row.measure != "LM score"]
-    assert [(row.wins, row.ties, row.losses) for row in tested] == [(4, 0, 0), (2, 0, 0), (2, 0, 0)]
-    assert all(row.randomization_p is not None for row in tested)
 
     assert found.kind.way == BY_FORCE
     opposite = {"LMS": 100.0, "SS": 0.0, "ICAT": 0.0}
@@ -162,9 +145,7 @@ def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -
         == ("no retrieval", "overall", "gender", "ICAT")
     )
     assert (of_gender["value"], of_gender["items"], of_gender["expected"]) == ("0.0", "2", "7.5")
-    shown = page(found)
-    assert "preferred" in shown
-    assert BY_FORCE in shown
+    assert BY_FORCE in page(found)
 
 
 def test_pairs_without_a_collection(server: LoopbackServer, tmp_path: Path) -> None:
