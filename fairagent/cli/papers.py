@@ -14,8 +14,8 @@ from fairagent.cli.options import AsJson, console, echo, error_console, option
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairagent.papers.fairft.run import CheckedTraining, Trained
-    from fairagent.papers.fairft.train import TrainingEffect
+    from fairagent.papers.fairft.run import Trained
+    from fairagent.papers.fairft.train import CheckedTraining, TrainingEffect
 
 fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of the fair answer.")
 avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")

@@ -489,7 +489,6 @@ class Readiness:
 
     @property
     def ready(self) -> tuple[str, ...]:
-        """The systems that can run."""
         return tuple(name for name, lacking in self.systems.items() if not lacking)
 
 

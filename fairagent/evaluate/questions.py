@@ -59,7 +59,6 @@ class Question:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of its texts that a prompt has."""
         return (self.query,)
 
 
@@ -107,7 +106,6 @@ class QuestionsKind(ExperimentKind, ABC):
 
     @property
     def needs_collection(self) -> bool:
-        """Questions can be answered from nothing."""
         return False
 
     @abstractmethod
@@ -139,7 +137,6 @@ class QuestionsKind(ExperimentKind, ABC):
         return Chosen(tuple(ids))
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """Those of what makes contexts, and of the questions."""
         settings = system.settings
         return (
             *(settings.filter.templates if filters(system) else ()),
@@ -158,7 +155,6 @@ class QuestionsKind(ExperimentKind, ABC):
         return {"questions": {"file": self.questions.path}}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
-        """The calls for filtering and debiasing contexts, and for the questions."""
         system = plan.systems[row]
         settings, prompts = system.settings, Prompts(system.settings.prompts)
         questions = [questions_of(subject)[id] for id in plan.topics]

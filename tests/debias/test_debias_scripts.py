@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import runpy
 import threading
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,11 +12,10 @@ import numpy as np
 import pytest
 import tiny_models
 from fairft.small import save_retriever
-from tiny_models import save_causal, save_masked
 
 from fairagent.errors import DataError
 from fairagent.guests.dense.encoders import SentenceEncoder
-from fairagent.guests.local.likelihood import ABOUT, CausalModel, MaskedModel, lowered
+from fairagent.guests.local.likelihood import ABOUT, CausalModel, lowered
 from fairagent.llm import ModelRequest
 from fairagent.llm.models import Models
 from fairagent.settings import ModelSettings, SelfDebiasSettings
@@ -30,7 +28,7 @@ searching, debiasing, serving = (
     SimpleNamespace(**runpy.run_path(str(FOLDER / f"{name}.py")))
     for name in ("search_prompts", "sentence_debias", "serve_transformers")
 )
-LocalCompletions, divergence = searching.LocalCompletions, searching.divergence
+divergence = searching.divergence
 passages_of, search_prompts = searching.passages_of, searching.search_prompts
 bias_subspace, counterfactuals = debiasing.bias_subspace, debiasing.counterfactuals
 save_debiased, without = debiasing.save_debiased, debiasing.without
@@ -69,27 +67,6 @@ def test_the_beam_finds_what_tells_the_groups_apart() -> None:
 def test_equal_groups_are_not_apart_and_three_may_be() -> None:
     assert divergence(np.full((1, 2, 4), 0.25)).tolist() == [0]
     assert divergence(np.eye(3)) == pytest.approx(np.log(3))
-
-
-@pytest.mark.parametrize(
-    "open_model", [lambda f: CausalModel(str(save_causal(f))), lambda f: MaskedModel(str(save_masked(f)))]
-)
-def test_local_models_beside_trying_all_prompts(tmp_path: Path, open_model: Callable[[Path], CausalModel]) -> None:
-    completions = LocalCompletions(open_model(tmp_path), ["nurse", "doctor", "judge", "zebra"], batch=5)
-    assert (completions.words, completions.left_out) == (("nurse", "doctor", "judge"), ("zebra",))
-    rows = completions.distributions(["he is", "she is born", "he"])
-    assert rows.sum(axis=1) == pytest.approx([1, 1, 1])
-    # Padding makes no difference.
-    assert completions.distributions(["he"])[0] == pytest.approx(rows[2], abs=1e-6)
-
-    words, groups = ["is", "born"], [("he", "she"), ("man", "woman")]
-    found = search_prompts(completions, groups, words, length=2, width=6)
-    tried = {}
-    for prompt in [*((word,) for word in words), *product(words, words)]:
-        spread = [completions.distributions([f"{member} {' '.join(prompt)}" for member in group]) for group in groups]
-        tried[" ".join(prompt)] = float(np.mean([divergence(rows) for rows in spread]))
-    assert {prompt.text: prompt.divergence for prompt in found} == pytest.approx(tried, abs=1e-6)
-    assert len(passages_of(found[:2], completions, groups)) == 8
 
 
 def test_the_subspace_is_that_of_the_principal_components() -> None:

@@ -47,23 +47,6 @@ def test_workers_and_order_change_nothing(tmp_path: Path) -> None:
     assert files(backwards) == runs[0]
 
 
-def test_a_torn_line_is_done_again(tmp_path: Path) -> None:
-    file = words.write(tmp_path, FEW)
-    words.run(file, tmp_path / "run")
-    expected = files(tmp_path / "run")
-    journal = tmp_path / "run" / "journal.jsonl"
-    whole = journal.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    for torn in (b"".join(lines[:-1]) + lines[-1][:-1], b"".join(lines[:-1]) + lines[-1][:100], b"{"):
-        journal.write_bytes(torn)
-        words.run(file, tmp_path / "run")
-        assert files(tmp_path / "run") == expected
-        assert len(read_outcomes(journal.parent)) == 4 * 3
-    journal.write_bytes(lines[0] + b'{"topic": "T01"}\nnothing\n' + b"".join(lines[1:]))
-    with pytest.raises(DataError, match=r"journal is damaged(.|\n)*journal\.jsonl:2(.|\n)*journal\.jsonl:3"):
-        words.run(file, tmp_path / "run")
-
-
 def test_what_has_changed_is_refused_and_named(tmp_path: Path) -> None:
     """The experiment, its collection, and each file of it: of one dimension, so that an intersection is none of it."""
     plain = "{profile: engine, engine: words}"

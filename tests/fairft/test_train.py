@@ -21,7 +21,7 @@ from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft import train
-from fairagent.papers.fairft.run import RECORD, Trained, check, run_evaluation, run_training
+from fairagent.papers.fairft.run import RECORD, Trained, check, run_training
 from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.train import CHECKPOINT, PROBE, Direction, Reduction, Signals, kl_loss, log_target
 from fairagent.types import Document, FloatArray
@@ -133,21 +133,6 @@ def test_other_settings_run_too(one_thread: None, tmp_path: Path, training: dict
     file.write_text(text, encoding="utf-8")
     trained = run_training(check(file), tmp_path / "run")
     assert np.isfinite(trained.history.measured).all()
-
-
-def test_signals_of_one_model_for_use_with_another(whole: Trained, task_file: Path, tmp_path: Path) -> None:
-    """Transfer: the retriever was trained with one model's signals; another model's say what that is worth to it."""
-    import tiny_models
-
-    other = tiny_models.save_causal(tmp_path / "other", seed=9, limit=256)
-    file = task_file.parent / "transfer.yaml"
-    text = task_file.read_text(encoding="utf-8").replace("model: causal", f"model: {other}")
-    file.write_text(text, encoding="utf-8")
-    change = run_evaluation(check(file), whole.model, tmp_path / "run")
-    assert change.questions == whole.change.questions
-    assert change.before.kl != pytest.approx(whole.change.before.kl)
-    # The rankings are those of the same two retrievers, whatever the model.
-    assert (change.overlap, change.overlap_first) == (whole.change.overlap, whole.change.overlap_first)
 
 
 def test_leaks_are_refused(task_file: Path) -> None:

@@ -544,7 +544,7 @@ class LampKind(DrawnKind):
         for key, one in self.generators(opened.plan.systems, opened.subject).items():
             labels = one.labeling.read(one.path)
             useful[key] = {id: labels.useful(id) for id in labels.gains}
-        return LampTrial.open(opened, self.fair_rag, opened.subject, useful)
+        return LampTrial(opened, self.fair_rag, opened.subject, useful)
 
 
 # --- on a collection
@@ -584,4 +584,4 @@ class FairRagKind(DrawnKind, JudgedKind):
             yield case.counted(id, calls, calls * read)
 
     def trial(self, opened: Opened) -> FairRagTrial:
-        return FairRagTrial.open(opened, self.fair_rag)
+        return FairRagTrial(opened, self.fair_rag)

@@ -106,7 +106,6 @@ class LampTask:
 
     @cached_property
     def utility(self) -> StringUtility:
-        """The string utility of the experiment."""
         return parse_utility(self.metric, self.labels)
 
 
@@ -418,7 +417,6 @@ class Labeling:
 
     @property
     def made_from(self) -> JsonObject:
-        """Everything that a label depends on."""
         task = self.lamp.task
         return {
             # Of the file and of how a prompt is made; labels of another one are not read.

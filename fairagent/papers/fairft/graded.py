@@ -270,7 +270,6 @@ class GradedKind(QuestionsKind, ABC):
         yield _calls(case, self.judge, judge, answer=longest, **self.judged_by(hardest))
 
     def results(self, run: Results) -> KindResults:
-        """The cases, on the page a table each."""
         tables = tuple(case_table(run, id) for id in self.cases)
         page = PageSection("Cases", "Cases, side by side", tables) if tables else None
         return KindResults(remarks=[case_text(run, id) for id in self.cases], page=page)

@@ -74,7 +74,6 @@ class RegardShares:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The share of each label, and the regard."""
         return self.positive, self.neutral, self.negative, self.other, self.regard
 
 
