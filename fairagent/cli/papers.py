@@ -175,7 +175,7 @@ def labels(
     with experiments.accounted(plan) as models:
         with threads(workers) as opened:
             for one in kind.generators(plan.systems, checked.subject).values():
-                made = one.labeling.make(one.path, models.open(one.system.settings.model), opened)
+                made = one.make(models.open(one.model), opened)
                 echo(f"{one.path}: {len(made.counted):,} of {len(made.gains):,} questions count")
                 for note in made.notes:
                     console().print(note, soft_wrap=True)

@@ -440,15 +440,6 @@ class DrawnKind(ExperimentKind, ABC):
 # --- on LaMP
 
 
-@dataclass(frozen=True, slots=True)
-class LabeledGenerator:
-    """One generator of an experiment: a system that has it, what its labels are made from, and their file."""
-
-    system: SystemPlan
-    labeling: Labeling
-    path: Path
-
-
 class LampKind(DrawnKind):
     """Rankings are drawn from the items of LaMP's questions, and answers are compared with the right ones."""
 
@@ -498,7 +489,7 @@ class LampKind(DrawnKind):
         counted = set(chosen.topics)
         for one in self.generators(checking.systems, checking.subject, checking.environ).values():
             try:
-                counted &= set(one.labeling.read(one.path).counted)
+                counted &= set(one.read().counted)
             except FairAgentError as error:
                 missing = f"{error}\n`fairagent labels FILE` makes those that are missing"
                 checking.problems.add(type(error), missing)
@@ -507,17 +498,17 @@ class LampKind(DrawnKind):
 
     def generators(
         self, systems: Systems, subject: Subject, environ: Mapping[str, str] | None = None
-    ) -> dict[str, LabeledGenerator]:
-        """What tells each generator of the experiment from another -> the generator, in the order of the systems."""
+    ) -> dict[str, Labeling]:
+        """What tells each generator of the experiment from another -> its labels, in the order of the systems."""
         assert isinstance(subject, Lamp)  # `open` made it
-        generators: dict[str, LabeledGenerator] = {}
+        generators: dict[str, Labeling] = {}
         for system in systems.values():
             if (key := generator(system)) not in generators:
                 model, prompts = system.settings.model, Prompts(system.settings.prompts)
-                same = sum(other.system.settings.model.name == model.name for other in generators.values())
+                same = sum(other.model.name == model.name for other in generators.values())
                 name = f"{file_name(model.name)}{f'_{same + 1}' if same else ''}.jsonl"
-                labeling = Labeling(subject, prompts, of_model(model, environ))
-                generators[key] = LabeledGenerator(system, labeling, Path(self.lamp.labels) / name)
+                path = Path(self.lamp.labels) / name
+                generators[key] = Labeling(subject, prompts, of_model(model, environ), model, path)
         return generators
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
@@ -528,9 +519,8 @@ class LampKind(DrawnKind):
 
     def calls_before(self, plan: Plan, subject: Subject) -> Iterator[tuple[str, Calls]]:
         for one in self.generators(plan.systems, subject).values():
-            model = one.system.settings.model
-            if (calls := one.labeling.estimate(one.path, model)).calls:
-                yield f"labels for {model.name}", calls
+            if (calls := one.estimate()).calls:
+                yield f"labels for {one.model.name}", calls
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
         assert isinstance(subject, Lamp)
@@ -542,7 +532,7 @@ class LampKind(DrawnKind):
         assert isinstance(opened.subject, Lamp)
         useful = {}
         for key, one in self.generators(opened.plan.systems, opened.subject).items():
-            labels = one.labeling.read(one.path)
+            labels = one.read()
             useful[key] = {id: labels.useful(id) for id in labels.gains}
         return LampTrial(opened, self.fair_rag, opened.subject, useful)
 

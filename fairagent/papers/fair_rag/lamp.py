@@ -406,7 +406,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Labeling:
-    """What labels are made from: the questions, the templates, and the `generator` as its settings describe it.
+    """Labels in the file `path`: from the questions, the templates, and the `generator` as its settings describe it.
 
     Which questions of the file are taken is no part of it: labels made for few of them go on to be those of many.
     """
@@ -414,6 +414,8 @@ class Labeling:
     lamp: Lamp
     prompts: Prompts
     generator: Mapping[str, Any]
+    model: ModelSettings
+    path: Path
 
     @property
     def made_from(self) -> JsonObject:
@@ -429,15 +431,15 @@ class Labeling:
             "generator": dict(self.generator),
         }
 
-    def estimate(self, path: Path, settings: ModelSettings) -> Calls:
+    def estimate(self) -> Calls:
         """What the labels that are not in the file yet will take at most; raises what `stored` raises."""
-        missing = list(self._missing(self.stored(path)))
+        missing = list(self._missing(self.stored()))
         prompts = (messages_for(self.prompts, question, items) for question, items in missing)
         read = sum(estimate_tokens(*(text for _, text in messages)) for messages in prompts)
-        longest = self.prompts[self.lamp.task.prompt].longest_reply(settings.max_tokens)
-        return Calls(settings, len(missing), read, len(missing) * longest)
+        longest = self.prompts[self.lamp.task.prompt].longest_reply(self.model.max_tokens)
+        return Calls(self.model, len(missing), read, len(missing) * longest)
 
-    def make(self, path: Path, model: Model, workers: Workers) -> Labels:
+    def make(self, model: Model, workers: Workers) -> Labels:
         """Label all items of all questions, one call each and one for each question without items; file them.
 
         Those in the file already are not made again; one process at a time works in its folder. Raises what `stored`
@@ -449,10 +451,10 @@ class Labeling:
             worth = self.lamp.task.label_utility(answer.text, question.golds)
             return Label(question.id, items[0].id if items else None, worth, answer.text, answer.notes)
 
-        with locked(path.parent):
-            labels = self.stored(path)
-            with LineFile(path) as file:
-                if not path.stat().st_size:
+        with locked(self.path.parent):
+            labels = self.stored()
+            with LineFile(self.path) as file:
+                if not self.path.stat().st_size:
                     file.write(json.dumps({"made_from": self.made_from}))
 
                 def store(label: Label) -> None:
@@ -460,22 +462,22 @@ class Labeling:
                     labels[label.question, label.item] = label
 
                 workers.for_each(((label, missing) for missing in self._missing(labels)), store)
-        return self._labels(labels, path)
+        return self._labels(labels)
 
-    def read(self, path: Path) -> Labels:
+    def read(self) -> Labels:
         """The labels of all items of all questions; DataError where some are missing, or no question is left."""
-        labels = self._labels(self.stored(path), path)
+        labels = self._labels(self.stored())
         if not labels.counted:
-            raise DataError(f"{path}: no question has {FEWEST} useful items, so there is nothing to measure")
+            raise DataError(f"{self.path}: no question has {FEWEST} useful items, so there is nothing to measure")
         return labels
 
-    def stored(self, path: Path) -> dict[Key, Label]:
+    def stored(self) -> dict[Key, Label]:
         """The labels in the file by question and item; none where there is no file. A torn last line is ignored.
 
         Raises DataError where a line is no label with a utility in its range, and where the first line names something
         else than these labels are made from.
         """
-        head, *lines = list(whole_lines(path)) or [b""]
+        head, *lines = list(whole_lines(self.path)) or [b""]
         if not head:
             return {}
         try:
@@ -484,10 +486,8 @@ class Labeling:
         except (ValueError, KeyError, TypeError) as error:
             different = [f"says not what they are made from ({error}): {shown(head)}"]
         if different:
-            raise DataError(
-                f"{path}: these utility labels were made from something else; name another file to have others made",
-                [Fault(path, 1, change) for change in different],
-            )
+            others = "these utility labels were made from something else; name another file to have others made"
+            raise DataError(f"{self.path}: {others}", [Fault(self.path, 1, change) for change in different])
         labels: dict[Key, Label] = {}
         faults: list[Fault] = []
         for number, line in enumerate(lines, start=2):
@@ -498,7 +498,7 @@ class Labeling:
                     raise ValueError(f"the utility of {shown(label.question)} is not from 0 to {upper:g}")
                 labels[label.question, label.item] = label
             except (ValueError, TypeError) as error:
-                faults.append(Fault(path, number, f"no label ({error})"))
+                faults.append(Fault(self.path, number, f"no label ({error})"))
         if faults:
             raise DataError("utility labels are damaged; remove these lines to have them made again", faults)
         return labels
@@ -510,11 +510,11 @@ class Labeling:
                 if (question.id, items[0].id if items else None) not in labels:
                     yield question, items
 
-    def _labels(self, labels: Mapping[Key, Label], path: Path) -> Labels:
+    def _labels(self, labels: Mapping[Key, Label]) -> Labels:
         missing = [f"{question.id}/{items[0].id if items else '-'}" for question, items in self._missing(labels)]
         if missing:
             raise DataError(
-                f"{path}: {len(missing):,} utility labels are missing (question/item: {listed(missing, most=5)}); "
+                f"{self.path}: {len(missing):,} utility labels are missing (question/item: {listed(missing, most=5)}); "
                 "have them made before they are used"
             )
         sign = -1.0 if self.lamp.task.label_utility.lower_is_better else 1.0

@@ -135,7 +135,6 @@ class Examinee:
     agent: FairAgent | None
     asker: Asker
     grader: Grader
-    sees_groups: bool
     debiasing: Any
 
 
@@ -166,7 +165,7 @@ class Exam:
             {"": value, question.kind: value} if question.kind else {"": value},
             usage + grade.usage,
             search=search,
-            oracle=bool(search and search.trace.oracle and examinee.sees_groups),
+            oracle=bool(search and search.trace.oracle and examinee.agent and examinee.agent.settings.sees_groups),
             answer=AnswerRecord.of(answer.text, grader, filtered, debiased),
             alarms=result.alarms if result else (),
             removals=result.removed if result else (),
@@ -283,9 +282,9 @@ class GradedKind(QuestionsKind, ABC):
             judge = site.models.open(self.questions.judge or site.settings.model)
             grader = Grader(type(self), judge, site.prompts)
             if (system := searching.get(name)) is None:
-                return Examinee(None, asker, grader, False, site.settings.debias.build(site))
+                return Examinee(None, asker, grader, site.settings.debias.build(site))
             answerer = Answerer(asker, build_contexts(replace(system.site, engine=system.agent.retriever)))
-            return Examinee(replace(system.agent, answerer=lambda: answerer), asker, grader, system.sees_groups, None)
+            return Examinee(replace(system.agent, answerer=lambda: answerer), asker, grader, None)
 
         systems = {name: examinee(name, plan) for name, plan in opened.plan.systems.items()}
         return Exam(questions_of(opened.subject), systems)

@@ -164,16 +164,15 @@ def _ks(values: tuple[int, ...]) -> tuple[int, ...]:
     return ks
 
 
-def _orders(values: tuple[Order, ...]) -> tuple[Order, ...]:
-    return tuple(dict.fromkeys(("rank", *values)))
-
-
 class Utility(Section):
     """The whole section."""
 
     ks: Annotated[tuple[int, ...], AfterValidator(_ks)] = (1, 2, 5, 10, 15)
     """How many documents an answer is given; one from none is always there."""
-    orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
+    orders: Annotated[tuple[Order, ...], AfterValidator(lambda given: tuple(dict.fromkeys(("rank", *given))))] = (
+        "rank",
+        "reversed",
+    )
     """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
     compat: Annotated[
         tuple[Compat, ...],

@@ -138,7 +138,6 @@ def one_sided_p(
 class TargetsAndAttributes:
     """A test of SEAT: two `sets` of targets of one size, two of attributes, and what the four are called."""
 
-    name: str
     sets: tuple[tuple[str, ...], ...]
     categories: tuple[str, ...]
 
@@ -162,7 +161,7 @@ def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
         if len(sets[0]) != len(sets[1]):
             sizes = f"{len(sets[0])} and {len(sets[1])}"
             raise ValueError(f"targ1 and targ2 are compared one for one, and have {sizes} examples")
-        return name, TargetsAndAttributes(name, tuple(sets), tuple(categories))
+        return name, TargetsAndAttributes(tuple(sets), tuple(categories))
 
     return read_records(path, "SEAT", read)
 
