@@ -145,17 +145,15 @@ def asks(body: Body) -> bool:
 
 
 @contextmanager
-def writing(wanted: bool) -> Iterator[None]:
-    """The folder of SmolLM2 served with Self-Debias (serve_transformers.py), where that is wanted."""
-    if not wanted:
-        yield
+def writing(name: str) -> Iterator[str]:
+    """SmolLM2 served with Self-Debias (serve_transformers.py), where a small file wants it; "" or why it is not."""
+    if twins()[name][0].get("kind") != "bold":
+        yield ""
         return
     script = str(PROJECT / "evaluations" / "debias" / "serve_transformers.py")
     with subprocess.Popen([sys.executable, script, CAUSAL, "--device", "cpu"], stdout=subprocess.PIPE) as process:
         try:
-            if process.stdout is None or not process.stdout.readline():
-                sys.exit(f"{script} does not start")
-            yield
+            yield "" if process.stdout and process.stdout.readline() else f"{script} does not start"
         finally:
             process.terminate()
 
@@ -297,12 +295,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = [name for name in names if not is_whole(folders[name])]
     prepare("".join((SMALL / f"{name}.yaml").read_text(encoding="utf-8") for name in todo))
     bodies = [twins()[name][0] for name in todo]
-    ruled = any(body.get("kind") == "bold" for body in bodies)
-    with writing(ruled), served(any(map(asks, bodies)), options.threads, 0 if options.topics else PORT) as environment:
+    with served(any(map(asks, bodies)), options.threads, 0 if options.topics else PORT) as environment:
         for name in todo:
             begun, before, folder, why = time.monotonic(), cpu(), folders[name], "the time is up"
             if begun < end:
-                why = evaluate(name, folder, options.topics, environment, end - begun)
+                with writing(name) as fault:
+                    why = fault or evaluate(name, folder, options.topics, environment, end - begun)
             took = {"seconds": time.monotonic() - begun, "cpu": cpu() - before}
             if not is_whole(folder):
                 left[name] = why or "it is not whole"
