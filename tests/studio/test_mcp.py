@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -12,12 +11,12 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from running import PROGRAM, environment
 from studio_server import desk_of
 
 from fairagent.studio.desk import SteeredRequest
 from fairagent.studio.tools import search_record
 
-PROGRAM = "from fairagent.cli import main; main()"
 SHE = {"name": "search_for_group", "arguments": {"number": 1, "keywords": ["she"]}}
 STOP = {"name": "stop", "arguments": {"reason": "enough"}}
 
@@ -27,11 +26,10 @@ def replies(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     """What a server says to a few calls."""
     options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index")]
     settings = [part for one in ("engine=bm25", "target=population", "n=10") for part in ("--set", one)]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
     server = StdioServerParameters(
         command=sys.executable,
         args=["-c", PROGRAM, "mcp", *options, *settings],
-        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment(),
         cwd=str(tmp_path_factory.mktemp("mcp")),
     )
     calls = {
