@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.collection import Collection
 from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import SettingsError
 from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
@@ -188,18 +187,6 @@ class SimilarityScorer:
         return np.asarray(vectors @ self.encoder.queries([query])[0], dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionGroups:
-    """The groups that a collection knows of any of its documents, for a topic."""
-
-    collection: Collection
-    dimensions: tuple[str, ...]
-
-    def __call__(self, query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
-        groups = self.collection.groups
-        return tuple(groups.memberships(dimension, ids, query.id) for dimension in self.dimensions)
-
-
 class AdaptiveConfig(Part):
     """Scores a budget of documents, chosen on the way from the candidates and their neighbors, by group."""
 
@@ -261,7 +248,11 @@ class AdaptiveConfig(Part):
                 return pair_scores(scorer, query, list(map(full_text, texts_for(query, ids, engine))))
 
         known = collection.groups.dimensions or self.sees_groups
-        groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
+        dimensions = dimensions_of(collection, settings) if known else ()
+
+        def groups(query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+            return tuple(collection.groups.memberships(dimension, ids, query.id) for dimension in dimensions)
+
         discount = parse_discount(settings.discount)
         return AdaptiveReranker(graph, score, groups, self.policy, self.budget, self.batch, discount)
 
