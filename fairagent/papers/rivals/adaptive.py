@@ -84,9 +84,15 @@ class AdaptiveReranker:
             else:
                 batch = self._by_exposure(state, batch, size)
             scored = ordered(batch, self.score(pool.query, batch), len(batch))
-            state.take(scored)
+            # What was scored waits no more; its neighbors do, in the frontier.
+            state.scores |= zip(scored.ids, scored.scores.tolist(), strict=True)
+            for id in scored.ids:
+                state.listed.pop(id, None)
+                state.frontier.pop(id, None)
             if len(state.scores) < self.budget:
-                state.discover(scored, self.graph.neighbors(scored.ids))
+                for score, near in zip(scored.scores.tolist(), self.graph.neighbors(scored.ids), strict=True):
+                    for id in (one for one in near if one not in state.scores):
+                        state.frontier[id] = max(score, state.frontier.get(id, score))
         return state.ranking().top(pool.n)
 
     def _by_budget(self, state: _Waiting, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
@@ -125,20 +131,6 @@ class _Waiting:
         self.frontier: dict[str, float] = {}
         self.scores: dict[str, float] = {}
         self._rows = {id: tuple(rows[place] for rows in pool.memberships) for place, id in enumerate(ids)}
-
-    def take(self, scored: Ranking) -> None:
-        """Note what was scored: it waits no more."""
-        self.scores |= zip(scored.ids, scored.scores.tolist(), strict=True)
-        for id in scored.ids:
-            self.listed.pop(id, None)
-            self.frontier.pop(id, None)
-
-    def discover(self, scored: Ranking, neighbors: Sequence[Sequence[str]]) -> None:
-        """Let the neighbors of a batch, which is best first, wait in the frontier."""
-        for score, near in zip(scored.scores.tolist(), neighbors, strict=True):
-            for id in near:
-                if id not in self.scores:
-                    self.frontier[id] = max(score, self.frontier.get(id, score))
 
     def ranking(self) -> Ranking:
         """What would be served: what is scored, by score, then the rest of the initial ranking."""
