@@ -61,7 +61,6 @@ def test_columns_are_told_by_names_and_values(tmp_path: Path) -> None:
         ({"Object Number": lambda n: f"1990.{n}" if n else ""}, "Object Number", 1),
         ({"objectID": lambda n: n if n > 1 else 5}, "objectID", 2),
         ({"user_id": lambda n: n // 2, "id": lambda n: f"a {n}" if n % 20 else None}, "id", 200),
-        ({"user_id": lambda n: n // 2}, "@content", 0),
         ({"signature": lambda n: f"KS-{n}/b"}, "signature", 0),
         (
             {"views": lambda n: 17 * n, "seen": lambda n: f"2024-01-{n:02}T10:00", "width": lambda n: f"{n}.5 cm"},

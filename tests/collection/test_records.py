@@ -44,12 +44,6 @@ def write_semicolons(folder: Path) -> Path:
     return path
 
 
-def write_json(folder: Path) -> Path:
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    return path
-
-
 def write_parquet(folder: Path) -> Path:
     from pyarrow import Table, parquet
 
@@ -66,7 +60,7 @@ def write_dataset(folder: Path) -> Path:
     return folder / "rows"
 
 
-FORMS = [write_csv, write_semicolons, write_json, write_parquet, write_dataset]
+FORMS = [write_csv, write_semicolons, write_parquet, write_dataset]
 
 
 def settings_for(path: Path, **more: Any) -> Path:
@@ -90,18 +84,6 @@ def test_a_collection_is_the_same_from_every_form(write: Callable[[Path], Path],
     assert collection.source.count() >= 3
 
 
-def test_rows_without_an_id_are_numbered(tmp_path: Path) -> None:
-    rows = list(records(write_csv(tmp_path), RecordsFile(id="@row"), Faults()))
-    # The number of a row of text is the line on which it begins.
-    assert [(number, record["@row"]) for number, record in rows] == [(2, 1), (5, 2), (6, 3)]
-
-
-def faults_of(path: Path, **fields: Any) -> list[str]:
-    faults = Faults()
-    list(records(path, RecordsFile(**fields), faults))
-    return [str(fault).removeprefix(f"{path}:") for fault in faults.entries]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -112,10 +94,11 @@ def faults_of(path: Path, **fields: Any) -> list[str]:
     ],
 )
 def test_what_is_wrong_in_a_csv_file_is_named_with_its_line(content: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
+    path, faults = tmp_path / "rows.csv", Faults()
     path.write_text(content, encoding="utf-8")
-    (found,) = faults_of(path)
-    assert found.startswith(message)
+    list(records(path, RecordsFile(), faults))
+    (found,) = faults.entries
+    assert str(found).startswith(f"{path}:{message}")
 
 
 def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +15,6 @@ from hypothesis import strategies as st
 from fairagent.collection import GroupTable, Intersection, load_collection, make_target
 from fairagent.collection import load as loading
 from fairagent.errors import DataError
-from fairagent.measures import joint_memberships
-from fairagent.storage.digests import RECORD
 
 ROWS = [
     ("b", {"gender": "male", "region": ["Asia", "Europe"]}),
@@ -28,15 +25,11 @@ ROWS = [
 
 def test_look_up_by_hand():
     table = GroupTable.from_rows(ROWS, ["gender", "region"])
-    assert len(table) == 3
     assert repr(table) == "GroupTable(3 documents, gender, region)"
-    assert table.dimensions == ("gender", "region")
-    assert table.labels("gender") == ("female", "male")
-    assert table.labels("region") == ("Africa", "Asia", "Europe")
-    np.testing.assert_array_equal(table.memberships("gender", ["ä", "b", "c"]), [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
-    np.testing.assert_array_equal(
-        table.memberships("region", ["ä", "b", "c"]), [[0, 0.75, 0.25, 0], [0, 0, 0.5, 0.5], [1, 0, 0, 0]]
-    )
+    assert [table.labels(name) for name in table.dimensions] == [("female", "male"), ("Africa", "Asia", "Europe")]
+    ids = ["ä", "b", "c"]
+    assert table.memberships("gender", ids).tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    assert table.memberships("region", ids).tolist() == [[0, 0.75, 0.25, 0], [0, 0, 0.5, 0.5], [1, 0, 0, 0]]
     np.testing.assert_allclose(table.shares("gender"), [1 / 3, 1 / 3, 1 / 3])
     np.testing.assert_allclose(table.shares("region"), [1 / 3, 0.25, 0.25, 0.5 / 3])
 
@@ -76,12 +69,10 @@ def test_save_and_load(tmp_path):
     table.save(tmp_path / "t")
     table.save(tmp_path / "t")
     mapped = GroupTable.load(str(tmp_path / "t"))
-    assert len(mapped) == 3
     for dimension in table.dimensions:
         assert mapped.labels(dimension) == table.labels(dimension)
-        ids = ["c", "ä", "zz", "b"]
-        np.testing.assert_array_equal(mapped.memberships(dimension, ids), table.memberships(dimension, ids))
-        np.testing.assert_array_equal(mapped.shares(dimension), table.shares(dimension))
+        for ask in (lambda one, name: one.memberships(name, ["c", "ä", "zz", "b"]), GroupTable.shares):
+            np.testing.assert_array_equal(ask(mapped, dimension), ask(table, dimension))
     assert mapped.memberships("region", ["ä"]).tolist() == [[0, 3, 1, 0]]
     assert isinstance(mapped.ids.base, np.memmap)
 
@@ -199,14 +190,10 @@ def same(one: GroupTable, other: GroupTable) -> bool:
 
 
 def test_a_table_is_read_once_and_says_the_same(file: Path, reads: list[Path]) -> None:
-    read = table_of(file)
-    assert len(reads) == 1
-    mapped = table_of(file)
-    assert len(reads) == 1
+    read, mapped = table_of(file), table_of(file)
+    assert (len(reads), len(folders(file))) == (1, 1)
     assert same(read, mapped)
-    row = mapped.memberships("region", ["page-000000000001"])
-    assert row.tolist() == [[0.0, 0.5, 0.5, 0.0]]
-    assert len(folders(file)) == 1
+    assert mapped.memberships("region", ["page-000000000001"]).tolist() == [[0.0, 0.5, 0.5, 0.0]]
 
 
 def test_a_changed_file_is_read_again(file: Path, reads: list[Path]) -> None:
@@ -243,13 +230,10 @@ def test_a_file_that_changes_while_it_is_read_is_not_cached(
 def test_what_is_half_gone_is_made_anew(file: Path, reads: list[Path]) -> None:
     first = table_of(file)
     (folder,) = folders(file)
-    for name in sorted(path.name for path in folder.iterdir()):
-        (folder / name).unlink()
+    for gone in sorted(folder.iterdir()):
+        gone.unlink()
         assert same(table_of(file), first)
-        assert (folder / name).is_file()
-    shutil.rmtree(folder)
-    assert same(table_of(file), first)
-    assert (folder / RECORD).is_file()
+        assert gone.is_file()
 
 
 BOTH = "gender x region"
@@ -286,24 +270,6 @@ def test_weights_as_given_are_multiplied_as_given():
     np.testing.assert_array_equal(both.memberships(BOTH, ["a", "b"]), [[0, 0.5, 0.5, 0.5, 0.5], [2, 0, 0, 0, 0]])
     np.testing.assert_array_equal(both.shares(BOTH), [1, 0.25, 0.25, 0.25, 0.25])
     assert both.counts.tolist() == [1, 1, 1, 1]
-
-
-WEIGHTS = st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any)
-
-
-@given(st.lists(st.tuples(WEIGHTS, WEIGHTS), min_size=1, max_size=6))
-def test_it_is_the_joint_with_all_that_is_unknown_in_column_0(documents):
-    names = ("@UNKNOWN", "a", "b")
-    rows = [
-        (f"d{n}", {"g": dict(zip(names, g, strict=True)), "h": dict(zip(names, h, strict=True))})
-        for n, (g, h) in enumerate(documents)
-    ]
-    table = GroupTable.from_rows(rows, {"g": ["a", "b"], "h": ["a", "b"]})
-    ids = [id for id, _ in rows]
-    both = Intersection("g x h", {"g": table, "h": table}).memberships("g x h", ids)
-    joint = joint_memberships([table.memberships("g", ids), table.memberships("h", ids)]).reshape(-1, 3, 3)
-    np.testing.assert_allclose(both[:, 1:], joint[:, 1:, 1:].reshape(-1, 4), atol=1e-15)
-    np.testing.assert_allclose(both.sum(axis=1), 1, atol=1e-15)
 
 
 def test_parts_in_different_files(write, settings):

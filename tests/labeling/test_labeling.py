@@ -170,7 +170,6 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
 def test_label_errors_are_read_as_they_were_written_or_refused(tmp_path: Path) -> None:
     path, about = tmp_path / "some.errors.json", {"source": "spelled", "accuracy": 0.9, "calibration": 0.1}
     errors = LabelErrors(dimension="color", labels=("blue", "red"), examples=(9, 7), right=(0.9, 0.8), **about)
-    assert errors.counts(["red", "none", "blue"]).tolist() == [7, 0, 9]
     errors.write(path)
     assert read_label_errors(path) == errors
     path.write_text(path.read_text().replace("0.8", "0.8, 0.7"))

@@ -153,12 +153,7 @@ def test_passages_and_one_document_have_no_neighbors(tmp_path: Path, how: dict[s
 @pytest.fixture
 def by_cells(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Set how large cells are, and how many are looked at, where they are looked at."""
-
-    def patch(**sizes: int) -> None:
-        for name, value in {"EXACT": COUNT - 1, **sizes}.items():
-            monkeypatch.setattr(graph, name, value)
-
-    return patch
+    return lambda **sizes: [monkeypatch.setattr(graph, *one) for one in {"EXACT": COUNT - 1, **sizes}.items()]
 
 
 # Of neighbors that are equally near the one or the other may come first.

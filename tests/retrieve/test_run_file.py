@@ -47,41 +47,32 @@ def test_what_other_tools_write(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "ids"),
     [
-        ("1 Q0 b 2 3.5 t\n1 Q0 a 1 7 t\n9 Q0 x 1 1 t\n", "ab"),
-        ("1 Q0 b 0 3.5 t\n1 Q0 a 0 7 t\n", "ab"),  # ranks that are all alike
+        ("1 Q0 b 2 3.5 t\n1 Q0 a 1 7 t\n9 Q0 x 1 1 t\n", "a b"),
+        ("1 Q0 b 0 3.5 t\n1 Q0 a 0 7 t\n", "a b"),  # ranks that are all alike
+        # equal scores by rank, then as they stand
+        ("1 Q0 a 0 7 t\n1 Q0 d 9 3 t\n1 Q0 c 5 3 t\n1 Q0 b 5 3 t\n", "a c b d"),
         (
-            "1 Q0 a 0 7 t\n1 Q0 d 9 3 t\n1 Q0 c 5 3 t\n1 Q0 b 5 3 t\n",
-            "acbd",
-        ),  # equal scores by rank, then as they stand
-        ("1 Q0 a 1 7 t\n1 Q0 b 2 8 t\n", "ba"),  # scores that rise with the rank: as trec_eval orders them, with a note
-        ("1 a .5\n1 b 2.5\n", "ba"),  # the third column is a score
-        ("1 a 3\n1 b 2\n1 c 1\n", "abc"),
-        ("1 a 2\n1 b 1\n", "ab"),
-        ("1 a 1\n1 b 0\n1 c 2\n2 d 0\n", "bac"),  # or a rank
-        ("1 Q0 a 1 7\n1 Q0 b 2 6\n", "ab"),
-        ("1,a,1,7,t\n1,b,2,6,t\n", "ab"),
-        ("docno;score;qid\n", ""),
-        ("qid;docno;score\n1;a;2\n1;b;3\n", "ba"),
-        ("query_id docid\n1 b\n2 b\n1 a\n1 c\n", "bac"),
-        ("query_id, docid\n1, b\n1, a\n", "ba"),
+            "1 Q0 a 1 7 t\n1 Q0 b 2 8 t\n",
+            "b a",
+        ),  # scores that rise with the rank: as trec_eval orders them, with a note
+        ("1 a .5\n1 b 2.5\n", "b a"),  # the third column is a score
+        ("1 a 3\n1 b 2\n1 c 1\n", "a b c"),
+        ("1 a 2\n1 b 1\n", "a b"),
+        ("1 a 1\n1 b 0\n1 c 2\n2 d 0\n", "b a c"),  # or a rank
+        ("1 Q0 a 1 7\n1 Q0 b 2 6\n", "a b"),
+        ("1,a,1,7,t\n1,b,2,6,t\n", "a b"),
+        ("qid;docno;score\n1;a;2\n1;b;3\n", "b a"),
+        ("query_id docid\n1 b\n2 b\n1 a\n1 c\n", "b a c"),
+        ("query_id, docid\n1, b\n1, a\n", "b a"),
+        ("1 Q0 a,1,b,c,d,e,f 1 7 t\n1 Q0 b 2 3.5 t\n", "a,1,b,c,d,e,f b"),
         ("topic Q0 docno rank score run\n\n1 Q0 a 1 7 t\r\n", "a"),
         ("topic,Q0,docno,rank,score,my run\n1 Q0 a 1 7 t\n", "a"),
         ("\ufeffqid\tQ0\tdocno\trank\tscore\trun name\n1\tQ0\ta\t1\t7\tmy run\n", "a"),
     ],
 )
 def test_forms(tmp_path: Path, text: str, ids: str, caplog: pytest.LogCaptureFixture) -> None:
-    path = written(tmp_path, text)
-    if not ids:
-        with pytest.raises(DataError):
-            read_run(path, TOPICS)
-        return
-    assert read_run(path, TOPICS)["1"].ids == tuple(ids)
+    assert read_run(written(tmp_path, text), TOPICS)["1"].ids == tuple(ids.split())
     assert ("as trec_eval orders them" in caplog.text) == ("2 8 t" in text)
-
-
-def test_an_id_may_hold_commas(tmp_path: Path) -> None:
-    run = read_run(written(tmp_path, "1 Q0 a,1,b,c,d,e,f 1 7 t\n1 Q0 b 2 3.5 t\n"), TOPICS)
-    assert run["1"].ids == ("a,1,b,c,d,e,f", "b")
 
 
 def test_topics_are_joined_over_zeros(tmp_path: Path) -> None:
@@ -105,9 +96,8 @@ def test_one_of_several_runs(tmp_path: Path) -> None:
     assert read_run(path, TOPICS, "other")["1"].ids == ("b", "a")
     with pytest.raises(DataError, match="in line 1 already; if the file holds several runs, choose one by its tag"):
         read_run(path, TOPICS)
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="the tags are: one, other"):
         read_run(path, TOPICS, "third")
-    assert "the tags are: one, other" in str(error.value)
 
 
 @pytest.mark.parametrize(

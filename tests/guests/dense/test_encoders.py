@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tiny_models import save_bert, tokenizer
 
-from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.guests.dense.encoders import MeanPooledEncoder, SentenceEncoder
 from fairagent.papers.utility.trial import BertScore
 from fairagent.retrieve.encoders import open_encoder
@@ -83,17 +83,6 @@ def test_a_model_that_ends_otherwise_is_refused(model: Path, tmp_path: Path) -> 
     settings.write_text(settings.read_text().replace('"mean"', '"cls"'))
     with pytest.raises(BackendUnavailable, match=r"does not end in the mean.*name it without 'contriever:'"):
         MeanPooledEncoder(str(tmp_path / "mean"))
-
-
-def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> None:
-    from retrieve.test_dense import MADE, Made
-
-    from fairagent.retrieve.dense import DenseRetriever, build_dense_index
-
-    index = tmp_path / "index"
-    build_dense_index(Made(MADE.made[:3]), index, open_encoder(f"contriever:{model}"))
-    with pytest.raises(IndexMismatch, match=r"contriever-cosine:.* makes others"):
-        DenseRetriever(index, open_encoder(f"contriever-cosine:{model}"))
 
 
 def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(model: Path) -> None:

@@ -44,8 +44,7 @@ def collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_whole_agent(built, collection):
     agent = open_agent(collection, engine={"kind": "lucene", "index": str(built / "full")}, profile="offline", n=4)
     result = agent.search("lawyers of Bonn")
-    assert len(result.hits) == 4
-    assert result.trace.engine == "lucene"
+    assert (len(result.hits), result.trace.engine) == (4, "lucene")
     assert any(hit.groups["gender"] for hit in result.hits)
 
 

@@ -23,16 +23,14 @@ TOPICS = {
 }
 
 
-def made(count: int = 90, state: str = "as made") -> Made:
+def made(count: int = 90) -> Made:
     """Documents of three topics, each with half of its topic's words."""
-    rng = np.random.default_rng(7)
-    names = sorted(TOPICS)
-    documents = []
+    rng, documents = np.random.default_rng(7), list[Document]()
     for number in range(count):
-        topic = names[number % 3]
+        topic = sorted(TOPICS)[number % 3]
         words = rng.choice(TOPICS[topic].split(), 3, replace=False)
         documents.append(Document(f"{topic}{number:02d}", " ".join([*words, "common"])))
-    return Made(tuple(documents), state)
+    return Made(tuple(documents))
 
 
 @pytest.fixture(scope="module")
