@@ -111,7 +111,6 @@ class Documents:
         return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._notes)
 
     def count(self) -> int:
-        """About how many documents the files seem to hold; errors show up when the documents are read."""
         return round(self.share * sum(count_records(path, self.fields) for path in self.paths))
 
     def fingerprint(self) -> str:
@@ -183,11 +182,9 @@ class DocumentsInMemory:
         return iter(self.documents)
 
     def count(self) -> int:
-        """How many there are."""
         return len(self.documents)
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over all of their fields, in order."""
         digest = hashlib.sha256()
         for one in self.documents:
             line = json.dumps([one.id, one.title, one.text, dict(one.extra)], sort_keys=True)
@@ -209,11 +206,9 @@ class NoDocuments:
         )
 
     def count(self) -> int:
-        """None."""
         return 0
 
     def fingerprint(self) -> str:
-        """The same for all."""
         return ""
 
 

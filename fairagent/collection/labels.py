@@ -339,7 +339,6 @@ class LabelErrors(Section):
         return np.array([known.get(label, 0) for label in labels], np.float64)
 
     def write(self, path: Path) -> None:
-        """Write it as JSON."""
         write_whole(path, json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=1) + "\n")
 
 

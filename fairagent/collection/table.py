@@ -555,7 +555,6 @@ class TopicGroups(GroupTable):
         return f"{topic}\t{id}"
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Shares (n, 1 + g) of the documents `ids` for `topic`; all unknown without a topic."""
         return super().memberships(dimension, [self.pair(topic, id) for id in ids])
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
@@ -582,23 +581,18 @@ class JoinedGroups:
         self.predicted = tuple(name for part in parts for name in part.predicted)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
-        """See `Groups`, as for the other methods."""
         return self._part(dimension).labels(dimension)
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """(n, 1 + g)."""
         return self._part(dimension).memberships(dimension, ids, topic)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """(n,)."""
         return self._part(dimension).of_type(dimension, ids, topic)
 
     def shares(self, dimension: str) -> FloatArray:
-        """(1 + g,)."""
         return self._part(dimension).shares(dimension)
 
     def missing(self, dimension: str) -> float:
-        """From 0 to 1."""
         return self._part(dimension).missing(dimension)
 
     def _part(self, dimension: str) -> Groups:
@@ -631,11 +625,9 @@ class Intersection:
         self._labels = tuple(" x ".join(cell) for cell in cells)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
-        """The combinations of known labels, in the order of the columns 1 .. g."""
         return self._labels
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown in any part."""
         rows = [table.memberships(name, ids, topic) for name, table in self._parts.items()]
         known = (np.indices([row.shape[1] for row in rows]) > 0).all(axis=0).ravel()
         joint = joint_memberships(rows)
@@ -652,7 +644,6 @@ class Intersection:
         return self._counted[0]
 
     def missing(self, dimension: str) -> float:
-        """What is unknown of documents that can be of the type, as a mean over the same documents."""
         return self._counted[2]
 
     @property

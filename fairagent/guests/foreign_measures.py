@@ -25,7 +25,6 @@ class IRMeasures(MeasureFamily):
     """The family: all that its providers know, the usual ones where it is not installed."""
 
     def names(self) -> tuple[str, ...]:
-        """See `MeasureFamily.names`."""
         if not is_installed("ir-measures"):
             return USUAL
         return tuple(installed("ir-measures", "its measures").measures.registry)
@@ -66,7 +65,6 @@ class IRMeasure(Measure):
 
     @property
     def n(self) -> int | None:  # type: ignore[override]
-        """Its cut-off, if it has one."""
         cutoff: int | None = self._measure.params.get("cutoff")
         return cutoff
 
@@ -75,7 +73,6 @@ class IRMeasure(Measure):
 
     @property
     def label(self) -> str:
-        """Its definition, which leaves defaults out."""
         return str(self)
 
     def __call__(self, judged: JudgedRanking) -> float:

@@ -59,7 +59,6 @@ class _NDCG(ir_measures.Measure):
     NAME, __name__ = "nDCG (TREC Fair)", "nDCG"
 
     def validate_params(self) -> None:
-        """Raise UsageError for parameters that make no sense."""
         if unknown := sorted(self.params.keys() - self.SUPPORTED_PARAMS.keys()):
             raise UsageError(f"{self.__name__} has {no_such('parameter', unknown[0], self.SUPPORTED_PARAMS)}")
         if "cutoff" not in self.params:
@@ -83,7 +82,6 @@ class _NDCG(ir_measures.Measure):
         return math.nan if value is None else value
 
     def aggregator(self) -> _MeanOfDefined:
-        """The mean over the topics that the measure is defined for."""
         return _MeanOfDefined()
 
     def __repr__(self) -> str:
@@ -171,7 +169,6 @@ class _Provider(ir_measures.Provider):
     NAME = "fairagent"
 
     def supports(self, measure: ir_measures.Measure) -> bool:
-        """Whether it is one of these, with parameters that make sense."""
         if not isinstance(measure, _NDCG):
             return False
         measure.validate_params()

@@ -47,7 +47,6 @@ class ExposureCompressor(BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     def model_post_init(self, context: Any, /) -> None:
-        """Raise UsageError for groups that do not go with the target."""
         super().model_post_init(context)
         fields_of(self.groups, self.target)
 
@@ -74,11 +73,9 @@ class FairLangChainRetriever(BaseRetriever):
     on_result: SkipValidation[OnResult] | None = None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Raise UsageError for an agent without texts."""
         super().model_post_init(context)
         check_texts(self.agent)
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        """What the pipeline's search finds, and what it raises."""
         lines = documents_found(self.agent, query, self.on_result)
         return [Document(id=hit.id, page_content=one.text, metadata=metadata_of(hit, one)) for hit, one, _ in lines]

@@ -67,11 +67,9 @@ class LocalTerms:
         return Postings(row, term, count, length, vocabulary, share)
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
-        """The word for each term number of `postings`."""
         return [self._words[number] for number in vocabulary.tolist()]
 
     def analyze(self, text: str) -> list[str]:
-        """The words of `text`."""
         return plain_words(text)
 
     def _number(self, word: str) -> int:

@@ -122,17 +122,14 @@ class DenseManifest(EncodedManifest):
 
     @staticmethod
     def stored(folder: Path) -> NDArray[np.float16]:
-        """See `EncodedManifest`."""
         return mapped(folder / VECTORS)
 
     @staticmethod
     def stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """See `EncodedManifest`."""
         return np.concatenate(parts)
 
     @staticmethod
     def write(folder: Path, blocks: Iterator[Embeddings], dimension: int) -> None:
-        """See `EncodedManifest`."""
         with ArrayWriter(folder / VECTORS, np.float16, dimension) as rows:
             for block in blocks:
                 rows.add(block)
@@ -311,11 +308,9 @@ class DenseRetriever:
             return self._scores(numbers, self._query_vector(text))
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
-        """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
         return self._rows(self.ids.known(ids))
 
     def query_vector(self, query: Query) -> Embeddings:
-        """The embedding of a query's text and keywords, (d,)."""
         return np.asarray(self._query_vector(str(query)))
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:

@@ -110,7 +110,6 @@ class EndpointEncoder:
         self.name, self.cost, self._model = f"{ENDPOINT}{model.name}", model.cost, model
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d)."""
         filled = [number for number, text in enumerate(texts) if text.strip()]
         vectors = self._model.embed([texts[number] for number in filled])
         # Any text shows how long the server's vectors are.

@@ -189,7 +189,6 @@ class AskedDeeper:
         lend(self, engine, "bound", "vectors", "query_vector")
 
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` of the documents that meet the conditions, as far as the engine's first `DEEPEST` have them."""
         check_length(n)
         depth = min(2 * n, DEEPEST)
         while True:
@@ -205,7 +204,6 @@ class AskedDeeper:
         return Ranking(tuple(ranking.ids[place] for place in places.tolist()), ranking.scores[places])
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The engine's scores."""
         return self._engine.score(query, ids)
 
 

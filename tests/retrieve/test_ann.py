@@ -165,11 +165,3 @@ def test_few_documents(tmp_path: Path, count: int) -> None:
     small = DenseRetriever(tmp_path / "dense", ENCODER, ann=open_ann(tmp_path / "ann", tmp_path / "dense"))
     for n in (1, count, 500):
         assert small.search(QUERIES[0], n).ids == plain.search(QUERIES[0], n).ids
-
-
-@pytest.mark.parametrize(
-    ("when", "documents", "expected"),
-    [("auto", 200_000, False), ("auto", 200_001, True), ("never", 10**7, False), ("always", 5, True)],
-)
-def test_when_it_is_searched(when: ann.When, documents: int, expected: bool) -> None:
-    assert ann.is_wanted(when, documents) is expected

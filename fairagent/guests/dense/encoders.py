@@ -90,11 +90,9 @@ class MeanPooledEncoder(SentenceEncoder):
         self._unit = unit
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of documents."""
         return self._mean(texts, self._limits[1])
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of queries."""
         with one_torch_thread():
             return self._mean(texts, self._limits[0])
 

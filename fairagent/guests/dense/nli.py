@@ -104,11 +104,9 @@ class NliConfig(Part):
     """The model's folder, or its name in the Hugging Face cache. It has to be given."""
 
     def check(self, site: Site) -> None:
-        """Raise what `build` would, without reading the weights."""
         entailment_label(read_config(self._named(), WHAT).id2label, self.encoder)
 
     def build(self, site: Site) -> NliAttributor:
-        """The attributor; SettingsError without a model."""
         return NliAttributor(self._named())
 
     def _named(self) -> str:

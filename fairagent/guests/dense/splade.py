@@ -94,18 +94,15 @@ class SpladeManifest(EncodedManifest):
 
     @staticmethod
     def stored(folder: Path) -> csr_array:
-        """See `EncodedManifest`."""
         return _columns(folder, len(IdTable.load(folder))).tocsr()
 
     @staticmethod
     def stacked(parts: Sequence[csr_array]) -> csr_array:
-        """See `EncodedManifest`."""
         rows: csr_array = vstack(parts, format="csr")
         return rows
 
     @staticmethod
     def write(folder: Path, blocks: Iterator[csr_array], dimension: int) -> None:
-        """See `EncodedManifest`."""
         columns = vstack(list(blocks), format="csc")
         columns.eliminate_zeros()
         columns.sort_indices()
@@ -203,7 +200,6 @@ class SpladeConfig(Part):
     """The SPLADE model: a folder, or a name in the Hugging Face cache, e.g. naver/splade-cocondenser-ensembledistil."""
 
     def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         self.open_encoder(site.memo)
         folder = self._folder(site)
         if SpladeManifest.exists(folder):
@@ -211,7 +207,6 @@ class SpladeConfig(Part):
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index and the weights where there are none."""
         prepare_index(site, progress)
         folder = self._folder(site)
         if not SpladeManifest.exists(folder):
@@ -220,8 +215,6 @@ class SpladeConfig(Part):
             build_splade_index(site.collection, folder, encoder, report, site.earlier and site.earlier / folder.name)
 
     def build(self, site: Site) -> Retriever:
-        """The engine."""
-
         def opened() -> Retriever:
             splade = SpladeRetriever(self._folder(site), self.open_encoder(site.memo), site.collection)
             return lend_texts(PassageRetriever(splade) if site.collection.chunks else splade, open_index(site))

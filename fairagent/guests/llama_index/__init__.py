@@ -205,7 +205,6 @@ class MetadataGroups:
         self.dimensions = tuple(fields)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
-        """The known labels, in the order of the columns 1 .. g."""
         if dimension not in self._labels:
             raise UsageError(f"no dimension {dimension!r}; there are: {listed(self.dimensions)}")
         return self._labels[dimension]
@@ -239,7 +238,6 @@ class MetadataGroups:
         return np.asarray(rows / rows.sum(axis=1, keepdims=True), dtype=np.float64)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> None:
-        """Not known. Raises UsageError for an unknown dimension."""
         self.labels(dimension)
 
     def shares(self, dimension: str) -> FloatArray:
@@ -334,7 +332,6 @@ class FairFilterPostprocessor(_Postprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        """The nodes that stay. Raises UsageError without a query, and what the filter raises."""
         if query_bundle is None:
             raise UsageError("FairFilterPostprocessor judges documents for a query, and none was given")
         documents = [document_of(node.node, node.node.node_id) for node in nodes]
@@ -357,7 +354,6 @@ class DebiasPostprocessor(_Postprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        """The chosen nodes. Raises UsageError without a query, and what the debiasing raises."""
         if query_bundle is None:
             raise UsageError("DebiasPostprocessor chooses contexts for a query, and none was given")
         # Two nodes may have one id.
@@ -398,14 +394,12 @@ class ExposurePostprocessor(_Postprocessor):
     on_fair: SkipValidation[Callable[[FairHits], None]] | None = None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Look at the groups."""
         super().model_post_init(context)
         fields_of(self.groups, self.target)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        """The first `n` nodes of the new order; raises what `fair_rerank` does."""
         # Two passages of a document are two nodes: ids name its groups.
         hits = [
             {"id": document_id(one.node, self.id_key), "score": one.score, "metadata": one.node.metadata}
@@ -444,7 +438,6 @@ class FairRetriever(BaseRetriever):
         super().__init__(callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """What the pipeline's search finds, and what it raises."""
         lines = documents_found(self._agent, query_bundle.query_str, self._on_result)
         return [NodeWithScore(node=node_of(text, metadata_of(hit, text)), score=score) for hit, text, score in lines]
 

@@ -77,7 +77,6 @@ class LocalServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the server; what it is writing is cut off."""
         self._server = None
         gc.collect()
 

@@ -118,7 +118,6 @@ class AnseriniEngine:
 
     @engine_time()
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents, those that share a term with the query."""
         check_length(n)
         with using_java():
             terms = _weighted(self.weights(query))
@@ -320,15 +319,12 @@ class AnseriniRetriever(AnseriniEngine):
         self._held, self._word = lru_cache(maxsize=20_000)(self._read), lru_cache(maxsize=None)(self._readable)
 
     def weights(self, query: Query) -> dict[str, float]:
-        """The terms that are searched, with their weights."""
         return term_weights(query, self.analyzer.terms)
 
     def document_frequency(self, word: str) -> int:
-        """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
         return min(map(self._frequency, self.analyze(word)), default=0)
 
     def analyze(self, text: str) -> list[str]:
-        """The index terms of `text` in order."""
         return self.analyzer.terms(text)
 
     def _frequency(self, term: str) -> int:
@@ -418,7 +414,6 @@ class LuceneAnalyzer:
         self._word = lru_cache(maxsize=50_000)(self._terms)
 
     def terms(self, text: str) -> list[str]:
-        """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
         # Words and short queries are worth remembering.
         return list(self._word(text) if len(text) <= 40 else self._terms(text))
 

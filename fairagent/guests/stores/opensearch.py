@@ -69,12 +69,10 @@ class OpenSearchConfig(Part):
     """The longest time of one answer, in seconds."""
 
     def relative_to(self, folder: Path) -> Self:
-        """With the certificates' path from anywhere."""
         return self.model_copy(update={"ca": str((folder / self.ca).absolute())}) if self.ca else self
 
     @property
     def tells_words(self) -> bool:
-        """It has the terms of its documents."""
         return True
 
     def connect(self, environ: Mapping[str, str] | None = None) -> OpenSearchIndex:
@@ -103,7 +101,6 @@ class OpenSearchConfig(Part):
 
     @property
     def allowed(self) -> dict[str, list[Label]]:
-        """Column -> the values of `where`."""
         return {name: list(one) if isinstance(one, tuple) else [one] for name, one in self.where.items()}
 
     def opened(self, site: Site) -> Any:
@@ -119,7 +116,6 @@ class OpenSearchConfig(Part):
         return table
 
     def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the index cannot be reached, DataError for fields that it lacks."""
         self.build(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
@@ -148,7 +144,6 @@ class OpenSearchConfig(Part):
         return StoreWords(self.opened(site), self.fields, tuple(self.groups.values()))
 
     def diagnose(self, site: Site) -> Iterator[Check]:
-        """The index, what is searched, the groups, and ids of the collection's groups that it lacks."""
         try:
             store = self.opened(site)
             if not (rows := store.count()):
@@ -245,7 +240,6 @@ class StoreWords:
         return self._count
 
     def document(self, id: str) -> Document:
-        """The document as the index has it; DataError where it has none of that id."""
         return self.documents([id])[0]
 
     @engine_time("server")
@@ -272,7 +266,6 @@ class StoreWords:
 
     @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents with a score above 0; empty where no word of the query is in the index."""
         self.store.check_length(n)
         hits = self.store.matching(weights, n) if (weights := term_weights(query, whole)) else []
         self.store.check_once([id for id, _ in hits])

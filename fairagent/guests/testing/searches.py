@@ -60,7 +60,6 @@ class SearchExposure:
         return max(self.measured, key=self.gap_of)
 
     def __str__(self) -> str:
-        """The table of the means, and the worst query."""
         return self.text({})
 
     def text(self, least: Mapping[str, Mapping[str, float]]) -> str:

@@ -252,7 +252,6 @@ class BM25Retriever:
         return len(self.matrix.column(number)[0]) if (number := self.number(term)) >= 0 else 0
 
     def document(self, id: str) -> Document:
-        """The stored document."""
         return self.documents([id])[0]
 
     @engine_time("texts")
@@ -267,16 +266,13 @@ class BM25Retriever:
 
     @engine_time("terms")
     def postings(self, ids: Sequence[str]) -> Postings:
-        """The terms of these documents."""
         return self._postings(tuple(ids))
 
     @engine_time("terms")
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
-        """A readable word for each term number of `postings`."""
         return self.matrix.words(vocabulary)
 
     def analyze(self, text: str) -> list[str]:
-        """The index terms of `text` in order."""
         return self.analyzer.terms(text)
 
     def idf(self, frequency: int) -> np.float32:
