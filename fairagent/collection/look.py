@@ -1,7 +1,5 @@
 """What `fairagent init` sees: what a file's columns are, its encoding, topics and judgments; and what it writes."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import os

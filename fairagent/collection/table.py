@@ -4,8 +4,6 @@ In a table ids are a sorted array, labels a few small integers a document; a sav
 the pages that are needed are read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -149,7 +147,7 @@ class LabelColumn:
         rows = np.flatnonzero(self.of_type[:-1])
         return float(self.matrix(rows)[:, 0].sum()) / (self.of_type.size - 1)
 
-    def relabeled(self, labels: Sequence[str]) -> LabelColumn:
+    def relabeled(self, labels: Sequence[str]) -> Self:
         """The same memberships with the known labels in this order; `labels` has all present ones."""
         place_of = {label: place for place, label in enumerate(labels, start=1)}
         places = np.array([0, *(place_of[label] for label in self.labels)])
@@ -222,7 +220,7 @@ class GroupTable:
         unnormalized: Collection[str] = (),
         predicted: Collection[str] = (),
         bounds: Bounds | None = None,
-    ) -> GroupTable:
+    ) -> Self:
         """Build a table from a stream of rows (id, {dimension: labels}).
 
         Labels are None (unknown), a label, several labels (equal shares) or a mapping to weights >= 0.
@@ -305,7 +303,7 @@ class GroupTable:
         write_whole(folder / HEAD, text + "\n")
 
     @classmethod
-    def load(cls, folder: Path | str) -> GroupTable:
+    def load(cls, folder: Path | str) -> Self:
         """Map a saved table from disk; DataError where it is incomplete or damaged."""
         folder, columns = Path(folder), dict[str, LabelColumn]()
         try:

@@ -5,8 +5,6 @@ document's id in `data.id`, Argilla's `records.to_json` a list of records (JSON 
 like the dimension, or `label`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

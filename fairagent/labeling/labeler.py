@@ -7,8 +7,6 @@ for the labels of documents that it is unsure of and that readers see. `section_
 use the labels, and `with_section` the file with it (`label --write`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -6,8 +6,6 @@ the fewest with which at least `FLOOR` of the documents that exact search ranks 
 every group.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -98,17 +98,19 @@ class EncodedManifest(IndexManifest):
         """Store the vectors of all documents, which come in blocks."""
         raise NotImplementedError
 
-    def check_model(self, folder: Path, model: str, vector: Embeddings) -> None:
-        """Raise IndexMismatch where another model than `model`, maybe of the same name, made the index in `folder`.
+    @staticmethod
+    def probe(encoder: Any) -> Embeddings:
+        """The encoder's vector of the test text, (d,)."""
+        return np.asarray(encoder.documents([PROBE_TEXT])[0])
 
-        `vector` is the model's of the test text.
-        """
+    def check_model(self, folder: Path, encoder: Any) -> None:
+        """Raise IndexMismatch where another model than the encoder's, maybe of its name, made the index in `folder`."""
         with self.reading(folder):
             probe = read_array(folder / PROBE)
-        if not _same_vector(probe, vector):
+        if not _same_vector(probe, self.probe(encoder)):
             raise IndexMismatch(
-                f"the {self.WHAT} at {folder}: made with {self.model!r}, and {model!r} makes others; use that model, "
-                "or build them again"
+                f"the {self.WHAT} at {folder}: made with {self.model!r}, and {encoder.name!r} makes others; use that "
+                "model, or build them again"
             )
 
 
@@ -146,8 +148,7 @@ def build_dense_index(
     earlier: Path | None = None,
 ) -> DenseManifest:
     """Encode title and text of every document of `collection` into `folder`; see `encode_collection`."""
-    probe = encoder.documents([PROBE_TEXT])[0]
-    return encode_collection(DenseManifest, collection, folder, encoder, probe, progress, earlier)
+    return encode_collection(DenseManifest, collection, folder, encoder, progress, earlier)
 
 
 def encode_collection(
@@ -155,16 +156,15 @@ def encode_collection(
     collection: Indexable,
     folder: Path,
     encoder: Any,
-    probe: Embeddings,
     progress: Callable[[int], None] = ignore,
     earlier: Path | None = None,
 ) -> M:
     """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
 
-    `progress` is called with the number of documents done. What the same encoder, whose vector of the test text is
-    `probe`, has made of the same text is taken over from `earlier` (None: from what is at `folder`). Raises what
-    `build_index` does.
+    `progress` is called with the number of documents done. What the same encoder, by its vector of the test text, has
+    made of the same text is taken over from `earlier` (None: from what is at `folder`). Raises what `build_index` does.
     """
+    probe = kind.probe(encoder)
     # Before the documents are read: what changes in the meantime must not pass for what was encoded.
     fingerprint = collection.fingerprint()
     ids, digests = list[bytes](), bytearray()
@@ -246,7 +246,7 @@ class DenseRetriever:
             self.ids, self.stored = IdTable.load(folder), DenseManifest.stored(folder)
             if (len(self.ids), *self.stored.shape) != (of.documents, of.documents, of.dimension):
                 raise ValueError(f"{VECTORS} has the shape {self.stored.shape} for {len(self.ids)} ids")
-        of.check_model(folder, encoder.name, encoder.documents([PROBE_TEXT])[0])
+        of.check_model(folder, encoder)
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
 

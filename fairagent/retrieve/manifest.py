@@ -1,7 +1,5 @@
 """Manifests: what a folder of an index was made from, and whether the collection has changed since."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -5,12 +5,10 @@ exact and complete. Any other engine gives longer lists until enough of its docu
 stays; it is given up after `DEEPEST` documents, and a note says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +90,7 @@ class StoredColumn:
     codes: NDArray[np.int32]
 
     @classmethod
-    def read(cls, name: str, ids: IdTable, documents: Iterable[Document]) -> StoredColumn:
+    def read(cls, name: str, ids: IdTable, documents: Iterable[Document]) -> Self:
         """The column in these documents, in the order of their numbers; UsageError where none has it."""
         values: dict[Key, int] = {}
         entries: list[tuple[int, int]] = []
@@ -122,7 +120,7 @@ class Conditions:
     groups: Groups
 
     @classmethod
-    def of(cls, where: Where, groups: Groups) -> Conditions:
+    def of(cls, where: Where, groups: Groups) -> Self:
         """The conditions of a `where`."""
         single = bool | int | float | str
         several = {name: (one,) if isinstance(one, single) else tuple(one) for name, one in where.items()}

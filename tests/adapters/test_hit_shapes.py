@@ -1,7 +1,5 @@
 """`fair_rerank` on what engines answer: their own objects, whole answers, nested fields, and what is no hit."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 

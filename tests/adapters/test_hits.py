@@ -1,7 +1,5 @@
 """`fair_rerank`: the hits of any engine in a fair order, as the same objects."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

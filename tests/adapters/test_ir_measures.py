@@ -1,7 +1,5 @@
 """AWRF and nDCG through ir-measures: the track's own numbers, and those of this package's measures."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LlamaIndex: its retrievers as engines, fair retrievers and post-processors in its pipelines."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

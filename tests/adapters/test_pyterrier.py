@@ -1,7 +1,5 @@
 """A fair ranking in PyTerrier's pipelines and experiments (skipped where PyTerrier is not installed)."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

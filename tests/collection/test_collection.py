@@ -1,7 +1,5 @@
 """Documents of files and in memory: the same collection from every form of rows, wrong rows by number, passages."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

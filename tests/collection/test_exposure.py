@@ -1,7 +1,5 @@
 """Measuring inside the loop: the meter, the gap over dimensions, and which group is helped."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

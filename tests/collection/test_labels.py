@@ -1,7 +1,5 @@
 """Labels of groups: read, mapped, joined, typed, predicted, saved and refused; and which are spellings of one."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Loading a collection: what makes no difference, and each fault with its file and line, all of them together."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import re

@@ -1,7 +1,5 @@
 """What `fairagent init` sees in files: columns, encodings, topics; and the collection file that says so."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

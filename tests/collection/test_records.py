@@ -1,7 +1,5 @@
 """Records in every form: the same collection from each, faults with their lines, and ids of rows that have none."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

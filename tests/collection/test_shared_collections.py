@@ -1,7 +1,5 @@
 """The settings files under evaluations/collections load the real data, with the counts of their READMEs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

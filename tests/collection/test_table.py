@@ -1,7 +1,5 @@
 """Tables of groups: looked up, saved and cached; and intersections of dimensions."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

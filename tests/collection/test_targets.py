@@ -1,7 +1,5 @@
 """Targets by hand, what is known of them, and who chooses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The track: its corpus, its metadata, the collection that they are, and its run files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

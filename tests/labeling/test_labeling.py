@@ -1,7 +1,5 @@
 """Examples, the classifier, the file of made labels, and which documents are asked about first."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

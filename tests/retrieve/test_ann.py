@@ -1,7 +1,5 @@
 """The ANN index: scores of exact search, recall as measured, the same for every group, and never fewer documents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The default engine: BM25 and vectors fused, light ones unless the settings name others; where none are made, BM25."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

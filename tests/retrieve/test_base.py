@@ -1,7 +1,5 @@
 """Ids and strings on disk, and the clock of the engine's time."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Vector search: exact, with ties by id; its index goes on after a break; the model that ships with the tests."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import zlib

@@ -1,7 +1,5 @@
 """Several engines as one: weights by hand, an engine that fails, and that a score is what the search says."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """The corpus graph: exact by brute force, of one collection alone, and by cells where that is large."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

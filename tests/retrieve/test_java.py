@@ -1,7 +1,5 @@
 """Java: which one is taken, what is said where none will do, and how it behaves once it runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Documents by their best passage, over real engines, against doing it by hand."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Plackett-Luce: both ways to draw are exact at every alpha, and each request for a topic has a seed of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """Relevance models by hand, on two documents of three terms; BM25 + RM3 as a retriever."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

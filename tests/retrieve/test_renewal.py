@@ -1,7 +1,5 @@
 """What a model makes of documents is brought up to date: made for new texts alone, and the same as made of all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

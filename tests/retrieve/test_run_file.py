@@ -1,7 +1,5 @@
 """Engines without a search: run files, with every fault and its line; the judgments; and none at all."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,7 +1,5 @@
 """Vector search as a part: its ANN index is made where it is wanted, searched, measured by group, and reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Engines that are kept to some documents: the same lists as those of the engine, filtered."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Every text is a sparse vector with a weight for each entry of the model's vocabu
 those of all documents by columns, so that a query reads the columns of its own entries.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -102,6 +100,10 @@ class SpladeManifest(EncodedManifest):
         return rows
 
     @staticmethod
+    def probe(encoder: SpladeEncoder) -> Embeddings:
+        return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
+
+    @staticmethod
     def write(folder: Path, blocks: Iterator[csr_array], dimension: int) -> None:
         columns = vstack(list(blocks), format="csc")
         columns.eliminate_zeros()
@@ -133,12 +135,7 @@ def build_splade_index(
 
     The rest is as in `encode_collection`. Memory holds all weights.
     """
-    return encode_collection(SpladeManifest, collection, folder, encoder, probe_vector(encoder), progress, earlier)
-
-
-def probe_vector(encoder: SpladeEncoder) -> Embeddings:
-    """The weights of the test text, (d,), zeros included."""
-    return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
+    return encode_collection(SpladeManifest, collection, folder, encoder, progress, earlier)
 
 
 class SpladeRetriever:
@@ -157,7 +154,7 @@ class SpladeRetriever:
         with SpladeManifest.opening(folder, collection) as manifest:
             self.manifest, self.ids = manifest, IdTable.load(folder)
             self._weights = _columns(folder, len(self.ids))
-        manifest.check_model(folder, encoder.name, probe_vector(encoder))
+        manifest.check_model(folder, encoder)
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
         self._scores = lru_cache(maxsize=16)(self._scored)

@@ -1,7 +1,5 @@
 """Anserini's HNSW indexes of embeddings, and impact indexes: terms with quantized weights of a model (SPLADE)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile

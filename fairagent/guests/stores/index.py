@@ -1,7 +1,5 @@
 """An index on an OpenSearch server, through opensearch-py: what is asked of it, and what is made of its answers."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import Field
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.retrieve.base import check_length
+from fairagent.retrieve.base import check_length, unknown_ids
 from fairagent.search.hits import at_path
 from fairagent.settings import Section
 from fairagent.types.clean import visible
@@ -161,11 +159,10 @@ class OpenSearchIndex:
         return {"terms": {self._fields.id: list(ids)}}
 
     def _search(
-        self, query: Any, size: int, columns: Sequence[str], about: Mapping[str, float] | None = None, **more: Any
+        self, query: Any, size: int, columns: Sequence[str], about: Mapping[str, float] | None = None
     ) -> list[tuple[str, float, Row]]:
         """Id, score and fields of each hit of a whole answer; of words `about`, with exact frequencies."""
-        body: dict[str, Any] = {"size": size, "_source": self._sources(columns) or False, "track_total_hits": False}
-        body |= ({"query": query} if query else {}) | more
+        body = {"query": query, "size": size, "_source": self._sources(columns) or False, "track_total_hits": False}
         # A shard that fails fails the search.
         options = {"allow_partial_search_results": "false"}
         if about is not None:
@@ -206,7 +203,7 @@ class OpenSearchIndex:
             self.check_once([id for id, _ in rows])
             values.update(rows)
         if missing := [id for id in wanted if id not in values]:
-            raise DataError(f"{len(missing)} document id(s) are not in {self.name}: {first_ids(missing)}")
+            raise unknown_ids(missing, self.name)
         return values
 
     def check_once(self, ids: Sequence[str]) -> None:
@@ -227,11 +224,6 @@ class OpenSearchIndex:
 def is_text(text: str) -> bool:
     """Whether it is valid Unicode."""
     return not any("\ud800" <= one <= "\udfff" for one in text)
-
-
-def first_ids(ids: Sequence[str]) -> str:
-    """The first five, for a message."""
-    return ", ".join(f"{id[:60]!r}" for id in ids[:5])
 
 
 def complete(answer: Mapping[str, Any], host: str) -> Mapping[str, Any]:

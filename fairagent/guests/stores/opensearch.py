@@ -1,14 +1,12 @@
 """An index on an OpenSearch server as an engine: its words, by the similarity in its mapping."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -18,7 +16,7 @@ from fairagent.collection import GroupTable
 from fairagent.collection.load import aligned
 from fairagent.collection.table import JoinedGroups
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
-from fairagent.guests.stores.index import ROWS_AT_ONCE, Fields, OpenSearchIndex, first_ids, is_text
+from fairagent.guests.stores.index import ROWS_AT_ONCE, Fields, OpenSearchIndex, is_text
 from fairagent.guests.terms import LocalTerms
 from fairagent.retrieve.base import engine_time, term_weights
 from fairagent.retrieve.site import Site
@@ -29,7 +27,6 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 from fairagent.types.clean import label_text
 from fairagent.types.common import Check
 
-T = TypeVar("T")
 Label = str | int | float | bool
 
 MOST_LABELS = 1_000
@@ -97,11 +94,8 @@ class OpenSearchConfig(Part):
         client = client_of.OpenSearch(
             [self.url.strip()], timeout=self.timeout, max_retries=2, retry_on_status=(429, 502, 503, 504), **signing_in
         )
-        return OpenSearchIndex(client, host, self.index, self.fields, self.allowed)
-
-    @property
-    def allowed(self) -> dict[str, list[Label]]:
-        return {name: list(one) if isinstance(one, tuple) else [one] for name, one in self.where.items()}
+        where = {name: list(one) if isinstance(one, tuple) else [one] for name, one in self.where.items()}
+        return OpenSearchIndex(client, host, self.index, self.fields, where)
 
     def opened(self, site: Site) -> Any:
         """The index, which the parts of a pipeline share; DataError where it lacks a field that is named."""
@@ -165,7 +159,8 @@ class OpenSearchConfig(Part):
                     if checked >= CHECKED_IDS:
                         break
                 detail = f"{len(missing):,} of {checked:,} ids of the group table are not in {store.name}"
-                fix = f"the first: {first_ids(missing)}; if all are missing, the id is another field" if missing else ""
+                first = ", ".join(f"{id[:60]!r}" for id in missing[:5])
+                fix = f"the first: {first}; if all are missing, the id is another field" if missing else ""
                 yield Check(
                     name, "ok" if not missing else "problem" if len(missing) == checked else "note", detail, fix
                 )

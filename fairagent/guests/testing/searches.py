@@ -1,7 +1,5 @@
 """What a search function shows of each group, over several queries, and an assertion about it for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -68,9 +66,13 @@ class SearchExposure:
         lines = [f"attention in the first {self.at} hits" + (f", mean of {count} queries" if count > 1 else "")]
         for one in self._by_dimension:
             lines += ["", _table(one, self.shares[one[0].dimension], least.get(one[0].dimension, {})).text().rstrip()]
-        worst = "; ".join(map(_in_a_line, self.by_query[self.worst]))
+        told = []
+        for exposure in self.by_query[self.worst]:
+            rows = [f"{row.label} {row.share:.0%}" for row in exposure_rows(exposure)[:-1]]
+            rows += [f"{exposure.unknown:.0%} without a label"] if exposure.unknown else []
+            told.append(f"{exposure.dimension}: {', '.join(rows)}")
         name = "the worst query" if count > 1 else "the query"
-        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {worst}", *self.notes]
+        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {'; '.join(told)}", *self.notes]
         return "\n".join(lines)
 
     @property
@@ -198,13 +200,6 @@ def _least(given: Least, shares: Mapping[str, Mapping[str, float]]) -> dict[str,
                 raise UsageError(f"min_share: {label!r}: {bound!r} is no share; it is from 0 to 1")
             least.setdefault(name, {})[label] = float(bound)
     return least
-
-
-def _in_a_line(exposure: Exposure) -> str:
-    """The shares of one list in a line."""
-    rows = [f"{row.label} {row.share:.0%}" for row in exposure_rows(exposure)[:-1]]
-    none = [f"{exposure.unknown:.0%} without a label"] if exposure.unknown else []
-    return f"{exposure.dimension}: {', '.join([*rows, *none])}"
 
 
 def _table(one: Sequence[Exposure], shares: Mapping[str, float], least: Mapping[str, float]) -> Table:

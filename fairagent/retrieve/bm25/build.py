@@ -4,8 +4,6 @@ What is read is put together after every `TOGETHER` words: memory holds the numb
 6 bytes each, and its id; its text goes to the disk at once.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Text encoders by name: means of token vectors by hand, for tiny models; what several processes embed is in order."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Attribution by entailment, with a tiny model of random weights: nothing is downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """SPLADE: weights as the paper's equation says, exact search with ties by id, an index that goes on after a break."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field

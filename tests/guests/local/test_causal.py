@@ -1,7 +1,5 @@
 """A local model's likelihoods: against the same sums done by hand, whatever the batch and the padding."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

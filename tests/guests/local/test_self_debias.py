@@ -1,7 +1,5 @@
 """Self-Debias: the rule by hand, and a model under it against its own distributions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tiny_models

@@ -1,7 +1,5 @@
 """BM25 over Anserini's indexes: by hand, weighted, pools, terms from what is stored, texts of several forms."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The engines as parts: a collection without documents, searched in an index that Anserini has built."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

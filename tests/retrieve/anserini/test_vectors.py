@@ -1,7 +1,5 @@
 """Anserini's HNSW: exact inner products, whichever segment an embedding is in; its impacts: sums by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

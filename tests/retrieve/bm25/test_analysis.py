@@ -1,7 +1,5 @@
 """Analyzers without Java, and word breaks: Lucene's terms by a golden file, stems, case, rules, long words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

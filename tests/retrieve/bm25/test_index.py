@@ -1,7 +1,5 @@
 """Building an index: what it says it was built from, and that it appears whole or not at all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

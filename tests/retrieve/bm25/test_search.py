@@ -1,7 +1,5 @@
 """Search: scores as the formula gives them, ties, terms of documents, laws, threads, and whatever people type."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

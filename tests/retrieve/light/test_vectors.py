@@ -1,7 +1,5 @@
 """Light vectors: what they are made of, that they are the same each time, and what damage is noticed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

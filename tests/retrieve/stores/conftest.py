@@ -1,7 +1,5 @@
 """An index to search, on noida-db."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import time

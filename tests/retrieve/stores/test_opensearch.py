@@ -1,7 +1,5 @@
 """`engine: opensearch` against a server: our own formula, ties, weights, groups, and what can be wrong."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path
