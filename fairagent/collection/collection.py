@@ -89,7 +89,8 @@ class Documents:
                 blank += not document.text.strip()
                 if faults:
                     continue
-                if self.share == 1 or int.from_bytes(_digest(document.id)[:8]) < self.share * 2**64:
+                digest = hashlib.sha256(document.id.encode("utf-8", "surrogatepass")).digest()
+                if self.share == 1 or int.from_bytes(digest[:8]) < self.share * 2**64:
                     empty = False
                     yield document
             if faults.mended:
@@ -144,10 +145,6 @@ class Documents:
                 if hash(id) in suspects and first.setdefault(id, here) != here:
                     message = f"the document id {shown(id)} is that of {first[id]} already"
                     faults.add(path, number, f"{message}; `ids: mend` gives it another")
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:

@@ -59,7 +59,6 @@ class KnownIds:
 
     @classmethod
     def of(cls, where: str, ids: Iterable[str], whole: bool = True) -> Self:
-        """These."""
         all_ids = dict.fromkeys(ids)
         return cls(where, lambda wanted: [id in all_ids for id in wanted], tuple(all_ids)[:NAMED], whole)
 

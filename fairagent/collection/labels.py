@@ -89,7 +89,6 @@ class LabelReader:
         self.fields: tuple[str, ...] = ()
 
     def buffer(self) -> TableBuffer:
-        """An empty buffer for these dimensions."""
         columns = self.dimensions.items()
         return TableBuffer(
             {name: column.all_labels for name, column in columns},

@@ -112,7 +112,6 @@ class ColumnLook:
     codes: int = 0
 
     def add(self, value: Any) -> None:
-        """Take one cell."""
         empty = value is None or value == [] or (isinstance(value, str) and not value.strip())
         if self.ids is not None:
             id = "" if empty else plain_id(value)

@@ -50,7 +50,6 @@ class ArrayWriter:
         np.lib.format.write_array_header_1_0(self._file, header)
 
     def add(self, values: NDArray[Any]) -> None:
-        """Append values, converted to the type of the file."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._length += len(values)
 

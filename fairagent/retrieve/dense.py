@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -140,17 +140,6 @@ class DenseManifest(EncodedManifest):
 M = TypeVar("M", bound=EncodedManifest)
 
 
-def build_dense_index(
-    collection: Indexable,
-    folder: Path,
-    encoder: Encoder,
-    progress: Callable[[int], None] = ignore,
-    earlier: Path | None = None,
-) -> DenseManifest:
-    """Encode title and text of every document of `collection` into `folder`; see `encode_collection`."""
-    return encode_collection(DenseManifest, collection, folder, encoder, progress, earlier)
-
-
 def encode_collection(
     kind: type[M],
     collection: Indexable,
@@ -198,6 +187,10 @@ def encode_collection(
         manifest.save(shop.new)
         shop.put()
     return manifest
+
+
+build_dense_index = partial(encode_collection, DenseManifest)
+"""`encode_collection` into an array of 16-bit floats."""
 
 
 def _known(

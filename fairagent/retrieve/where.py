@@ -121,7 +121,6 @@ class Conditions:
 
     @classmethod
     def of(cls, where: Where, groups: Groups) -> Self:
-        """The conditions of a `where`."""
         single = bool | int | float | str
         several = {name: (one,) if isinstance(one, single) else tuple(one) for name, one in where.items()}
         return cls(several, groups)
@@ -219,7 +218,6 @@ class Restriction:
 
     @property
     def note(self) -> str:
-        """What a search says of it."""
         if self.documents is None:
             return f"where {self.conditions}: looked for in the first {DEEPEST:,} documents of the engine's lists"
         return f"where {self.conditions}: {counted(self.documents, 'document')}"

@@ -145,15 +145,10 @@ def test_values_are_those_of_the_package(text: str) -> None:
         assert str(measure) == measure.label == str(ir_measures.parse_measure(text))
 
 
-def test_what_is_not_ranked() -> None:
-    measure = parse_measure("AP")
-    assert measure.n is None
-    assert measure(by_name({"a": 1}, [])) == 0
+def test_what_is_not_ranked_and_ours_come_first() -> None:
+    measure, product = parse_measure("AP"), parse_measure("P@5*AWRF@5")
+    assert (measure.n, measure(by_name({"a": 1}, []))) == (None, 0)
     with pytest.raises(DataError, match="AP needs grades"):
         measure(JudgedRanking(np.array([True]), 1))
-
-
-def test_ours_come_first() -> None:
     assert str(parse_measure("nDCG@10")) == "nDCG(discount=log2-max2)@10"
-    product = parse_measure("P@5*AWRF@5")
     assert (product.of_groups, product.needs_labels, product.n) == (True, False, 5)

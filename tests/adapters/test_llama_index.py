@@ -37,12 +37,12 @@ def part(id: str, of: str, text: str, score: float) -> Any:
 
 def people(n: int = 8) -> list[TextNode]:
     """Men are trial lawyers; women are lawyers and barristers."""
-    men = [TextNode(id_=f"m{i}", text=f"a trial lawyer {i}", metadata={"author_gender": "male"}) for i in range(n)]
-    women = [
-        TextNode(id_=f"f{i}", text=f"a barrister and lawyer {i}", metadata={"author_gender": "female"})
+    texts = {"male": "a trial lawyer", "female": "a barrister and lawyer"}
+    return [
+        TextNode(id_=f"{gender[0]}{i}", text=f"{text} {i}", metadata={"author_gender": gender})
+        for gender, text in texts.items()
         for i in range(n)
     ]
-    return men + women
 
 
 def test_given_documents_are_scored_by_their_words_whatever_was_asked_before() -> None:
@@ -191,7 +191,6 @@ def test_groups_from_metadata_get_their_share() -> None:
     nodes = found("m1 m2 m3 m4 m5 m6 f1 f2")
     after = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, fairness=20)
     chosen = after.postprocess_nodes(nodes, query_str="q")
-    assert len(chosen) == 4
     assert sorted(id[0] for id in ids(chosen)) == ["f", "f", "m", "m"]
     assert [node.score for node in chosen] == [1.0, 0.75, 0.5, 0.25]
     # The nodes given are as they were.
@@ -201,19 +200,12 @@ def test_groups_from_metadata_get_their_share() -> None:
 
 
 def test_the_parts_of_a_document_have_its_groups() -> None:
-    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="f1")}
-    nodes = found("m1 m2 m3")
-    for n in range(2):
-        nodes.append(node(f"part{n}", score=0.5))
-        nodes[-1].node.relationships = source
+    nodes = [*found("m1 m2 m3"), part("part0", "f1", "x", 0.5), part("part1", "f1", "x", 0.5)]
     groups = by_letter(["m1", "m2", "m3", "f1"])
     after = ExposurePostprocessor(groups=groups, target="uniform", n=4, fairness=20)
-    chosen = ids(after.postprocess_nodes(nodes))
-    assert {"part0", "part1"} <= set(chosen)
+    assert {"part0", "part1"} <= set(ids(after.postprocess_nodes(nodes)))
     by_url = [node(f"n{id}", score=1, url=id) for id in ("m1", "f1")]
-    after = ExposurePostprocessor(
-        groups=by_letter(["m1", "f1"]), n=1, target={"female": 1.0}, id_key="url", fairness=20
-    )
+    after = ExposurePostprocessor(groups=groups, n=1, target={"female": 1.0, "male": 0.0}, id_key="url", fairness=20)
     assert ids(after.postprocess_nodes(by_url)) == ["nf1"]
 
 

@@ -147,23 +147,17 @@ def test_all_that_can_be_said_of_columns() -> None:
         {"key": "a", "head": "A", "body": "x", "more": "y", "who": ["female", "male"], "sure": sure},
         {"key": "b", "head": "B", "body": "z", "more": "", "who": ("male",), "sure": None, "on": date(2024, 5, 1)},
     ]
-    collection = Collection.from_records(
-        rows,
-        text=["body", "more"],
-        id="key",
-        title="head",
-        groups={"gender": "who", "leaning": {"column": "sure", "predicted": True}},
-        population={"gender": {"female": 0.5, "male": 0.4, "nonbinary": 0.1}},
-        name="mine",
-    )
+    groups = {"gender": "who", "leaning": {"column": "sure", "predicted": True}}
+    world = {"gender": {"female": 0.5, "male": 0.4, "nonbinary": 0.1}}
+    columns = {"text": ["body", "more"], "id": "key", "title": "head", "groups": groups}
+    collection = Collection.from_records(rows, **columns, population=world, name="mine")
     first, second = collection.documents()
     assert (first.id, first.title, first.text, second.text) == ("a", "A", "x y", "z")
-    assert second.extra["on"] == "2024-05-01"
+    assert (collection.name, second.extra["on"]) == ("mine", "2024-05-01")
     assert collection.groups.labels("gender") == ("female", "male", "nonbinary")  # the population's own among them
     assert collection.groups.memberships("gender", ["a"]).tolist() == [[0, 0.5, 0.5, 0]]
     assert collection.groups.memberships("leaning", ["a"]).tolist() == [[0, 0.7, 0.3]]
     assert collection.groups.predicted == ("leaning",)
-    assert collection.name == "mine"
     assert "no document is in these groups of 'gender': nonbinary" in collection.notes
 
 

@@ -111,17 +111,18 @@ def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:
     assert len(list(load_collection(settings).documents())) == 3
 
 
-def test_reading_goes_on_after_a_fault(tmp_path):
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"a": 1}\nnope\n\xff\n{"a": 2}\n')
-    faults = Faults()
-    assert [number for number, _ in records(path, RecordsFile(), faults)] == [1, 4]
-    assert [fault.line for fault in faults.entries] == [2, 3]
-    for other in (".I 1\n.W\nwords\n", "[\n{\n", "id,text\n1,x\n"):
-        path.write_text(other * 99)
-        faults = Faults()
-        assert list(records(path, RecordsFile(), faults)) == []
-        assert [fault.line for fault in faults.entries] == [1]
+@pytest.mark.parametrize(
+    ("content", "read", "wrong"),
+    [
+        (b'{"a": 1}\nnope\n\xff\n{"a": 2}\n', [1, 4], [2, 3]),
+        *((other * 99, [], [1]) for other in (b".I 1\n.W\nwords\n", b"[\n{\n", b"id,text\n1,x\n")),
+    ],
+)
+def test_reading_goes_on_after_a_fault(tmp_path: Path, content: bytes, read: list[int], wrong: list[int]) -> None:
+    path, faults = tmp_path / "x.jsonl", Faults()
+    path.write_bytes(content)
+    assert [number for number, _ in records(path, RecordsFile(), faults)] == read
+    assert [fault.line for fault in faults.entries] == wrong
 
 
 def test_templates():

@@ -46,10 +46,8 @@ def small(write):
 )
 def test_each_kind_by_hand(small, kind, topic, shares, oracle):
     target = make_target(kind, "region", small, topic)
-    assert target.dimension == "region"
-    assert target.labels == ("Africa", "Asia", "Europe")
+    assert (target.dimension, target.labels, target.oracle) == ("region", ("Africa", "Asia", "Europe"), oracle)
     np.testing.assert_allclose(target.shares, shares, rtol=1e-12)
-    assert target.oracle is oracle
     assert target.source.split(" ")[0] == (kind if isinstance(kind, str) else "given")
 
 
@@ -74,14 +72,17 @@ def test_estimated_by_hand(small, hits, shares, source):
     assert (target.source, target.oracle) == (source, False)
 
 
-def test_trec_estimated_is_half_estimated_half_population(small):
-    hits = scored(("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3))
-    target = make_target("trec-estimated", "region", small, "T1", hits)
-    np.testing.assert_allclose(target.shares, [0.1875, 0.34375, 0.46875], rtol=1e-12)
-    assert (target.source, target.oracle) == ("trec-estimated", False)
-    fallen_back = make_target("trec-estimated", "region", small, "T1", scored())
-    np.testing.assert_allclose(fallen_back.shares, [3.5 / 12, 4 / 12, 4.5 / 12], rtol=1e-12)
-    assert fallen_back.source == "trec-estimated (nothing labeled was ranked: corpus)"
+@pytest.mark.parametrize(
+    ("hits", "shares", "source"),
+    [
+        ([("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3)], [0.1875, 0.34375, 0.46875], "trec-estimated"),
+        ([], [3.5 / 12, 4 / 12, 4.5 / 12], "trec-estimated (nothing labeled was ranked: corpus)"),
+    ],
+)
+def test_trec_estimated_is_half_estimated_half_population(small, hits, shares, source):
+    target = make_target("trec-estimated", "region", small, "T1", scored(*hits))
+    np.testing.assert_allclose(target.shares, shares, rtol=1e-12)
+    assert (target.source, target.oracle) == (source, False)
 
 
 # d3 has no label: a quarter of the corpus, all of T2's relevant documents, .5 of the 2.5 that the scores weigh.
@@ -116,9 +117,8 @@ TYPED = np.arange(11) < 8
 
 def labeled(codes: list[int], of_type: bool, predicted: bool = False) -> Collection:
     """d0 to d7 with the groups of `codes` (0: no label), d8 and d9 without; d9 is relevant, too."""
-    column = LabelColumn(
-        ("a", "b", "c"), np.array([*codes, 0, 0, 0], np.uint8), of_type=TYPED if of_type else None, predicted=predicted
-    )
+    types = TYPED if of_type else None
+    column = LabelColumn(("a", "b", "c"), np.array([*codes, 0, 0, 0], np.uint8), of_type=types, predicted=predicted)
     groups = GroupTable(np.array([f"d{n}" for n in range(10)], "S8"), {"g": column})
     judged = {"T": {f"d{n}": 1 for n in (0, 1, 2, 3, 9)}}
     world = {"g": {"a": 0.5, "b": 0.25, "c": 0.25}}
@@ -244,11 +244,12 @@ def test_the_file_names_its_target(write, settings) -> None:  # type: ignore[no-
     assert loaded.target == {"gender": GivenTarget(shares={"female": 0.4, "male": 0.6}), "region": UniformTarget()}
 
 
-def test_the_last_document_of_a_short_list_counts() -> None:
-    assert estimate_weights(np.array([4.0, 3.0, 1.0])).tolist() == pytest.approx([1, 3.5 / 4.5, 1.5 / 4.5])
-    assert estimate_weights(np.array([2.0])).tolist() == [1]
-    assert estimate_weights(np.array([2.0, 2.0])).tolist() == [1, 1]
-    assert estimate_weights(np.zeros(0)).tolist() == []
+@pytest.mark.parametrize(
+    ("scores", "weights"),
+    [([4.0, 3.0, 1.0], [1, 3.5 / 4.5, 1.5 / 4.5]), ([2.0], [1]), ([2.0, 2.0], [1, 1]), ([], [])],
+)
+def test_the_last_document_of_a_short_list_counts(scores: list[float], weights: list[float]) -> None:
+    assert estimate_weights(np.array(scores)).tolist() == pytest.approx(weights)
     full = np.arange(ESTIMATE_FROM, dtype=np.float64)[::-1]
     assert estimate_weights(full).tolist() == (full / full[0]).tolist()
 

@@ -120,9 +120,7 @@ SMALL = RM3(documents=3, terms=5, weight=0.5, max_share=1.0)
 def test_it_is_the_search_for_the_expanded_query(retriever: BM25Retriever) -> None:
     expanded = SMALL.expand(retriever, QUERY, retriever.search(QUERY, 3))
     assert len(expanded.terms) == 5
-    found = RM3Retriever(retriever, SMALL).search(QUERY, 10)
-    expected = retriever.search(expanded, 10)
-    assert found.ids == expected.ids
-    assert found.scores.tolist() == expected.scores.tolist()
+    found, expected = RM3Retriever(retriever, SMALL).search(QUERY, 10), retriever.search(expanded, 10)
+    assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
     assert found.ids != retriever.search(QUERY, 10).ids
     assert RM3Retriever(retriever, SMALL).score(QUERY, found.ids[::-1]) == pytest.approx(found.scores[::-1], abs=1e-4)

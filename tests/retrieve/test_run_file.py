@@ -5,12 +5,11 @@ import gzip
 import lzma
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever, TextSource, searched
-from fairagent.retrieve.run_file import EmptyRetriever, QrelsRetriever, Reading, by_grade, check_scored, drawn, read_run
+from fairagent.retrieve.run_file import EmptyRetriever, QrelsRetriever, Reading, check_scored, read_run
 from fairagent.settings.parts import read_part
 from fairagent.types import Query
 
@@ -79,14 +78,16 @@ def test_topics_are_joined_over_zeros(tmp_path: Path) -> None:
 
 
 def test_scores_where_they_are_needed(tmp_path: Path) -> None:
+    check_scored(written(tmp_path, "1 Q0 a 1 7 t\n"), "rerank: mmr")
     path = written(tmp_path, "id page\n1 b\n1 a\n")
-    with pytest.raises(DataError, match=r"run\.txt:2: there are no scores, and `rerank: mmr` needs them"):
-        check_scored(path, "rerank: mmr")
+    for bad, says in (
+        (path, r"run\.txt:2: there are no scores, and `rerank: mmr` needs them"),
+        (tmp_path / "none", "no such"),
+    ):
+        with pytest.raises(DataError, match=says):
+            check_scored(bad, "rerank: mmr")
     with pytest.raises(DataError, match="the tags are: none"):
         read_run(path, TOPICS, "mine")
-    check_scored(written(tmp_path, "1 Q0 a 1 7 t\n"), "rerank: mmr")
-    with pytest.raises(DataError, match="no such file"):
-        check_scored(tmp_path / "none", "rerank: mmr")
 
 
 def test_one_of_several_runs(tmp_path: Path) -> None:
@@ -134,35 +135,25 @@ def engine(reading: Reading = "drawn", worst: bool = False, seed: int = 0) -> Qr
 
 def test_the_oracle_finds_what_is_relevant_and_its_adversary_the_rest() -> None:
     found = engine().search(Query("q", "T1"), 10)
-    assert set(found.ids) == {"b", "c", "e"}
-    assert found.scores.tolist() == [3.0, 2.0, 1.0]
+    assert (set(found.ids), found.scores.tolist()) == ({"b", "c", "e"}, [3.0, 2.0, 1.0])
     assert set(engine(worst=True).search(Query("q", "T1"), 10).ids) == {"a", "d"}
-
-
-def test_sorted_is_all_of_them_by_grade_and_then_in_the_order_of_the_judgments() -> None:
-    best, worst = engine("sorted"), engine("sorted", worst=True)
-    assert best.search(Query("q", "T1"), 10).ids == ("b", "c", "e", "a", "d")
-    assert worst.search(Query("q", "T1"), 10).ids == ("d", "a", "c", "e", "b")
-    found = best.search(Query("q", "T1"), 2)
+    # Scores are grades, and negative for the adversary.
+    assert engine().score(Query("q", "T1"), ["b", "z", "a", "d"]).tolist() == [3.0, 0.0, 0.0, -1.0]
+    assert engine(worst=True).score(Query("q", "T1"), ["b", "d"]).tolist() == [-3.0, 1.0]
+    # Sorted it is all of them by grade and then in the order of the judgments.
+    assert engine("sorted").search(Query("q", "T1"), 10).ids == ("b", "c", "e", "a", "d")
+    assert engine("sorted", worst=True).search(Query("q", "T1"), 10).ids == ("d", "a", "c", "e", "b")
+    found = engine("sorted").search(Query("q", "T1"), 2)
     assert (found.ids, found.scores.tolist()) == (("b", "c"), [5.0, 4.0])
-    assert by_grade({}) == []
 
 
 def test_a_draw_depends_on_the_seed_and_the_topic_alone() -> None:
-    first = engine().search(Query("q", "T2"), 20).ids
-    other = engine()
+    first, other = engine().search(Query("q", "T2"), 20).ids, engine()
     other.search(Query("q", "T1"), 5)
     assert other.search(Query("other words", "T2"), 20).ids == first
     assert engine().search(Query("q", "T2"), 5).ids == first[:5]
     assert engine(seed=1).search(Query("q", "T2"), 20).ids != first
     assert sorted(first) == sorted(f"d{n}" for n in range(20))
-    assert drawn([], np.random.default_rng(0)) == []
-
-
-def test_scores_are_grades_and_negative_for_the_adversary() -> None:
-    assert engine().score(Query("q", "T1"), ["b", "z", "a", "d"]).tolist() == [3.0, 0.0, 0.0, -1.0]
-    assert engine(worst=True).score(Query("q", "T1"), ["b", "d"]).tolist() == [-3.0, 1.0]
-    assert engine().score(Query("q", "T1"), []).tolist() == []
 
 
 def test_no_search_at_all() -> None:

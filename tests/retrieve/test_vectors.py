@@ -36,7 +36,7 @@ def site(place: Path, **engine: Any) -> Site:
 
 
 def told(site: Site) -> list[str]:
-    names: dict[str, None] = {}
+    names = dict[str, None]()
     prepare(site, lambda what, done: names.setdefault(what))
     return list(names)
 

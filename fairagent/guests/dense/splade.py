@@ -5,7 +5,7 @@ those of all documents by columns, so that a query reads the columns of its own 
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from scipy.sparse import csc_array, csr_array, vstack
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.dense.encoders import open_transformer
-from fairagent.retrieve.base import Retriever, check_length, engine_time, ignore, lend_texts
+from fairagent.retrieve.base import Retriever, check_length, engine_time, lend_texts
 from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, prepare_index
 from fairagent.retrieve.catalog import IdTable, mapped
 from fairagent.retrieve.dense import PROBE_TEXT, EncodedManifest, encode_collection
@@ -124,18 +124,8 @@ def _columns(folder: Path, count: int) -> csc_array:
     return columns
 
 
-def build_splade_index(
-    collection: Indexable,
-    folder: Path,
-    encoder: SpladeEncoder,
-    progress: Callable[[int], None] = ignore,
-    earlier: Path | None = None,
-) -> SpladeManifest:
-    """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
-
-    The rest is as in `encode_collection`. Memory holds all weights.
-    """
-    return encode_collection(SpladeManifest, collection, folder, encoder, progress, earlier)
+build_splade_index = partial(encode_collection, SpladeManifest)
+"""`encode_collection` into columns of weights, all of which are in memory until they are written."""
 
 
 class SpladeRetriever:

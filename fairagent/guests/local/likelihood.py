@@ -45,11 +45,10 @@ class _LocalModel:
     """What both sorts share: the tokenizer and the model, opened, and the length limit of their inputs."""
 
     opener: ClassVar[str]
-    inputs: ClassVar[str]
 
     def __init__(self, name: str, device: str = "", dtype: str = "", batch: int = 8) -> None:
         if batch < 1:
-            raise UsageError(f"batch is how many {self.inputs} a model reads at a time, at least 1, not {batch}")
+            raise UsageError(f"batch is how many texts a model reads at a time, at least 1, not {batch}")
         self.name = name
         self.shortened = 0
         self.tokenizer, self.model = load(self.opener, name, device, dtype)
@@ -97,7 +96,6 @@ class MaskedModel(_LocalModel):
 
     masked = True
     opener = "AutoModelForMaskedLM"
-    inputs = "inputs"
 
     def __init__(self, name: str, device: str = "", dtype: str = "", batch: int = 8) -> None:
         super().__init__(name, device, dtype, batch)
@@ -224,7 +222,6 @@ class CausalModel(_LocalModel):
 
     masked = False
     opener = "AutoModelForCausalLM"
-    inputs = "pairs"
 
     def __init__(self, name: str, device: str = "", dtype: str = "", batch: int = 8, chat: bool = False) -> None:
         super().__init__(name, device, dtype, batch)

@@ -106,7 +106,6 @@ class AnseriniEngine:
         return int(self.starts[-1])
 
     def close(self) -> None:
-        """Release the files."""
         with using_java():
             self.reader.close()
 

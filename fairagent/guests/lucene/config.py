@@ -112,7 +112,6 @@ class AnseriniPart(Part):
         return engine
 
     def open(self, site: Site, words: Any) -> Any:
-        """Open the index."""
         raise NotImplementedError
 
     def summary(self, site: Site) -> str:

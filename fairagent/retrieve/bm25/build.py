@@ -85,7 +85,6 @@ class Terms:
         self._parts: list[csr_array] = []
 
     def add(self, text: str) -> None:
-        """Take the terms of one more document."""
         before = len(self._tokens)
         self._tokens.extend(map(self._numbers.__getitem__, self._split(text)))
         self._sizes.append(len(self._tokens) - before)

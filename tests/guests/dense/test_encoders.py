@@ -58,11 +58,7 @@ def test_queries_and_documents_are_cut_at_their_own_lengths(model: Path) -> None
 
 def test_names(model: Path) -> None:
     dot, cosine, plain = (open_encoder(f"{how}{model}") for how in ("contriever:", "contriever-cosine:", ""))
-    assert [type(encoder) for encoder in (dot, cosine, plain)] == [
-        MeanPooledEncoder,
-        MeanPooledEncoder,
-        SentenceEncoder,
-    ]
+    assert [type(one) for one in (dot, cosine, plain)] == [MeanPooledEncoder, MeanPooledEncoder, SentenceEncoder]
     assert [encoder.name for encoder in (dot, cosine)] == [f"contriever:{model}", f"contriever-cosine:{model}"]
     assert dot.documents(TEXTS)[0] == pytest.approx(by_hand(model, TEXTS[0]), abs=1e-5)
     lengths = [np.linalg.norm(encoder.documents(TEXTS), axis=1) for encoder in (cosine, plain)]

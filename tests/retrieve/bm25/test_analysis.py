@@ -12,10 +12,8 @@ from fairagent.retrieve.bm25 import analysis as words
 from fairagent.retrieve.bm25.analysis import (
     ASCII,
     LONGEST,
-    NAMES,
     NOT_WESTERN,
     WESTERN,
-    WordAnalyzer,
     lower,
     open_analyzer,
     split_words,
@@ -59,22 +57,6 @@ def test_lower_case_is_by_character():
     assert [lower(word) for word in ("İstanbul", "ΟΔΟΣ", "ẞ", "ǅ", "ABC")] == ["istanbul", "οδοσ", "ß", "ǆ", "abc"]
 
 
-@given(st.text(), st.sampled_from(NAMES))
-def test_terms_are_the_terms_of_the_words(text, name):
-    analyzer = open_analyzer(name)
-    assert isinstance(analyzer, WordAnalyzer)
-    assert analyzer.name == name
-    assert analyzer.terms(text) == [term for term in map(analyzer.term, analyzer.split(text)) if term]
-
-
-def test_white_space_is_what_java_holds_for_it():
-    assert open_analyzer("whitespace").terms("a\u00a0b\x85c\x1cd\u2007e\u3000f\u180eg") == [
-        "a\u00a0b\x85c",
-        "d\u2007e",
-        "f\u180eg",
-    ]
-
-
 def test_half_of_a_surrogate_pair_and_unknown_analyzers_are_refused():
     with pytest.raises(DataError, match=r"half of a surrogate pair .* near 'x.ud800y'"):
         open_analyzer("english").terms("x\ud800y")
@@ -83,31 +65,17 @@ def test_half_of_a_surrogate_pair_and_unknown_analyzers_are_refused():
             open_analyzer(name)
 
 
-FAMILY, SCOTLAND = "👨\u200d👩\u200d👧", "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
-# What Lucene's StandardTokenizer gives.
-CASES = [
-    ("", []),
-    (" \t\n\0?!", []),
-    ("U.S. can't", ["U.S", "can't"]),
-    ("3,000.5 3;5 3:5 v1.2 1.a a.1", ["3,000.5", "3;5", "3", "5", "v1.2", "1", "a", "a", "1"]),
-    ("a_b _a __ a__ _1_", ["a_b", "_a", "a__", "_1_"]),
-    ("foo:bar foo: foo::bar", ["foo:bar", "foo", "foo", "bar"]),
-    ("rock'n'roll l’été ’tis 'a' a''b", ["rock'n'roll", "l’été", "tis", "a", "a", "b"]),
-    ("self-taught A&B 50% $3", ["self", "taught", "A", "B", "50", "3"]),
-    ("cafe\u0301s soft\u00adhyphen \u0301x", ["cafe\u0301s", "soft\u00adhyphen", "x"]),
-    ("col·lecció x×y ©2020 ªº", ["col·lecció", "x", "y", "©", "2020", "ªº"]),
-    ("กาลครั้งหนึ่ง ລາວ ខ្មែរ", ["กาลครั้งหนึ่ง", "ລາວ", "ខ្មែរ"]),
-    ("漢字かなカタカナ_ー한국어", ["漢", "字", "か", "な", "カタカナ_ー", "한국어"]),
-    ("カナa カナ_a １２３", ["カナ", "a", "カナ_a", "１２３"]),
-    ('צה"ל ג\'ורג\' א"ב"ג', ['צה"ל', "ג'ורג'", 'א"ב', "ג"]),
-    (f"{FAMILY} 🇩🇪🇫🇷 🇩 1️⃣ #️⃣ # 👍🏽 {SCOTLAND}", [FAMILY, "🇩🇪", "🇫🇷", "1️⃣", "#️⃣", "👍🏽", SCOTLAND]),
-    ("😀😀a ❤️", ["😀", "😀", "a", "❤️"]),
-    ("ℹabc Ⓜ️\u200d😀 Ⓜ️\u200dⓂ️abc", ["ℹabc", "Ⓜ️\u200d😀", "Ⓜ️\u200dⓂ️abc"]),
-    ("𝐚𝐛 𝟏,𝟐", ["𝐚𝐛", "𝟏,𝟐"]),
-]
-
-
-@pytest.mark.parametrize(("text", "expected"), CASES)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # What Lucene's StandardTokenizer gives, beside the golden texts.
+        ("3,000.5 3;5 3:5 v1.2 1.a a.1", ["3,000.5", "3;5", "3", "5", "v1.2", "1", "a", "a", "1"]),
+        ("a_b _a __ a__ _1_ foo::bar", ["a_b", "_a", "a__", "_1_", "foo", "bar"]),
+        ('צה"ל ג\'ורג\' א"ב"ג', ['צה"ל', "ג'ורג'", 'א"ב', "ג"]),
+        ("ℹabc Ⓜ️\u200d😀 Ⓜ️\u200dⓂ️abc", ["ℹabc", "Ⓜ️\u200d😀", "Ⓜ️\u200dⓂ️abc"]),
+        ("𝐚𝐛 𝟏,𝟐 \t\n\0?!", ["𝐚𝐛", "𝟏,𝟐"]),
+    ],
+)
 def test_words_of_a_text(text, expected):
     assert split_words(text) == expected
 

@@ -32,21 +32,16 @@ def made(count: int = 90) -> Made:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def engine(tmp_path_factory: pytest.TempPathFactory) -> BM25Retriever:
     place = tmp_path_factory.mktemp("light") / "index"
     build_index(made(), place)
-    build_light(BM25Retriever(place), Path(f"{place}-light"))
-    return place
+    build_light(BM25Retriever(place), place / "light")
+    return BM25Retriever(place)
 
 
 @pytest.fixture(scope="module")
-def engine(folder: Path) -> BM25Retriever:
-    return BM25Retriever(folder)
-
-
-@pytest.fixture(scope="module")
-def dense(folder: Path, engine: BM25Retriever) -> DenseRetriever:
-    place = Path(f"{folder}-light")
+def dense(engine: BM25Retriever) -> DenseRetriever:
+    place = engine.folder / "light"
     return DenseRetriever(place, LightEncoder.open(engine, place), made())
 
 
@@ -74,12 +69,12 @@ def test_words_that_the_index_lacks_have_no_part(dense: DenseRetriever) -> None:
     assert not len(dense.search(Query("ทนายความ"), 5))
 
 
-def test_the_same_documents_give_the_same_files(folder: Path, engine: BM25Retriever, tmp_path: Path) -> None:
+def test_the_same_documents_give_the_same_files(engine: BM25Retriever, tmp_path: Path) -> None:
     done: list[int] = []
     build_light(engine, tmp_path / "again", done.append)
     assert done == [90]
     files = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
-    assert files == {path.name: path.read_bytes() for path in Path(f"{folder}-light").iterdir()}
+    assert files == {path.name: path.read_bytes() for path in (engine.folder / "light").iterdir()}
     assert [path.name for path in tmp_path.iterdir()] == ["again"]
 
 

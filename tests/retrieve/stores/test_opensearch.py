@@ -1,19 +1,16 @@
 """`engine: opensearch` against a server: our own formula, ties, weights, groups, and what can be wrong."""
 
-import math
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairagent import BackendUnavailable, DataError, SettingsError, UsageError
-from fairagent.guests.stores.index import Fields, OpenSearchIndex
-from fairagent.guests.stores.opensearch import OpenSearchConfig, StoreWords, read_groups
-from fairagent.retrieve.base import full_text
+from fairagent.guests.stores.opensearch import Fields, OpenSearchConfig, OpenSearchIndex, StoreWords, read_groups
+from fairagent.guests.terms import local_bm25
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.search.pipeline import open_agent
-from fairagent.types import Document, Query, Term
+from fairagent.types import Query, Term
 
 from .conftest import COLUMNS, MADE, PASSWORD
 
@@ -36,20 +33,14 @@ def words(index: OpenSearchIndex) -> StoreWords:
 
 
 def bm25(query: Query, k1: float = 1.2, b: float = 0.75) -> dict[str, float]:
-    """Robertson & Zaragoza (2009) as Lucene scores it, times k1 + 1, of every document; these are shorter than 40."""
-    analyze = open_analyzer("english").terms
-    counts = {one.id: Counter(analyze(full_text(Document(one.id, one.text)))) for one in MADE}
-    lengths = {id: count.total() for id, count in counts.items()}
-    average = sum(lengths.values()) / len(lengths)
-    scores = dict.fromkeys(counts, 0.0)
-    for text, weight in query.weighted:
-        for term in analyze(text):
-            holding = sum(term in count for count in counts.values())
-            idf = math.log(1 + (len(counts) - holding + 0.5) / (holding + 0.5))
-            for id, count in counts.items():
-                norm = k1 * (1 - b + b * lengths[id] / average)
-                scores[id] += weight * (k1 + 1) * idf * count[term] / (count[term] + norm)
-    return scores
+    """As `local_bm25` of analyzed words, times k1 + 1, of every document; these are shorter than 40."""
+
+    def analyzed(text: str) -> str:
+        return " ".join(open_analyzer("english").terms(text))
+
+    terms = Query("", terms=tuple(Term(analyzed(text), weight) for text, weight in query.weighted))
+    scores = (k1 + 1) * local_bm25(terms, [analyzed(one.text) for one in MADE], k1, b)
+    return dict(zip([one.id for one in MADE], scores.tolist(), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -129,12 +120,8 @@ def test_only_what_where_lets_through_is_in_a_list(articles: str) -> None:
 def test_an_agent_over_the_index_is_fair(articles: str, tmp_path: Path, no_variables: None) -> None:
     (tmp_path / "collection.yaml").write_text("name: articles\n", encoding="utf-8")
     engine = part(articles, groups={"gender": "sex"}).model_dump(exclude_defaults=True) | {"kind": "opensearch"}
-    chosen: dict[str, Any] = {
-        "engine": engine,
-        "profile": "offline",
-        "target": {"gender": {"female": 0.5, "male": 0.5}},
-        "n": 6,
-    }
+    half = {"gender": {"female": 0.5, "male": 0.5}}
+    chosen: dict[str, Any] = {"engine": engine, "profile": "offline", "target": half, "n": 6}
     found = open_agent(tmp_path / "collection.yaml", **chosen).search("jazz piano")
     plain = open_agent(tmp_path / "collection.yaml", **chosen, loop="none", rerank="none").search("jazz piano")
     assert len(found.hits) == 6
