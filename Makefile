@@ -25,7 +25,7 @@ help:
 	@echo "make demo-llm   set up the light core and a small language model (130 MB), and run the agent with it"
 	@echo "make test    set up everything and run the tests"
 	@echo "make test-light   set up the light core alone, and run what differs there"
-	@echo "make test-slow   set up and run the tests that take 1.5 CPU seconds or more each"
+	@echo "make test-slow   set up, small models included, and run the tests that take 1.5 CPU seconds or more each"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make papers   set up, and fill the pages of evaluations/papers with the smallest models, an hour at a time"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 200"
@@ -55,7 +55,8 @@ test: $(READY)
 test-light: $(BARE)/.ready
 	$(BARE)/bin/pytest -n auto --dist loadfile $(DIFFERENT)
 
-test-slow: $(READY)
+# The commands of the papers' pages need the small models.
+test-slow: local
 	$(TEST) -m slow
 
 # Two processes with a core each: one asks the server, the other computes likelihoods.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -83,9 +82,7 @@ class Browser:
     def open(self, address: str) -> None:
         """Go to an address, and wait until it is loaded."""
         self.do("Page.navigate", url=address)
-        self.wait(
-            f"document.readyState === 'complete' && location.href !== 'about:blank' || {json.dumps(address)} === ''"
-        )
+        self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def begin(self, address: str) -> None:
         """The same in a light window of 1280 pixels, whatever a test before has set."""
@@ -175,11 +172,6 @@ class Browser:
     def prefer(self, scheme: str) -> None:
         """Dark or light."""
         self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-
-    def picture(self, path: Path) -> None:
-        """The whole page as a PNG."""
-        taken = self.do("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(taken["data"]))
 
 
 def waited(holds: Callable[[], Any], what: str = "") -> None:

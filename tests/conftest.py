@@ -6,16 +6,19 @@ import ipaddress
 import os
 import signal
 import socket
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from running import Install
 
 from fairagent.retrieve import fused
 from fairagent.retrieve.bm25.part import BM25Config
+from fairagent.settings.plugins import all_entry_points
 
 SETTLED = fused.AutoConfig.resolved
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -117,6 +120,31 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(("FAIRAGENT_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a package until the test ends: its entry points (group -> name -> value), and its files by name."""
+    before = set(sys.modules)
+
+    def install(package: str, points: Mapping[str, Mapping[str, str]], **files: str) -> Path:
+        folder = tmp_path / "packages" / package
+        about = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+        about.mkdir(parents=True)
+        lines = [line for group, named in points.items() for line in (f"[{group}]", *map(" = ".join, named.items()))]
+        (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        monkeypatch.syspath_prepend(folder)
+        all_entry_points.cache_clear()
+        return folder
+
+    yield install
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+    all_entry_points.cache_clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

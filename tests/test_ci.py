@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from running import python
 
 from fairagent.cli import evaluate
 from fairagent.collection import load_collection
@@ -35,20 +33,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
-    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
-    )
-
-
 @pytest.mark.slow
 def test_the_experiment_misses_what_the_page_says(folder: Path) -> None:
     experiment, printed = blocks("yaml")[0], blocks("text")[0]
     (folder / "exposure.yaml").write_text(experiment, encoding="utf-8")
-    done = run(folder, "-c", "from fairagent.cli import main; main()", "evaluate", "exposure.yaml")
-    assert done.returncode == evaluate.MISSED == 8
+    done = python("-m", "fairagent", "evaluate", "exposure.yaml", folder=folder, code=evaluate.MISSED)
     assert done.stderr.endswith(printed), "how far it is may stand above"
     assert printed.splitlines()[0] in done.stdout
 
@@ -58,8 +47,8 @@ def test_the_tests_of_the_page_pass_and_show_the_table_and_their_own_line_where_
     text = blocks("python")[1]
     (folder / "test_exposure.py").write_text(text, encoding="utf-8")
     (folder / "test_strict.py").write_text(text.replace("gap=0.05", "gap=0").replace("0.2}", "0.9}"), encoding="utf-8")
-    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_exposure.py", "test_strict.py")
-    assert done.returncode == 1
+    files = ("test_exposure.py", "test_strict.py")
+    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, folder=folder, code=1)
     assert "2 failed, 2 passed" in done.stdout
     assert "FAILED test_exposure" not in done.stdout
     assert "90.0%  MISSED" in done.stdout
@@ -81,7 +70,5 @@ def test_the_workflow_is_whole_and_pinned_and_what_it_runs_passes(folder: Path) 
     (report,) = (step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
     for command in (commands[1], commands[3]):
         program, *arguments = shlex.split(command)
-        start = ["-m", "fairagent"] if program == "fairagent" else []
-        done = run(folder, *start, *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
+        python(*(["-m", "fairagent"] if program == "fairagent" else []), *arguments, folder=folder)
     assert (folder / report).is_file()

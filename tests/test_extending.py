@@ -6,14 +6,14 @@ import ast
 import hashlib
 import json
 import re
-import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from evaluate import words
+from running import Install
 
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
@@ -26,14 +26,11 @@ from fairagent.measures import parse_measure
 from fairagent.report.page import page
 from fairagent.search.pipeline import open_agent
 from fairagent.settings.parts import BUILT_IN, SLOTS, read_part
-from fairagent.settings.plugins import all_entry_points
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
 LONGEST = 30
 TEXTS = {"m1": "he is a lawyer", "m2": "he a lawyer", "m3": "he, lawyer", "f1": "she is a lawyer", "f2": "she a lawyer"}
 """The first letter of an id is the group; `u` has none."""
-
-Install = Callable[..., None]
 
 
 def blocks(language: str) -> list[str]:
@@ -44,40 +41,14 @@ TURNS, PLACES, OVERLAP, PRECISION, VARIETY = blocks("python")
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Installs a package with one module and its entry points, group -> name -> value, until the test ends."""
-
-    def install(
-        package: str, module: str, code: str, points: Mapping[str, Mapping[str, str]], templates: tuple[str, ...] = ()
-    ) -> None:
-        folder = tmp_path / package
-        about = folder / f"{package.replace('-', '_')}-1.0.dist-info"
-        about.mkdir(parents=True)
-        (folder / f"{module}.py").write_text(code, encoding="utf-8")
-        for template in templates:
-            id = re.findall(r"^id: (\w+)$", template, re.MULTILINE)[0]
-            (folder / f"{id}.j2").write_text(template, encoding="utf-8")
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
-        lines = [line for group, named in points.items() for line in (f"[{group}]", *map(" = ".join, named.items()))]
-        (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
-        monkeypatch.syspath_prepend(folder)
-        all_entry_points.cache_clear()
-
-    before = set(sys.modules)
-    yield install
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
-    all_entry_points.cache_clear()
-
-
-@pytest.fixture
 def parts(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     """The three parts of the page: two installed as it says, the engine as if it were shipped."""
     described, asking, *_ = (tomllib.loads(block)["project"] for block in blocks("toml"))
-    install(described["name"], module_of(described), TURNS, described["entry-points"])
-    install("places", module_of(asking), PLACES, asking["entry-points"], tuple(blocks("jinja")))
-    install("another", "overlap", OVERLAP, {})
+    (template,) = blocks("jinja")
+    install(described["name"], described["entry-points"], **{f"{module_of(described)}.py": TURNS})
+    places = {f"{module_of(asking)}.py": PLACES, "refine_by_places.j2": template}
+    install("places", asking["entry-points"], **places)
+    install("another", {}, **{"overlap.py": OVERLAP})
     monkeypatch.setitem(BUILT_IN["engine"], "overlap", "overlap:OverlapConfig")
 
 
@@ -172,7 +143,7 @@ def measured(install: Install) -> None:
     """The measure and the kind of the page, installed as it says."""
     for code, block in zip((PRECISION, VARIETY), blocks("toml")[2:], strict=True):
         about = tomllib.loads(block)["project"]
-        install(module_of(about), module_of(about), code, about["entry-points"])
+        install(module_of(about), about["entry-points"], **{f"{module_of(about)}.py": code})
 
 
 def test_the_installed_measure_in_an_experiment(measured: None, tmp_path: Path) -> None:
@@ -294,7 +265,7 @@ systems:
 
 @pytest.fixture
 def once(install: Install) -> None:
-    install("once", "once", ONCE, {"fairagent.loops": {"once": "once:OnceConfig"}})
+    install("once", {"fairagent.loops": {"once": "once:OnceConfig"}}, **{"once.py": ONCE})
 
 
 def test_a_foreign_loop_counts_with_the_refiner_that_it_uses(once: None, tmp_path: Path) -> None:
@@ -323,6 +294,3 @@ def test_a_foreign_loop_serves(once: None, parts: None, collection: Collection) 
         trace = open_agent(collection, loop="once", model=model, **chosen).search("he lawyer").trace
     assert (trace.stopped, trace.usage.calls, len(server.requests)) == ("once", 1, 1)
     assert (trace.steps[1].source, [term.text for term in trace.steps[1].added]) == ("llm", ["f1", "her"])
-
-
-# --- what goes wrong --------------------------------------------------------------------------------------------

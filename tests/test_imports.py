@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import pytest
 from faults.tiny import write
 from hiding import hiding
+from running import PROGRAM, python
 
 import fairagent
 from fairagent import build_index, load_collection
@@ -25,15 +23,7 @@ HEAVY = {
 }
 """What nobody should wait for who only wants a name."""
 MODELS = {
-    "opentelemetry",
-    "httpx",
-    "jinja2",
-    "diskcache",
-    "tenacity",
-    "asyncio",
-    "sqlite3",
-    "tokenizers",
-    "safetensors",
+    *("opentelemetry", "httpx", "jinja2", "diskcache", "tenacity", "asyncio", "sqlite3", "tokenizers", "safetensors"),
     "faiss",
 }
 """What only language models and vectors need."""
@@ -51,22 +41,12 @@ PUBLIC = [
 def modules_of(statement: str, *arguments: str) -> set[str]:
     """The modules of a fresh Python when it ends, which has to be well."""
     report = "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))"
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("FAIRAGENT_")}
-    done = subprocess.run(
-        [sys.executable, "-c", f"import atexit, json, sys; {report}; {statement}", *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environ,
-    )
+    done = python("-c", f"import atexit, json, sys; {report}; {statement}", *arguments)
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
 def tops(modules: set[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
-
-
-MAIN = "from fairagent.cli import main; main()"
 
 
 def test_importing_loads_nothing_heavy_and_the_settings_no_part() -> None:
@@ -95,14 +75,14 @@ def test_help_loads_no_array_and_no_pipeline_and_showing_settings_no_engine() ->
     )
     assert not tops(modules) & ((HEAVY | MODELS | {"numpy"}) - TERMINAL - OF_THE_RUNNER)
     assert not {"fairagent.search.pipeline", "fairagent.collection", "fairagent.retrieve"} & modules
-    assert not tops(modules_of(MAIN, "config")) & ((HEAVY | MODELS) - TERMINAL)
+    assert not tops(modules_of(PROGRAM, "config")) & ((HEAVY | MODELS) - TERMINAL)
 
 
 def test_a_search_with_bm25_loads_neither_models_nor_statistics(tmp_path: Path) -> None:
     file = write(tmp_path / "files")
     build_index(load_collection(file), tmp_path / "index")
     more = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=bm25", "--set", "profile=offline"]
-    modules = modules_of(MAIN, "search", "law", *more)
+    modules = modules_of(PROGRAM, "search", "law", *more)
     assert not tops(modules) & ((HEAVY | MODELS) - JAVA - TERMINAL)
     assert not {"fairagent.collection.trec_fair", "fairagent.llm.openai", "fairagent.llm.prompts.sandbox"} & modules
     assert "fairagent.retrieve.bm25.search" in modules
@@ -114,9 +94,7 @@ def test_the_main_job_needs_no_extra(tmp_path: Path) -> None:
     experiment = "{name: e, collection: fairagent-demo/collection.yaml, systems: {agent: {}, plain: {profile: engine}}}"
     (tmp_path / "e.yaml").write_text(experiment, encoding="utf-8")
     hidden = {module_of(package) for packages in EXTRAS.values() for package in packages}
-    code = hiding(hidden | {"pandas", "jnius_config"}, MAIN)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
-    environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    code = hiding(hidden | {"pandas", "jnius_config"}, PROGRAM)
     collection = "-c fairagent-demo/collection.yaml"
     for command in (
         "demo --people 150",
@@ -126,10 +104,7 @@ def test_the_main_job_needs_no_extra(tmp_path: Path) -> None:
         "evaluate e.yaml --limit-topics 3 --workers 1",
         "report runs/e",
     ):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *command.split()], cwd=tmp_path, env=environ, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        python("-c", code, *command.split(), folder=tmp_path)
 
 
 def test_the_public_names_are_pinned_and_those_of_their_homes() -> None:

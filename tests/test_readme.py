@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 import textwrap
 import tomllib
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from running import python
 
 from fairagent import UsageError, build_index, load_collection, write_demo, write_people
 from fairagent.guests.testing import LoopbackServer, completion
@@ -25,28 +23,22 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
 
 
-def run(command: list[str], folder: Path) -> str:
+def run(folder: Path, *command: str, **more: str) -> str:
     """What a command prints in a terminal of 100 columns; it must not fail."""
-    environment = {**os.environ, "COLUMNS": "100"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout
+    printed = python(*command, folder=folder, COLUMNS="100", **more).stdout
+    assert printed
     # numpy's own way to show a number is for programmers.
-    assert "np." not in done.stdout
-    return done.stdout
-
-
-def test_every_block_is_run():
-    assert {language for language, _ in BLOCKS} == {"python", "console", "yaml", "text"}
+    assert "np." not in printed
+    return printed
 
 
 def test_its_first_lines_run_in_an_empty_folder_as_often_as_one_likes(tmp_path):
     """They write what they read, and nothing over what is there."""
     (lines,) = re.findall(r"^    from fairagent import FairAgent.*\n(?:    .*\n|\n)+", README, re.MULTILINE)
     code = textwrap.dedent(lines)
-    printed = run([sys.executable, "-c", code], tmp_path)
+    printed = run(tmp_path, "-c", code)
     assert re.match(r"1 D\d{5} \{'gender': \{'(fe)?male': 1.0\}\}\n", printed)
-    assert run([sys.executable, "-c", code], tmp_path) == printed
+    assert run(tmp_path, "-c", code) == printed
     (tmp_path / "people.csv").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="holds something else"):
         write_people(tmp_path / "people.csv")
@@ -61,7 +53,7 @@ SAID = (
 
 @pytest.mark.slow
 @pytest.mark.vectors
-def test_with_a_model_it_prints_what_the_readme_shows(tmp_path, monkeypatch):
+def test_with_a_model_it_prints_what_the_readme_shows(tmp_path):
     """On a change that is wanted, paste what `make demo-llm` prints."""
     collection = load_collection(write_demo(tmp_path / "fairagent-demo"))
     build_index(collection, tmp_path / "fairagent-demo" / "index")
@@ -69,8 +61,8 @@ def test_with_a_model_it_prints_what_the_readme_shows(tmp_path, monkeypatch):
     (block,) = [text for language, text in BLOCKS if language == "text"]
     name = block.split()[2]
     with LoopbackServer([completion(SAID, usage=(357, 55))]) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        printed = run([sys.executable, "-m", "fairagent", *shlex.split(command.replace("NAME", name))], tmp_path)
+        words = shlex.split(command.replace("NAME", name))
+        printed = run(tmp_path, "-m", "fairagent", *words, OPENAI_BASE_URL=server.url)
         assert len(server.requests) == 1
     seconds = re.compile(r"\d+\.\d\d(?= s|, |\))")
 
@@ -83,21 +75,29 @@ def test_with_a_model_it_prints_what_the_readme_shows(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.vectors
+def test_the_picture_is_what_the_demo_comes_to():
+    """Its numbers are those of the demo, and it can be read on white and on black."""
+    python(str(ROOT / "docs" / "before_after.py"), "--check")
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_all_of_it_works_in_the_order_in_which_it_stands_in_an_empty_folder(tmp_path):
     """One test, since each block needs what those before it made."""
+    assert {language for language, _ in BLOCKS} == {"python", "console", "yaml", "text"}
     for language, block in BLOCKS:
         if language == "console":
             for line in block.splitlines():
                 program, *arguments = shlex.split(line.removeprefix("$ "))
                 assert program == "fairagent"
-                run([sys.executable, "-m", "fairagent", *arguments], tmp_path)
+                run(tmp_path, "-m", "fairagent", *arguments)
         elif language == "yaml":
             (tmp_path / "first.yaml").write_text(block, encoding="utf-8")
         elif language == "python":
             made = tmp_path / "fairagent-demo" / "made.json"
             before = made.stat().st_mtime_ns
-            ranking = run([sys.executable, "-c", block], tmp_path)
+            ranking = run(tmp_path, "-c", block)
             assert ranking.startswith("1 ")
             assert ranking.count("\n") >= 12
             assert "<Exposure gender: female " in ranking

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from collecting import faults
+from running import python
 from typer import Typer
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -43,8 +43,7 @@ def generate() -> Any:
 @pytest.mark.slow
 def test_the_pages_are_up_to_date() -> None:
     """As `make check` asks: in a process of its own, since other tests bring parts of theirs."""
-    done = subprocess.run([sys.executable, GENERATOR, "--check"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert python(str(GENERATOR), "--check").stderr == ""
 
 
 def test_the_pages_name_every_command_option_and_part(generate: Any) -> None:

@@ -2,49 +2,47 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from running import python
 
 from fairagent import build_index, load_collection, write_demo
 from fairagent.guests.testing import LoopbackServer
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = {
-    "benchmarks/analysis.py": ["speed"],
-    "benchmarks/dense.py": ["--documents 500 --depth 10"],
-    "benchmarks/encoding.py": ["--texts 2 --processes 1"],
-    "benchmarks/frontier.py": ["--pools 2 --timed 1"],
-    "benchmarks/graph.py": ["--documents 300"],
-    "benchmarks/group_table.py": ["--documents 300 --rows 300"],
-    "benchmarks/indexing.py": ["--documents 200 --workers 1 --rounds 1"],
-    "benchmarks/loop.py": ["--people 60 --bm25"],
-    "benchmarks/made_up_track.py": ["track --documents 100 --topics 2"],
-    "benchmarks/model_door.py": ["2"],
-    "benchmarks/neighbor.py": ["--documents 100 --requests 2 --timeout 1 --wait 1"],
-    "benchmarks/sampling.py": ["--seconds 0 --sizes 1"],
-    "benchmarks/scale.py": ["--documents 100 --bm25"],
-    "benchmarks/serving.py": ["--documents 300 --requests 8 --clients 1"],
-    "benchmarks/searching.py": ["--people 60 --hits 10"],
-    "benchmarks/starting.py": ["--documents 100 --engines bm25 --runs 1"],
-    "benchmarks/track_indexing.py": ["--documents 100"],
-    "benchmarks/workers.py": ["--documents 200 --topics 2 --rounds 1"],
-    "evaluations/fair_answers/run.py": ["demo --topics 2 --figure figure.svg"],
-    "evaluations/labels/run.py": [
+    "benchmarks/analysis.py": "speed",
+    "benchmarks/dense.py": "--documents 500 --depth 10",
+    "benchmarks/encoding.py": "--texts 2 --processes 1",
+    "benchmarks/frontier.py": "--pools 2 --timed 1",
+    "benchmarks/graph.py": "--documents 300",
+    "benchmarks/group_table.py": "--documents 300 --rows 300",
+    "benchmarks/indexing.py": "--documents 200 --workers 1 --rounds 1",
+    "benchmarks/loop.py": "--people 60 --bm25",
+    "benchmarks/made_up_track.py": "track --documents 100 --topics 2",
+    "benchmarks/model_door.py": "2",
+    "benchmarks/neighbor.py": "--documents 100 --requests 2 --timeout 1 --wait 1",
+    "benchmarks/sampling.py": "--seconds 0 --sizes 1",
+    "benchmarks/scale.py": "--documents 100 --bm25",
+    "benchmarks/serving.py": "--documents 300 --requests 8 --clients 1",
+    "benchmarks/searching.py": "--people 60 --hits 10",
+    "benchmarks/starting.py": "--documents 100 --engines bm25 --runs 1",
+    "benchmarks/track_indexing.py": "--documents 100",
+    "benchmarks/workers.py": "--documents 200 --topics 2 --rounds 1",
+    "evaluations/fair_answers/run.py": "demo --topics 2 --figure figure.svg",
+    "evaluations/labels/run.py": (
         "trec22_biographies.gender --sizes 200 --seeds 1 --by words --topics 2 --workers 1 --file measured.jsonl"
-    ],
-    "evaluations/light/together.py": ["{run}"],
-    "evaluations/open_questions/draws.py": [""],
-    "evaluations/over_time/run.py": ["trec22_biographies --requests 10 --file debts.json"],
-    "evaluations/prompts/filters.py": ["{collection} --model m --documents 1"],
-    "evaluations/tables.py": ["readme.md {run}"],
-    "evaluations/prompts/replies.py": ["--model m --out replies.jsonl --calls 1 --minutes 0.1 --only refine_query"],
+    ),
+    "evaluations/light/together.py": "{run}",
+    "evaluations/open_questions/draws.py": "",
+    "evaluations/over_time/run.py": "trec22_biographies --requests 10 --file debts.json",
+    "evaluations/prompts/filters.py": "{collection} --model m --documents 1",
+    "evaluations/tables.py": "readme.md {run}",
+    "evaluations/prompts/replies.py": "--model m --out replies.jsonl --calls 1 --minutes 0.1 --only refine_query",
 }
-"""Script -> the arguments of each run."""
+"""Script -> its arguments."""
 ELSEWHERE = {
     "evaluations/papers/run.py": "real/test_small_tables.py",
     "evaluations/papers/lamp.py": "real/test_small_tables.py",
@@ -109,8 +107,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     build_index(load_collection(file), folder / "indexes" / "demo", engine="bm25")
     (folder / "tiny.yaml").write_text(EXPERIMENT.format(collection=file, index=folder / "indexes" / "demo"))
     (folder / "readme.md").write_text("### tiny\n\n    measures\n    system  AP\n    fused  0.5\n")
-    command = [sys.executable, "-m", "fairagent", "evaluate", "tiny.yaml", "--run", "run"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    python("-m", "fairagent", "evaluate", "tiny.yaml", "--run", "run", folder=folder)
     return {"collection": file, "run": folder / "run", "shared": ROOT.parent / "shared", "folder": folder}
 
 
@@ -118,15 +115,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("script", RUNS)
 def test_it_runs(script: str, places: dict[str, Path]) -> None:
     text = (ROOT / script).read_text(encoding="utf-8")
-    if ("shared" in text or "{shared}" in RUNS[script][0]) and not places["shared"].is_dir():
+    if ("shared" in text or "{shared}" in RUNS[script]) and not places["shared"].is_dir():
         pytest.skip(f"the data are not at {places['shared']}")
-    environment = {**os.environ, "SAMPLE": "300", "OPENAI_API_KEY": "none", "XDG_CACHE_HOME": str(places["folder"])}
+    more = {"SAMPLE": "300", "OPENAI_API_KEY": "none", "XDG_CACHE_HOME": str(places["folder"])}
     with LoopbackServer(lambda request: "{}") as server:
-        for arguments in RUNS[script]:
-            done = subprocess.run(
-                [sys.executable, str(ROOT / script), *shlex.split(arguments.format(**places))],
-                cwd=places["folder"],
-                env={**environment, "OPENAI_BASE_URL": server.url},
-                capture_output=True,
-            )
-            assert done.returncode == 0, done.stderr.decode()[-2000:]
+        words = shlex.split(RUNS[script].format(**places))
+        python(str(ROOT / script), *words, folder=places["folder"], OPENAI_BASE_URL=server.url, **more)

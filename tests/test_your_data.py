@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from running import python
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,8 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = python(*arguments, folder=folder)
     assert not re.search("warning", done.stderr, re.IGNORECASE), done.stderr
     return done.stdout
 
@@ -41,7 +39,7 @@ def printed(folder: Path) -> str:
     for line in blocks("console")[0].splitlines():
         program, *arguments = shlex.split(line.removeprefix("$ "))
         assert program == "fairagent"
-        printed = run(folder, "-c", "from fairagent.cli import main; main()", *arguments)
+        printed = run(folder, "-m", "fairagent", *arguments)
     return printed
 
 
@@ -56,7 +54,7 @@ def test_spellings(folder: Path) -> None:
     rows = "".join(f"Words about person {place}.,{label}\n" for place, label in enumerate(labels))
     (folder / "dirty.csv").write_text(f"text,gender\n{rows}", encoding="utf-8")
     init = ("init", "dirty.csv", "--yes", "--output", "dirty.yaml")
-    run(folder, "-c", "from fairagent.cli import main; main()", *init)
+    run(folder, "-m", "fairagent", *init)
     assert blocks("yaml")[1] in (folder / "dirty.yaml").read_text(encoding="utf-8")
 
 
@@ -72,13 +70,13 @@ def test_rows(folder: Path) -> None:
 @pytest.mark.usefixtures("printed")
 def test_documents_that_come_and_go(folder: Path) -> None:
     """After the commands above."""
-    changed = tmp_copy(folder)
+    changed = Path(shutil.copytree(folder, folder.with_name("changed")))
     lines = (changed / "people.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     lines[2] = lines[2].replace("drummer", "singer")
     lines[4:6] = ['p9,Ida Roth,"She writes jazz.",female,Europe\n']
     (changed / "people.csv").write_text("".join(lines), encoding="utf-8")
     program, *arguments = shlex.split(blocks("console")[1].removeprefix("$ "))
-    printed = run(changed, "-c", "from fairagent.cli import main; main()", *arguments)
+    printed = run(changed, "-m", "fairagent", *arguments)
     assert program == "fairagent"
 
     def without_sizes(text: str) -> str:
@@ -87,10 +85,6 @@ def test_documents_that_come_and_go(folder: Path) -> None:
     assert without_sizes(printed) == without_sizes(blocks("text")[2])
     code = blocks("python")[1] + "print([hit.id for hit in agent.search('jazz').hits])\n"
     assert "p9" in run(changed, "-c", code)
-
-
-def tmp_copy(folder: Path) -> Path:
-    return Path(shutil.copytree(folder, folder.with_name("changed")))
 
 
 def test_hits_of_another_engine(folder: Path) -> None:

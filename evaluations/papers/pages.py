@@ -89,12 +89,18 @@ def table(name: str, numbers: Numbers, result: Mapping[str, Any] | None, text: s
             seconds, *_, n = of_row["seconds"]
             of_row[TIME] = [seconds / first, None, None, n]
     rows = [row for row in dict.fromkeys([*values, *(row for row, _ in printed)]) if any_of(row, twin, printed, values)]
+    # Rows of several tables that are one system here are one line, by the shortest of their names.
+    medians, alike = twin.body.get("fair_rag", {}).get("medians", {}), dict[str, list[str]]()
+    for row in rows:
+        alike.setdefault(medians.get(row, [row])[0], []).append(row)
     # A bar would end the cell.
     yield f"| row | {' | '.join(f'{one}: paper | here'.replace('|d|', 'd') for one in twin.shown)} |"
     yield "|---" + "|--:|---" * len(twin.shown) + "|"
-    for row in rows:
-        cells = ((printed.get((row, one), ""), cell(values.get(row, {}).get(one), twin, result)) for one in twin.shown)
-        yield f"| {row} | {' | '.join(f'{paper} | {here}' for paper, here in cells)} |"
+    for of_system in alike.values():
+        name = min(of_system, key=len)
+        theirs = [next((printed[row, one] for row in of_system if (row, one) in printed), "") for one in twin.shown]
+        ours = [cell(values.get(name, {}).get(one), twin, result) for one in twin.shown]
+        yield f"| {name} | {' | '.join(f'{paper} | {here}' for paper, here in zip(theirs, ours, strict=True))} |"
     yield ""
 
 

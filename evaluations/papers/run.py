@@ -5,7 +5,8 @@
 Run from the project's folder (`make papers`). It prepares what the small files need (models as folders of transformers,
 StereoSet in two halves), serves SmolLM2 to this machine, and runs `fairagent evaluate` for each file; what was done or
 begun before is not done again. The values go to small/results.json, and from there into the papers' pages; those of a
-trial (`--topics`) go nowhere. Exit code 7 where something is left, which is named.
+trial (`--topics`), which runs one file of each kind that a paper has, go nowhere. Exit code 7 where something is left,
+which is named.
 """
 
 from __future__ import annotations
@@ -145,17 +146,15 @@ def asks(body: Body) -> bool:
 
 
 @contextmanager
-def writing(wanted: bool) -> Iterator[None]:
-    """The folder of SmolLM2 served with Self-Debias (serve_transformers.py), where that is wanted."""
-    if not wanted:
-        yield
+def writing(name: str) -> Iterator[str]:
+    """SmolLM2 served with Self-Debias (serve_transformers.py), where a small file wants it; "" or why it is not."""
+    if twins()[name][0].get("kind") != "bold":
+        yield ""
         return
     script = str(PROJECT / "evaluations" / "debias" / "serve_transformers.py")
     with subprocess.Popen([sys.executable, script, CAUSAL, "--device", "cpu"], stdout=subprocess.PIPE) as process:
         try:
-            if process.stdout is None or not process.stdout.readline():
-                sys.exit(f"{script} does not start")
-            yield
+            yield "" if process.stdout and process.stdout.readline() else f"{script} does not start"
         finally:
             process.terminate()
 
@@ -280,10 +279,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="papers, or small files without .yaml (default: all)")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--threads", type=int, default=cores(), help="threads of SmolLM2 (default: the cores)")
-    parser.add_argument("--topics", type=int, default=0, help="a trial on so many topics, of which nothing is kept")
+    parser.add_argument("--topics", type=int, default=0, help="a trial on so many topics: nothing of it is kept")
     parser.add_argument("--check-only", action="store_true", help="say what runs here, and run nothing")
     options = parser.parse_args(arguments)
-    chosen = [name for one in options.names for name in (twins_of(one) if one in PAPERS else [one])]
+    chosen = [name for one in options.names for name in (of_paper(one, options.topics) if one in PAPERS else [one])]
     if unknown := set(chosen) - set(twins()):
         parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join([*PAPERS, *twins()])}")
     names = chosen or list(twins())
@@ -297,12 +296,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = [name for name in names if not is_whole(folders[name])]
     prepare("".join((SMALL / f"{name}.yaml").read_text(encoding="utf-8") for name in todo))
     bodies = [twins()[name][0] for name in todo]
-    ruled = any(body.get("kind") == "bold" for body in bodies)
-    with writing(ruled), served(any(map(asks, bodies)), options.threads, 0 if options.topics else PORT) as environment:
+    with served(any(map(asks, bodies)), options.threads, 0 if options.topics else PORT) as environment:
         for name in todo:
             begun, before, folder, why = time.monotonic(), cpu(), folders[name], "the time is up"
             if begun < end:
-                why = evaluate(name, folder, options.topics, environment, end - begun)
+                with writing(name) as fault:
+                    why = fault or evaluate(name, folder, options.topics, environment, end - begun)
             took = {"seconds": time.monotonic() - begun, "cpu": cpu() - before}
             if not is_whole(folder):
                 left[name] = why or "it is not whole"
@@ -317,6 +316,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, why in left.items():
         print(f"left: {name} ({why})")
     return LEFT if left else 0
+
+
+def of_paper(paper: str, topics: int) -> list[str]:
+    """The small files of a paper; of a trial the first of each kind."""
+    names = twins_of(paper)
+    return list({twins()[name][0].get("kind"): name for name in reversed(names)}.values()) if topics else names
 
 
 def cpu() -> float:

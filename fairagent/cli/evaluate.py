@@ -131,11 +131,7 @@ def evaluate(
 
 
 def carried_out(
-    checked: CheckedExperiment,
-    folder: Path,
-    workers: int | None = None,
-    new: bool = False,
-    passing: bool = False,
+    checked: CheckedExperiment, folder: Path, workers: int | None = None, new: bool = False, passing: bool = False
 ) -> tuple[Results, Usage]:
     """A checked experiment's run in `folder`, done or gone on with, and what was paid for it now; with its page.
 

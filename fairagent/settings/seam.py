@@ -27,10 +27,7 @@ from fairagent.types.clean import in_line, logger
 NOISE = 1e-9
 """By so much of the largest score may a score exceed the one before it: sums in another order differ by less. Scores
 that rise by no more are made level; the order stays."""
-_OTHERS = {
-    "measure": Slot("measure", "fairagent.measures", ""),
-    "scorer": Slot("scorer", "fairagent.rerankers", ""),
-}
+_OTHERS = {"measure": Slot("measure", "fairagent.measures", ""), "scorer": Slot("scorer", "fairagent.rerankers", "")}
 T = TypeVar("T")
 log = logger(__name__)
 

@@ -231,16 +231,7 @@ class SearchPage(StudioPage):
 
     links = (("/", "Search"),)
     position = 0
-    assets = (
-        "search.js",
-        "search.css",
-        "settings.js",
-        "verdict.js",
-        "lists.js",
-        "start.js",
-        "dial.js",
-        "where.js",
-    )
+    assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js", "start.js", "dial.js", "where.js")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the page and the calls."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
 from fairagent.collection import load_collection
+from fairagent.guests.testing import LoopbackServer
 from fairagent.retrieve.bm25.build import build_index
 
 COLLECTION = """\
@@ -38,7 +38,6 @@ FAIR_QR = [
     for part in ("--set", one)
 ]
 """FAIR-QR's loop with topic words and without a model: it reaches the women of the small collection."""
-PROGRAM = "from fairagent.cli import main; main()"
 
 
 def documents() -> list[dict[str, str]]:
@@ -106,7 +105,9 @@ class Call:
 
     def record(self, *arguments: str) -> Any:
         """What a call that ends with 0 prints as JSON."""
-        return json.loads(self.well(*arguments, "--json").stdout)
+        printed = self.well(*arguments, "--json").stdout
+        assert printed.isascii()
+        return json.loads(printed, parse_constant=pytest.fail)
 
     def refused(self, code: int, *arguments: str) -> str:
         """What a call that ends with this exit code says on standard error, in one line."""
@@ -126,14 +127,10 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     return Call()
 
 
-def start(*arguments: str, folder: Path, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:
-    """The program in a process of its own, as a user's shell would start it."""
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
+@pytest.fixture
+def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    """The model's server that the environment names; a test sets its `script`."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with LoopbackServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server

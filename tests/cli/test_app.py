@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from faults import tiny
+from running import start
 from typer.testing import CliRunner
 
 from fairagent import load_collection
 from fairagent.cli import app as program
 from fairagent.cli import options
+from fairagent.evaluate.run import HEAD
+from fairagent.retrieve.manifest import MANIFEST
 from fairagent.storage.signals import Ended
 
-from .conftest import Call, Small, start, write_collection
+from .conftest import Call, Small, write_collection
 
 
 @pytest.mark.parametrize(
@@ -101,13 +106,10 @@ def test_search(call: Call, small: Small, arguments: list[str], code: int, messa
 
 def test_no_collection_and_no_command(call: Call) -> None:
     for name in (["search", "lawyer"], ["index"]):
-        result, nowhere = call(*name), call(*name, "-c", "nowhere.yaml")
-        assert (result.exit_code, nowhere.exit_code) == (2, 2)
-        assert "--collection FILE" in result.stderr
-        assert "fairagent demo" in result.stderr
-        assert "nowhere.yaml: no such file" in nowhere.stderr
-    mistyped = call("serach")
-    assert (mistyped.exit_code, "search" in mistyped.stderr) == (2, True)
+        said = call.refused(2, *name)
+        assert all(words in said for words in ("--collection FILE", "fairagent demo"))
+        assert "nowhere.yaml: no such file" in call.refused(2, *name, "-c", "nowhere.yaml")
+    assert "search" in call.refused(2, "serach")
 
 
 def test_every_fault_of_the_collection_is_named_with_its_line(call: Call, tmp_path: Path) -> None:
@@ -124,15 +126,28 @@ def test_a_folder_that_is_no_index_is_never_replaced(call: Call, small: Small, t
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("Dear ...", encoding="utf-8")
     for force in ([], ["--force"]):
-        result = call("index", "-c", str(small.file), "--index", "letters", *force)
-        assert result.exit_code == 2
-        assert "was not made by fairagent" in " ".join(result.stderr.split())
+        said = call.refused(2, "index", "-c", str(small.file), "--index", "letters", *force)
+        assert "was not made by fairagent" in said
     assert (tmp_path / "letters" / "dear.txt").read_text(encoding="utf-8") == "Dear ..."
+
+
+def test_what_is_old_is_refused_in_one_sentence_and_stays(call: Call, small: Small) -> None:
+    """Accounts, settings and templates: tests/faults."""
+    Path("run").mkdir()
+    Path("run", HEAD).write_text('{"format": 1}', encoding="utf-8")
+    assert "name another folder with --run, or start over with --new" in call.refused(4, "report", "run")
+    manifest = Path(shutil.copytree(small.index, "index"), MANIFEST)
+    old = json.dumps(json.loads(manifest.read_text(encoding="utf-8")) | {"format": 1})
+    manifest.write_text(old, encoding="utf-8")
+    said = call.refused(4, "search", "law", "-c", str(small.file), "--index", "index")
+    assert "of another version of fairagent (format 1, now 5); run `fairagent index`" in said
+    assert manifest.read_text(encoding="utf-8") == old
+    # And what it says does it.
+    call.well("index", "-c", str(small.file), "--index", "index")
 
 
 @pytest.mark.parametrize("index", [".", "/"])
 def test_an_index_whose_folder_has_no_name(index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tiny.write(tmp_path / "files")
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.chdir(tmp_path)
     assert load_collection(file, index).groups.dimensions

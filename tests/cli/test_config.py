@@ -51,9 +51,6 @@ def sources(call: Call, *arguments: str) -> dict[str, str]:
     return found
 
 
-# --- profiles ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", profiles())
 def test_what_is_printed_of_a_profile_is_the_profile(call: Call, tmp_path: Path, name: str) -> None:
     file = tmp_path / "again.yaml"

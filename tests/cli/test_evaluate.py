@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from running import start
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import as_query
 from fairagent.search.agent import FairAgent
 
-from .conftest import Call, Small, start
+from .conftest import Call, Small
 
 EXPERIMENT = """\
 name: small try
@@ -32,6 +31,9 @@ MODEL = """\
   agent, free: {loop: fair-qr, refine: llm, iterations: 1, model: {name: gpt-y}}
 prices: {gpt-x: {input: 1.5, output: 10}}
 """
+MET = "assert: {nDCG@10: '>= 0', FA*IR: {nDCG@10: '>= baseline - 1', gender: {male: '> .1'}}}\n"
+MISSED = "assert: {FA*IR: {nDCG@10: '>= 0'}, agent: {nDCG@10: '> 1', gender: {female: '> baseline + 1'}}}\n"
+AWAY = Path("runs/small_try")
 RESULTS = ("results.csv", "results.txt", "results.tex", "topics.csv", "runs/agent.txt")
 
 
@@ -43,21 +45,27 @@ def write(small: Small, more: str = "", name: str = "try.yaml") -> str:
 
 def test_evaluate(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    result = call.well("evaluate", write(small))
+    result = call.well("evaluate", write(small, MET))
     assert result.stderr == ""
-    folder = Path("runs/small_try")
-    for name in (*RESULTS, "run.json", "journal.jsonl", "timings.csv", "report.html"):
-        assert (folder / name).stat().st_size > 0
-    text = (folder / "results.txt").read_text(encoding="utf-8")
+    assert result.stdout.endswith("4 of 4 thresholds are met\n")
+    written = {name: (AWAY / name).read_bytes() for name in (*RESULTS, "timings.csv", "report.html")}
+    assert all(written.values())
+    text = written["results.txt"].decode()
     assert " ".join(text.split()) not in " ".join(result.stdout.split())
     assert "intervals, tests and more tables: --details" in result.stdout
     full = call("evaluate", "try.yaml", "--details")
     assert " ".join(text.split()) in " ".join(full.stdout.split())
     assert max(map(len, full.stdout.splitlines())) <= 80
-    assert f"page: {folder / 'report.html'}" in result.stdout
-    assert "BM25" in result.stdout
+    assert f"page: {AWAY / 'report.html'}" in result.stdout
     assert "not judged for gender, 1 topic: T2" in result.stdout
-    assert "http" not in (folder / "results.txt").read_text(encoding="utf-8")
+    assert "http" not in text
+    # A report writes what was written.
+    for name in written:
+        (AWAY / name).unlink()
+    call.well("report", str(AWAY))
+    assert {name: (AWAY / name).read_bytes() for name in written} == written
+    assert "baseline: agent" in call("report", str(AWAY), "--baseline", "agent").stdout
+    assert "no system 'agnet'" in call.refused(2, "report", str(AWAY), "--baseline", "agnet")
     assert "one process did it all" in call("evaluate", "try.yaml", "--new", "--workers", "2").stderr
 
 
@@ -99,21 +107,6 @@ main()
 """The program, which a signal reaches in one of its searches."""
 
 
-@pytest.mark.slow
-def test_killed_and_repeated(call: Call, small: Small, tmp_path: Path) -> None:
-    """The program itself, with its index and a real kill."""
-    file = write(small)
-    call.well("evaluate", file, "--run", "whole")
-    arguments = ("evaluate", file, "--run", "killed")
-    for after in ("2", "4"):
-        process = start(*arguments, "--workers", "1", folder=tmp_path, program=ENDING, AFTER=after, BY="SIGKILL")
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL
-    call.well(*arguments, "--workers", "3")
-    for name in RESULTS:
-        assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
-
-
 def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
     file = write(small, "".join(f"  agent {n}: {{}}\n" for n in range(20)))
     process = start("evaluate", file, "--run", "stopped", folder=tmp_path, program=ENDING, AFTER="4", BY="SIGINT")
@@ -151,20 +144,6 @@ def test_estimate(call: Call, small: Small) -> None:
     assert not Path("runs").exists()
 
 
-def test_report_writes_what_evaluate_wrote(call: Call, small: Small) -> None:
-    call.well("evaluate", write(small))
-    folder = Path("runs/small_try")
-    names = [*RESULTS, "report.html", "timings.csv"]
-    before = {name: (folder / name).read_bytes() for name in names}
-    for name in names:
-        (folder / name).unlink()
-    call.well("report", str(folder))
-    assert {name: (folder / name).read_bytes() for name in names} == before
-
-    assert "baseline: agent" in call("report", str(folder), "--baseline", "agent").stdout
-    assert "no system 'agnet'" in call.refused(2, "report", str(folder), "--baseline", "agnet")
-
-
 def test_an_experiment_says_before_what_it_may_ask(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where its results are JSON: that stands alone on standard output."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -177,43 +156,12 @@ def test_an_experiment_says_before_what_it_may_ask(call: Call, small: Small, mon
     json.loads(quiet.stdout)
 
 
-# --- thresholds -----------------------------------------------------------------------------------------------------
-
-MET = "assert: {nDCG@10: '>= 0', FA*IR: {nDCG@10: '>= baseline - 1', gender: {male: '> .1'}}}\n"
-MISSED = "assert: {FA*IR: {nDCG@10: '>= 0'}, agent: {nDCG@10: '> 1', gender: {female: '> baseline + 1'}}}\n"
-AWAY = "runs/small_try"
-
-
-@pytest.fixture
-def trouble(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
-    """Topic T2 raises this."""
-    search = FairAgent.search
-
-    def set(error: Exception) -> None:
-        def failing(self: FairAgent, query: Any) -> Any:
-            if as_query(query).id == "T2":
-                raise error
-            return search(self, query)
-
-        monkeypatch.setattr(FairAgent, "search", failing)
-
-    return set
-
-
-def test_all_met(call: Call, small: Small) -> None:
-    result = call.well("evaluate", write(small, MET))
-    assert result.stderr == ""
-    assert result.stdout.endswith("4 of 4 thresholds are met\n")
-
-
 def test_missed(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     result = call("evaluate", write(small, MISSED), "--details")
     assert result.exit_code == 8
-    folder = Path(AWAY)
-    text = (folder / "results.txt").read_text(encoding="utf-8")
+    text = (AWAY / "results.txt").read_text(encoding="utf-8")
     assert "MISSED" in result.stdout
-    assert all((folder / name).stat().st_size for name in (*RESULTS, "report.html"))
     head, columns, *missed = result.stderr.splitlines()
     assert head == "1 of 3 thresholds are met"
     assert columns.split() == ["system", "dimension", "measure", "or", "group", "value", "bound", "limit", "result"]
@@ -225,21 +173,26 @@ def test_missed(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> No
     # Again, with nothing left to run: the same.
     assert call("evaluate", "try.yaml").exit_code == 8
     # A report shows what was missed, and fails nothing.
-    shown = call("report", AWAY)
+    shown = call("report", str(AWAY))
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert head in shown.stdout
 
 
-def test_a_miss_counts_more_than_a_failed_topic(call: Call, small: Small, trouble: Callable[[Exception], None]) -> None:
-    trouble(DataError("a stored text is damaged"))
+def test_a_miss_counts_more_than_a_failed_topic(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = FairAgent.search
+
+    def failing(self: FairAgent, query: Any) -> Any:
+        if as_query(query).id == "T2":
+            raise DataError("a stored text is damaged")
+        return search(self, query)
+
+    monkeypatch.setattr(FairAgent, "search", failing)
     assert call("evaluate", write(small, MISSED), "--run", "missed").exit_code == 8
     result = call("evaluate", write(small, MET), "--run", "met")
     assert result.exit_code == 7
     assert "4 of 4 thresholds are met" in result.stdout
     assert "BM25 failed: a stored text is damaged: 1 topic (T2)" in " ".join(result.stdout.split())
 
-
-# --- check only -----------------------------------------------------------------------------------------------------
 
 LACKING = """\
 name: some lack

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hiding import hiding
+from running import python
 
 from fairagent.storage.packages import EXTRAS, MODULES, module_of
 
@@ -99,14 +97,8 @@ def test_what_to_install_is_said_before_any_work(folder: Path) -> None:
     before = {path for path in folder.rglob("*") if path.is_file()}
     commands = [(extra, command) for extra, some in COMMANDS.items() for command in some]
     asked = [shlex.split(one.format(collection="--collection collection.yaml")) for _, one in commands]
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
-    environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     code = hiding({module_of(package) for packages in EXTRAS.values() for package in packages}, PROGRAM)
-    given = json.dumps([asked, list(LIBRARY.values())])
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environ, input=given, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", code, folder=folder, given=json.dumps([asked, list(LIBRARY.values())]))
     cases = [*commands, *LIBRARY.items()]
     said = {case: tuple(found) for case, found in zip(cases, json.loads(done.stdout.splitlines()[-1]), strict=True)}
     assert {

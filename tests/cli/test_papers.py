@@ -45,8 +45,6 @@ def test_train_and_evaluate(call: Call, file: Path) -> None:
     assert "--new" in call.refused(2, "fairft", "train", str(file), "--run", "here", "--seed", "3")
 
 
-# --- the whole chain ------------------------------------------------------------------------------------------------
-
 MODEL = "runs/small/model"
 QUESTIONS = [f"the {WORDS[i]} {WORDS[(i * 3 + 1) % len(WORDS)]} ?" for i in range(4)]
 
@@ -86,13 +84,10 @@ def says(request: dict[str, Any]) -> ServerReply:
 
 
 @pytest.mark.slow
-def test_one_command_from_training_to_the_table(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with LoopbackServer(says) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        the_chain(call, task, monkeypatch)
-
-
-def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_command_from_training_to_the_table(
+    call: Call, task: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script = says
     files = [str(task / f"{kind}.yaml") for kind in ("agreement", "accuracy")]
     # Before it, an experiment says which training is missing.
     early = call.refused(3, "evaluate", files[0])
@@ -158,9 +153,6 @@ def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "untrained" not in mixed
 
 
-# --- avoid ----------------------------------------------------------------------------------------------------------
-
-
 def diagnoses_of(request: dict[str, Any]) -> ServerReply:
     """Whatever speaks of all nurses is biased against a gender."""
     told = request["messages"][-1]["content"]
@@ -169,17 +161,13 @@ def diagnoses_of(request: dict[str, Any]) -> ServerReply:
     return completion(json.dumps({"diagnoses": diagnoses}))
 
 
-def test_diagnose(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diagnose(call: Call, tmp_path: Path, server: LoopbackServer) -> None:
+    server.script = diagnoses_of
     data, out = tmp_path / "passages.jsonl", tmp_path / "avoid.jsonl"
     write_avoid(data, [AvoidPassage("a", "All nurses are women."), AvoidPassage("b", "A nurse works in a hospital.")])
     arguments = ("avoid", "diagnose", "--data", str(data), "--out", str(out), "--set", "model.name=tiny")
-    with LoopbackServer(diagnoses_of) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        done = call.well(*arguments)
-        assert read_avoid(out) == (AvoidPassage("a", "All nurses are women.", "gender"),)
-        assert "1 of 2 passages, in 1 calls" in done.stdout
-        write_avoid(data, [AvoidPassage("b", "A nurse works in a hospital.")])
-        none = call(*arguments)
-    assert none.exit_code == 2
-    assert "none of 1 passages biased" in none.output
+    assert "1 of 2 passages, in 1 calls" in call.well(*arguments).stdout
+    assert read_avoid(out) == (AvoidPassage("a", "All nurses are women.", "gender"),)
+    write_avoid(data, [AvoidPassage("b", "A nurse works in a hospital.")])
+    assert "none of 1 passages biased" in call.refused(2, *arguments)
     assert len(read_avoid(out)) == 1

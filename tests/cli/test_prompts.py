@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,6 @@ from .conftest import Call, Small
 WORDS = ["--set", "expansion.documents=50"]
 UNIFORM = ["--set", "n=6", "--set", "target=uniform"]
 KEYWORDS = '{"keywords": ["she", "judges", "qwertz", "lawyer", "see x.org"]}'
-
-
-@pytest.fixture
-def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with LoopbackServer([KEYWORDS]) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
 
 
 def test_the_list_names_every_template_and_variant_and_none_has_a_fault(call: Call) -> None:
@@ -103,6 +94,7 @@ def test_try_fills_a_template_from_the_loop(call: Call, small: Small) -> None:
 
 
 def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, server: LoopbackServer) -> None:
+    server.script = [KEYWORDS]
     asked_for = ["--query", "lawyer", "--dimension", "gender", "--send"]
     arguments = [*asked_for, "--set", "model.name=tiny", "--set", "n=6", *WORDS]
     result = call.well("prompts", "try", "refine_query", *arguments, *small.options)

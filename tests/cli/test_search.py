@@ -16,17 +16,6 @@ from fairagent.types.common import UNFINISHED
 from .conftest import FAIR_QR, Call, Small
 
 
-def record(call: Call, *arguments: str) -> Any:
-    result = call.well(*arguments, "--json")
-    assert not result.stderr or result.stderr.startswith("may ask tiny ")
-    assert result.stdout.isascii()
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is no JSON")
-
-    return json.loads(result.stdout, parse_constant=refuse)
-
-
 def shares(exposures: Any) -> dict[str, float]:
     """Group -> share, of the first dimension."""
     return {group["label"]: group["share"] for group in exposures[0]["groups"]}
@@ -46,7 +35,7 @@ def test_the_ranking_the_bars_and_the_story(call: Call, small: Small) -> None:
 
 
 def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Small) -> None:
-    found = record(call, "search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
+    found = call.record("search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
     before, after = (shares(found["exposure"][when]) for when in ("before", "after"))
     assert before["female"] == 0 < after["female"]
     assert found["gap"]["after"] < found["gap"]["before"]
@@ -57,12 +46,12 @@ def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Sm
 
 def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
     drawn = ("search", "lawyer", "--stochastic", "0", *small.options)
-    plain, found = record(call, "search", "lawyer", *small.options), record(call, *drawn)
+    plain, found = call.record("search", "lawyer", *small.options), call.record(*drawn)
     assert plain["draw"] is None
     assert found["draw"] == {"alpha": 0.0, "pool": 24, "seed": 0, "request": 0}
     assert found["hits"] != plain["hits"]
-    assert record(call, *drawn)["hits"] == found["hits"]
-    assert record(call, *drawn, "--set", "sampling.seed=1")["hits"] != found["hits"]
+    assert call.record(*drawn)["hits"] == found["hits"]
+    assert call.record(*drawn, "--set", "sampling.seed=1")["hits"] != found["hits"]
     assert "drawn" in call(*drawn).stdout
     assert call("search", "lawyer", "--stochastic", "-1", *small.options).exit_code == 2
 
@@ -71,10 +60,10 @@ def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
 def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, query: str) -> None:
     result = call("search", query, *small.options)
     assert (result.exit_code, result.stdout) == (0, "No hits: no word of the query occurs in the index.\n")
-    found = record(call, "search", query, *small.options)
+    found = call.record("search", query, *small.options)
     assert found["hits"] == []
     assert found["gap"] == dict.fromkeys(("before", "after"), pytest.approx(2 * math.log(2)))  # labels, and none
-    answer = record(call, "answer", query, *small.options)
+    answer = call.record("answer", query, *small.options)
     assert (answer["answer"], answer["context"], answer["cited"]) == ("", [], [])
     for more in ([], ["--beside"]):
         call.well("answer", query, *more, *small.options)
@@ -95,7 +84,7 @@ def test_the_answer_its_sources_the_exposures_and_the_story(call: Call, small: S
 
 
 def test_json_holds_it_all(call: Call, small: Small) -> None:
-    found = record(call, "answer", "lawyer", "--n", "6", "--dimension", "gender", *small.options)
+    found = call.record("answer", "lawyer", "--n", "6", "--dimension", "gender", *small.options)
     assert [source["number"] for source in found["context"]] == [1, 2, 3, 4, 5, 6]
     assert found["cited"]
     assert [source["number"] for source in found["context"] if source["cited"]] == sorted(found["cited"])
@@ -108,7 +97,7 @@ def test_json_holds_it_all(call: Call, small: Small) -> None:
 
 def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> None:
     arguments = ["answer", "lawyer", "--beside", "--dimension", "gender", "--n", "6", *FAIR_QR, *small.options]
-    found = record(call, *arguments)
+    found = call.record(*arguments)
     plain, fair = (shares(found[side]["exposure"]["retrieved"]) for side in ("plain", "fair"))
     assert plain["female"] == 0 < fair["female"]
     result = call(*arguments)
@@ -120,17 +109,8 @@ def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> N
     assert women[5] != "0%"
 
 
-# --- with a model -----------------------------------------------------------------------------------------------
-
 MODEL = ["--set", "profile=offline", "--set", "model.name=tiny", "--set", "cache=''", "--n", "4"]
 WRITTEN = ["answer", "lawyer", "--set", "generate.kind=llm", *MODEL, "--dimension", "gender"]
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with LoopbackServer() as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
 
 
 def test_a_model_writes_and_judges(call: Call, small: Small, server: LoopbackServer) -> None:
@@ -143,7 +123,7 @@ def test_a_model_writes_and_judges(call: Call, small: Small, server: LoopbackSer
         return json.dumps({"verdicts": verdicts})
 
     server.script = script
-    found = record(call, *WRITTEN, "--set", "filter.kind=fair", *small.options)
+    found = call.record(*WRITTEN, "--set", "filter.kind=fair", *small.options)
     assert found["answer"] == "She won [2], he lost."
     assert found["notes"] == ["citations of no document were taken out: [9]"]
     assert len(found["verdicts"]) == 4

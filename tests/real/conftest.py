@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from running import PROGRAM, environment
 
 from fairagent.guests.local.server import small_model
 from fairagent.llm.models import Models
 from fairagent.llm.request import Model
 from fairagent.settings import ModelSettings
 
-PROGRAM = "from fairagent.cli import main; main()"
 READY = re.compile(r"ready (\S+) model=(\S+) context=(\d+)")
 ROOT = Path(__file__).resolve().parents[2]
 CONVERTED = ROOT / "build" / "models"
@@ -61,11 +61,10 @@ class Served:
 def start(folder: Path, *options: str) -> Served:
     """A server on a free port."""
     said = folder / "said.txt"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
     with said.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, "model", "serve", "--port", "0", *options],
-            env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

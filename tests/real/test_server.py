@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from running import python
 
 from fairagent.llm import ModelRequest
 
-from .conftest import PROGRAM, Served, start
+from .conftest import Served, start
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow]
 
 STORY = ModelRequest((("user", "Tell me a story."),), max_tokens=60, whole=False)
 
 
-def fails(*options: str) -> tuple[int, str]:
-    """Exit code and standard error of a server that should not start."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "model", "serve", *options],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+def failed(code: int, *options: str) -> str:
+    """The one line that a server says which should not start."""
+    done = python("-m", "fairagent", "model", "serve", *options, code=code)
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    return done.stderr
 
 
 @pytest.fixture
@@ -51,26 +43,20 @@ def exchange(file: Path, old: bytes, new: bytes, count: int = -1) -> None:
 
 def test_a_port_in_use(served: Served) -> None:
     port = served.url.rpartition(":")[2].removesuffix("/v1")
-    code, said = fails("--port", port)
-    assert code == 2
+    said = failed(2, "--port", port)
     assert said == f"fairagent: port {port} of this machine is in use; name another with --port, or 0 for a free one\n"
 
 
 def test_an_architecture_that_nobody_knows(changed: Path) -> None:
     exchange(changed, b"llama", b"lxama", 1)
     exchange(changed, b"llama.", b"lxama.")
-    code, said = fails("--model", str(changed), "--port", "0")
-    assert code == 4
-    assert "unknown model architecture: 'lxama'" in said
-    assert said.count("\n") == 1
+    assert "unknown model architecture: 'lxama'" in failed(4, "--model", str(changed), "--port", "0")
 
 
 @pytest.mark.parametrize("kept", [0.9999, 0.5, 0.01])
 def test_a_file_that_was_cut_off(changed: Path, kept: float) -> None:
     os.truncate(changed, int(changed.stat().st_size * kept))
-    code, said = fails("--model", str(changed), "--port", "0")
-    assert code == 4
-    assert said.count("\n") == 1
+    failed(4, "--model", str(changed), "--port", "0")
 
 
 def test_it_ends_with_ctrl_c(gguf: Path, tmp_path: Path) -> None:

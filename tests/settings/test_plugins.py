@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
+from running import Install
 
 from fairagent.extend import EXTEND_VERSION, Part
-from fairagent.settings.plugins import all_entry_points, load, load_plugins
+from fairagent.settings.plugins import load, load_plugins
 
-Install = Callable[..., None]
 GROUP = "fairagent.rerankers"
 GOOD = "from fairagent.extend import Part\n\nclass Shuffle(Part):\n    kind: str = 'shuffle'\n"
 
 
 @pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Installs a package: its name, its module's code, and the version of `fairagent.extend` that it declares."""
-    monkeypatch.syspath_prepend(str(tmp_path))
+def shuffling(install: Install) -> Callable[..., None]:
+    """Installs a package with a re-ranker: its name, its module's code, and the `fairagent.extend` that it needs."""
 
-    def install(package: str, code: str, version: int | str = "", value: str = "") -> None:
-        about = tmp_path / f"{package}-1.0.dist-info"
-        about.mkdir()
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
-        declared = f"[fairagent.extend]\n{version} = {package}\n" if version else ""
-        entries = f"[{GROUP}]\nshuffle = {value or f'{package}:Shuffle'}\n{declared}"
-        (about / "entry_points.txt").write_text(entries, encoding="utf-8")
-        (tmp_path / f"{package}.py").write_text(code, encoding="utf-8")
-        all_entry_points.cache_clear()
-        sys.modules.pop(package, None)
+    def shuffling(package: str, code: str, version: int | str = "") -> None:
+        declared = {"fairagent.extend": {str(version): package}} if version else {}
+        install(package, {GROUP: {"shuffle": f"{package}:Shuffle"}, **declared}, **{f"{package}.py": code})
 
-    yield install
-    all_entry_points.cache_clear()
+    return shuffling
 
 
 def shuffle() -> object:
@@ -52,8 +41,8 @@ def shuffle() -> object:
         ("1 / 0", EXTEND_VERSION + 1, f"needs version {EXTEND_VERSION + 1} of fairagent.extend", "update fairagent"),
     ],
 )
-def test_an_add_on_at_fault(install: Install, code: str, version: str, what: str, remedy: str) -> None:
-    install("shuffling", code, version)
+def test_an_add_on_at_fault(shuffling: Install, code: str, version: str, what: str, remedy: str) -> None:
+    shuffling("shuffling", code, version)
     with pytest.raises(ValueError, match="re-ranker 'shuffle' of shuffling") as caught:
         shuffle()
     assert what in str(caught.value)
@@ -62,14 +51,14 @@ def test_an_add_on_at_fault(install: Install, code: str, version: str, what: str
 
 
 @pytest.mark.parametrize("version", ["", EXTEND_VERSION, "any"])
-def test_a_version_that_is_ours_or_none(install: Install, version: str) -> None:
-    install(f"shuffling{version}", GOOD, version)
+def test_a_version_that_is_ours_or_none(shuffling: Install, version: str) -> None:
+    shuffling(f"shuffling{version}", GOOD, version)
     assert issubclass(shuffle(), Part)
     assert "shuffle" in load_plugins("re-ranker", GROUP, Part, "a part")
 
 
-def test_a_name_that_two_packages_bring(install: Install) -> None:
-    install("one", GOOD)
-    install("other", GOOD)
+def test_a_name_that_two_packages_bring(shuffling: Install) -> None:
+    shuffling("one", GOOD)
+    shuffling("other", GOOD)
     with pytest.raises(ValueError, match=r"claimed by o.* \(o.*:Shuffle\) and o.*; uninstall all but one"):
         shuffle()

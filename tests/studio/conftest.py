@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,20 @@ if TYPE_CHECKING:
     from studio_server import Studio
 
 # What needs the extra `studio` is imported where it is used: tests without it are skipped, and not this whole folder.
+
+
+def suits(page: Browser) -> None:
+    """On every screen nothing is wider than it, and axe-core finds nothing serious, in light and dark."""
+    from axe import AXE, barriers
+
+    for width in (1280, 768, 390, 360):
+        page.size(width)
+        assert page.run("document.documentElement.scrollWidth") == width
+        assert page.beyond(width, ".sideways, .scroll, .editor, pre, nav, svg, .skip") == []
+        for scheme in ("dark", "light") if width in (1280, 390) and (AXE or "BROWSER_REQUIRED" in os.environ) else ():
+            page.prefer(scheme)
+            assert barriers(page) == []
+    page.size(1280)
 
 
 @pytest.fixture(scope="session")

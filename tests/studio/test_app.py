@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,13 +18,13 @@ import pytest
 from browser import Browser, needs_chromium, waited
 from fastapi.routing import APIRoute
 from prometheus_client.parser import text_string_to_metric_families
-from studio_server import TOKEN, Studio, asking, desk_of, running, without_target, write_collection
+from running import Install, start
+from studio_server import Studio, asking, desk_of, running, without_target, write_collection
 from typer.testing import CliRunner
 
 from fairagent.cli import app as program
 from fairagent.errors import SettingsError
 from fairagent.guests.testing import LoopbackServer
-from fairagent.settings.plugins import all_entry_points
 from fairagent.studio.app import RequestLog, studio_app, studio_pages
 from fairagent.studio.desk import ExposureRequest
 from fairagent.studio.lanes import Lanes
@@ -58,20 +56,10 @@ TEMPLATE = """\
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(install: Install) -> Path:
     """An installed package with a page."""
-    folder = tmp_path / "packages"
-    about = folder / "greeting-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n", encoding="utf-8")
-    entries = "[fairagent.studio_pages]\nhello = greeting_page:HelloPage\n"
-    (about / "entry_points.txt").write_text(entries, encoding="utf-8")
-    for name, text in {"greeting_page.py": HELLO, "hello.html": TEMPLATE, "hello.js": "export {};\n"}.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(folder))
-    all_entry_points.cache_clear()
-    yield folder
-    all_entry_points.cache_clear()
+    files = {"greeting_page.py": HELLO, "hello.html": TEMPLATE, "hello.js": "export {};\n"}
+    return install("greeting", {"fairagent.studio_pages": {"hello": "greeting_page:HelloPage"}}, **files)
 
 
 def test_a_page_of_another_package_is_served_like_ours(package: Path, folder: Path, tmp_path: Path) -> None:
@@ -91,18 +79,14 @@ def test_a_page_of_another_package_is_served_like_ours(package: Path, folder: Pa
         assert [client.get(address).status_code for address in ("/hello", "/api/hello")] == [200, 401]
 
 
-def test_pages_come_in_order_and_one_that_cannot_be_loaded_is_refused(package: Path) -> None:
+def test_pages_come_in_order_and_one_that_cannot_be_loaded_is_refused(package: Path, install: Install) -> None:
     shipped = ["SearchPage", "PromptPage", "RunPages"]
     assert [type(page).__name__ for page in studio_pages()] == [*shipped, "HelloPage"]
-    (package / "greeting-1.0.dist-info" / "entry_points.txt").write_text(
-        "[fairagent.studio_pages]\nbad = no_such_module:Page\n", encoding="utf-8"
-    )
-    all_entry_points.cache_clear()
-    with pytest.raises(SettingsError, match=r"studio page 'bad' of greeting .*uninstall"):
+    install("worse", {"fairagent.studio_pages": {"bad": "no_such_module:Page"}})
+    with pytest.raises(SettingsError, match=r"studio page 'bad' of worse .*uninstall"):
         studio_pages()
 
 
-PROGRAM = "from fairagent.cli import main; main()"
 HIDDEN = "lawyerly-hidden-words"
 
 
@@ -242,11 +226,9 @@ def test_a_line_for_each_request_without_what_was_asked(folder: Path, caplog: py
 
 def test_serve_writes_json_lines_and_nothing_else(tmp_path: Path) -> None:
     folder = write_collection(tmp_path / "own")
-    command = [sys.executable, "-c", PROGRAM, "serve", "--port", "0", "--log-format", "json", "--set", "engine=bm25"]
-    given = ["--collection", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "cache="]
-    with subprocess.Popen(
-        [*command, *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ
-    ) as process:
+    options = ("--port", "0", "--log-format", "json", "--set", "engine=bm25", "--set", "cache=")
+    given = ("--collection", str(folder / "collection.yaml"), "--index", str(folder / "index"))
+    with start("serve", *options, *given, folder=tmp_path) as process:
         assert process.stdout is not None
         url, _, token = process.stdout.readline().strip().partition("/#token=")
         with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
@@ -271,6 +253,9 @@ def test_the_commands_name_what_is_missing_and_a_port_in_use_first(
         return " ".join(result.stderr.split())
 
     assert "--log-format json" in refused(2, "serve", "--log-texts", "--collection", "nowhere.yaml")
+    port = studio.url.rpartition(":")[2]
+    said = refused(2, "serve", "--port", port, "--collection", "nowhere.yaml")
+    assert f"port {port} of this machine is in use" in said
     alone = without_target(folder, tmp_path / "alone")
     options = ("-c", str(alone / "collection.yaml"), "--index", str(alone / "index"), "--set", "engine=bm25")
     for command in (("mcp",), ("serve", "--port", "0")):
@@ -281,14 +266,6 @@ def test_the_commands_name_what_is_missing_and_a_port_in_use_first(
             patch.setitem(sys.modules, package, None)
             said = refused(3, command)
         assert f"needs the package {package}, which is not installed: pip install 'fairagent[studio]'" in said
-
-
-def test_a_port_in_use_is_said_before_the_collection_is_opened(studio: Studio) -> None:
-    port = studio.url.rpartition(":")[2]
-    result = CliRunner().invoke(program, ["serve", "--port", port, "--collection", "nowhere.yaml"])
-    assert result.exit_code == 2
-    assert f"port {port} of this machine is in use" in result.stderr
-    assert TOKEN not in result.stderr
 
 
 @needs_chromium

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from mcp import Client
@@ -15,12 +14,14 @@ from studio_server import Studio
 from typer.testing import CliRunner
 
 from fairagent import open_agent
+from fairagent.cli import app
 from fairagent.errors import FairAgentError
 from fairagent.settings import OptionValues, SearchOptions
 from fairagent.studio.desk import ListRequest
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.tools import mcp_server
 
+T = TypeVar("T")
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"n": 4, "fairness": 0},
@@ -33,35 +34,28 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-def mcp(studio: Studio, tool: str, arguments: dict[str, Any]) -> Any:
-    async def ask() -> Any:
-        with lanes_that_stop() as lanes:
+def of_mcp(studio: Studio, ask: Callable[[Client], Awaitable[T]]) -> T:
+    """What a client of the tools' server gets."""
+
+    async def asked() -> T:
+        lanes = Lanes()
+        try:
             async with Client(mcp_server(studio.desk, lanes)) as client:
-                return await client.call_tool(tool, arguments)
+                return await ask(client)
+        finally:
+            lanes.stop()
 
-    return asyncio.run(asyncio.wait_for(ask(), 60))
-
-
-@contextmanager
-def lanes_that_stop() -> Iterator[Lanes]:
-    lanes = Lanes()
-    try:
-        yield lanes
-    finally:
-        lanes.stop()
+    return asyncio.run(asyncio.wait_for(asked(), 60))
 
 
 def command(folder: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
-    from fairagent.cli.app import app
-
     given = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--json", "lawyer"]
     for name, value in settings.items():
         given += ["--set", f"{name}={value}"]
     for name, value in options.items():
         if name == "where":
-            given += [
-                part for column, those in value.items() for one in those for part in ("--where", f"{column}={one}")
-            ]
+            ((column, those),) = value.items()
+            given += [part for one in those for part in ("--where", f"{column}={one}")]
         else:
             given += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
     return CliRunner().invoke(app, ["search", *given])
@@ -73,35 +67,25 @@ def test_the_same_list_through_every_door(studio: Studio, folder: Path, options:
     expected = list(agent.search("lawyer", **options).ranking.ids)
     assert expected
 
-    with studio.client() as client:
-        reply = client.post("/api/search", json={"query": "lawyer", **options})
-    assert reply.status_code == 200, reply.text
-    assert [hit["id"] for hit in reply.json()["hits"]] == expected
+    asked = {"query": "lawyer", **options}
+    assert [hit["id"] for hit in studio.post("/api/search", asked)["hits"]] == expected
 
-    told = mcp(studio, "search", {"query": "lawyer", **options})
+    told = of_mcp(studio, lambda client: client.call_tool("search", asked))
     assert not told.is_error, told
     assert [hit["id"] for hit in json.loads(told.content[0].text)["hits"]] == expected
 
     there = {name: getattr(studio.desk.settings, name) for name in ("engine", "n", "target", "depth")}
     ended = command(folder, options, {name: value for name, value in there.items() if value is not None})
     assert ended.exit_code == 0, ended.output
-    found = json.loads(ended.stdout)
-    assert [hit["id"] for hit in found["hits"]] == expected
+    assert [hit["id"] for hit in json.loads(ended.stdout)["hits"]] == expected
 
 
 def test_every_schema_has_the_options_of_the_model(studio: Studio) -> None:
     model = SearchOptions.model_json_schema()["properties"]
     assert set(OptionValues.__annotations__) == set(model)
     api = ListRequest.model_json_schema()
-    with studio.client() as client:
-        documented = client.get("/api/openapi.json").json()["components"]["schemas"]["TracedRequest"]["properties"]
-
-    async def tools() -> Any:
-        with lanes_that_stop() as lanes:
-            async with Client(mcp_server(studio.desk, lanes)) as client:
-                return {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
-
-    given = asyncio.run(asyncio.wait_for(tools(), 60))
+    documented = studio.get("/api/openapi.json")["components"]["schemas"]["TracedRequest"]["properties"]
+    given = {one.name: one.input_schema for one in of_mcp(studio, lambda client: client.list_tools()).tools}
     for name, form in model.items():
         assert api["properties"][name]["description"] == documented[name]["description"] == form["description"]
         for tool in ("search", "answer"):
@@ -123,11 +107,9 @@ def test_every_schema_has_the_options_of_the_model(studio: Studio) -> None:
 def test_what_cannot_be_is_an_error_that_names_it_at_every_door(
     studio: Studio, folder: Path, wrong: dict[str, Any], named: str
 ) -> None:
-    with studio.client() as client:
-        reply = client.post("/api/search", json={"query": "lawyer", **wrong})
-    assert reply.status_code == 400
-    assert named in reply.json()["error"]
-    told = mcp(studio, "search", {"query": "lawyer", **wrong})
+    asked = {"query": "lawyer", **wrong}
+    assert named in studio.post("/api/search", asked, 400)["error"]
+    told = of_mcp(studio, lambda client: client.call_tool("search", asked))
     assert told.is_error
     assert named in told.content[0].text
     with pytest.raises(FairAgentError, match=named):

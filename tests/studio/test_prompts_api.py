@@ -22,8 +22,6 @@ from fairagent.search.agent import FairAgent
 from fairagent.studio.desk import Choices, SearchRequest
 from fairagent.studio.prompts import no_effect, pairs_of
 
-from .asked_runs import judged
-
 ID = "refine_query"
 SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
 EDITED = SHIPPED.replace("version: 4", "version: 5").replace("[user]\n", "[user]\nNAME WOMEN.\n", 1)
@@ -167,10 +165,7 @@ def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
 
 def test_a_template_of_another_kind_shows_its_reply(folder: Path, own: Path) -> None:
     text = (shipped_folder() / "answer.j2").read_text(encoding="utf-8")
-    with (
-        LoopbackServer(["Nobody knows. <b>x</b>"]) as model,
-        running(asking(folder, model.url), prompts=own) as studio,
-    ):
+    with LoopbackServer(["Nobody knows. <b>x</b>"]) as model, running(asking(folder, model.url), prompts=own) as studio:
         found = post(studio, "try", id="answer", template=text, query="lawyer", documents=2)
     assert [one["replies"] for one in found["tried"]] == [["Nobody knows. <b>x</b>"]] * 2
     assert found["gaps"] is None
@@ -203,6 +198,22 @@ def test_the_settings_own_folder_is_the_users(folder: Path, tmp_path: Path) -> N
         assert studio.get(f"/api/prompts/{ID}")["own"]["template"] == EDITED
     with running(desk_of(folder, cache="", prompts="few-shot")) as studio:
         assert studio.get("/api/prompts")["folder"] == "my-prompts"
+
+
+TOPICS = {"T1": "lawyer", "T2": "court town", "T3": "judges before a case"}
+
+
+def judged(folder: Path, root: Path) -> Path:
+    """The studio's collection with judgments and three topics, as a file beside it."""
+    (root / "qrels.tsv").write_text("".join(f"{id} 0 d{n:02d} 1\n" for id in TOPICS for n in (1, 20, 22)), "utf-8")
+    (root / "topics.jsonl").write_text(
+        "".join(json.dumps({"id": id, "title": query}) + "\n" for id, query in TOPICS.items()), "utf-8"
+    )
+    text = (folder / "collection.yaml").read_text(encoding="utf-8")
+    text = text.replace("path: topics.jsonl", f"path: {root / 'topics.jsonl'}")
+    file = folder / "asked.yaml"
+    file.write_text(f"{text}qrels: {{path: {root / 'qrels.tsv'}, format: trec}}\n", encoding="utf-8")
+    return file
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from fairagent.guests.testing.server import Request, ServerReply, completion
 from fairagent.llm.prompts import shipped_folder
 from fairagent.types.clean import printable
 
+from .conftest import suits
+
 pytestmark = needs_chromium
 
 SHIPPED = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
@@ -72,13 +74,28 @@ def insert(page: Browser, text: str, before: str = "[user]") -> None:
     page.type(text)
 
 
-def test_a_fault_is_shown_with_its_line_as_one_types(page: Browser) -> None:
+def test_an_edit_from_its_first_fault_to_the_saved_file(page: Browser, trying: Studio, own: Path) -> None:
+    """As one types: colors line by line, faults, the rendered prompt; then saved, discarded, and changed by another."""
+    painted = f"{ROWS}.map((one) => one.textContent).join('\\n') === {VALUE}"
     assert page.run(VALUE) == SHIPPED
+    assert page.run(painted)
+    heights = "[document.getElementById('text').scrollHeight, document.getElementById('paint').offsetHeight]"
+    assert len(set(page.run(heights))) == 1  # lines are broken at the same places
+    lines = SHIPPED.split("\n")
+    assert page.run("document.querySelectorAll('#paint .in-head').length") == lines.index("---", 1) + 1
+    insert(page, "{% if x %}{# open\nstill #}{{ query }}{\n")
+    rows = f"{ROWS}.slice({lines.index('[user]') + 1}).slice(0, 2)"
+    assert page.run(f"{rows}.map((row) => [...row.children].map((one) => [one.className, one.textContent]))") == [
+        [["j-block", "{% if x %}"], ["j-comment", "{# open"]],
+        [["j-comment", "still #}"], ["j-expression", "{{ query }}"]],
+    ]
+    # What was typed can be taken back as in any text area, and the layer follows.
+    page.run("document.execCommand('undo')")
+    assert page.run(f"{painted} && {VALUE}") == SHIPPED
     insert(page, "{{ nobody }}\n")
     page.wait("document.getElementById('verdict').textContent === '1 fault'")
-    line = SHIPPED.split("\n").index("[user]") + 2
+    line = lines.index("[user]") + 2
     assert page.text("#faults").startswith(f"line {line}: unknown variable 'nobody'")
-    assert page.run("document.querySelector('#paint .faulty').textContent") == "{{ nobody }}"
     assert page.run(f"{ROWS}.findIndex((one) => one.matches('.faulty')) + 1") == line
     assert page.run("document.getElementById('save').disabled")
     assert page.text("#messages") == ""
@@ -86,32 +103,7 @@ def test_a_fault_is_shown_with_its_line_as_one_types(page: Browser) -> None:
     assert page.run("getSelection().toString()") == "{{ nobody }}"
     page.press("Backspace")
     page.wait(CHECKED)
-    assert not page.run("document.getElementById('save').disabled")
-
-
-def test_the_text_is_in_colors_line_by_line_with_its_head_apart(page: Browser) -> None:
-    painted = f"{ROWS}.map((one) => one.textContent).join('\\n') === {VALUE}"
-    assert page.run(painted)
-    heights = "[document.getElementById('text').scrollHeight, document.getElementById('paint').offsetHeight]"
-    assert len(set(page.run(heights))) == 1  # lines are broken at the same places
-    lines = SHIPPED.split("\n")
-    assert page.run("document.querySelectorAll('#paint .in-head').length") == lines.index("---", 1) + 1
-    for selector, begins in ((".in-head .j-key", "id:"), (".j-role", "[system]"), (".j-expression", "{{ query")):
-        assert page.run(f"document.querySelector('#paint {selector}').textContent").startswith(begins)
-    insert(page, "{% if x %}{# open\nstill #}{{ query }}{\n")
-    rows = f"{ROWS}.slice({lines.index('[user]') + 1}).slice(0, 2)"
-    assert page.run(f"{rows}.map((row) => [...row.children].map((one) => [one.className, one.textContent]))") == [
-        [["j-block", "{% if x %}"], ["j-comment", "{# open"]],
-        [["j-comment", "still #}"], ["j-expression", "{{ query }}"]],
-    ]
-    assert page.run(painted)
-    # What was typed can be taken back as in any text area, and the layer follows.
-    page.run("document.execCommand('undo')")
-    assert page.run(painted)
-    assert "still #}" not in page.run(VALUE)
-
-
-def test_the_rendered_prompt_is_beside_it_and_follows_the_query(page: Browser, trying: Studio) -> None:
+    # The rendered prompt is beside it, and follows the query; the address opens it again.
     insert(page, "NAME WOMEN.\n")
     page.wait("document.getElementById('messages').textContent.includes('NAME WOMEN.')")
     assert "filled with examples" in page.text("#filled")
@@ -120,64 +112,12 @@ def test_the_rendered_prompt_is_beside_it_and_follows_the_query(page: Browser, t
     page.press("Enter")
     page.wait(AIMS)
     assert '"query": "lawyer"' in page.text("#messages")
-    roles = page.run("[...document.querySelectorAll('#messages h3')].map((one) => one.textContent.trim())")
-    assert roles == ["system", "user"]
     assert page.run("location.search") == "?id=refine_query&q=lawyer"
     assert "+NAME WOMEN." in page.text("#diff")
-    left, right = page.run("['text', 'messages'].map((id) => document.getElementById(id).getBoundingClientRect().left)")
-    assert left < right
-    # The address opens it again, and what was typed is still there.
     opened(page, trying, "id=refine_query&topic=T1")
-    assert "NAME WOMEN." in page.run(VALUE)
-    assert page.text("#saved") == "not saved"
+    assert ("NAME WOMEN." in page.run(VALUE), page.text("#saved")) == (True, "not saved")
     page.wait(AIMS)
-
-
-def test_two_versions_are_tried_side_by_side_and_hostile_replies_are_text(page: Browser, trying: Studio) -> None:
-    opened(page, trying, "id=refine_query&q=lawyer")
-    insert(page, f"NAME WOMEN. {HOSTILE}\n")
-    page.wait(CHECKED)
-    page.click("#try-one")
-    page.wait(DONE)
-    body = {"id": "refine_query", "template": page.run(VALUE), "query": "lawyer"}
-    shipped, edited = trying.post("/api/prompts/try", body)["tried"]
-    for side, one in (("shipped", shipped), ("edited", edited)):
-        shown = page.run(f"document.querySelector('[data-side={side}]').textContent")
-        assert one["replies"][0] in shown
-        assert f"{one['gap']['after']:.4f}" in shown
-        rows = f"document.querySelectorAll('[data-side={side}] .ranking tbody tr')"
-        titles = page.run(f"[...{rows}].map((row) => row.cells[2].textContent)")
-        assert titles == [printable(hit["title"]) for hit in one["hits"]]
-    assert "judges" in page.run("document.querySelector('[data-side=edited] .keywords').textContent")
-    means = f"shipped {shipped['gap']['after']:.4f}, as it stands {edited['gap']['after']:.4f}"
-    assert means in page.text("#trying")
-    assert page.run("document.querySelectorAll('main img, main script').length") == 0
-    assert page.run("document.title") == "refine_query: fairagent studio"
-    left, right = page.run("[...document.querySelectorAll('.side-of')].map((one) => one.getBoundingClientRect().left)")
-    assert left < right
-    # Which two is chosen; and where nothing changes it is said.
-    names = page.run("[...document.querySelectorAll('#left option')].map((one) => one.value)")
-    assert (names[0], names[-1]) == ("shipped", "as it stands")
-    assert {"few-shot", "reasoning"} < set(names)
-    page.give("#left", "as it stands", "change")
-    page.wait("document.getElementById('tryable').textContent === 'Choose two different versions.'")
-    assert page.run("document.getElementById('try-one').disabled")
-    page.give("#right", "shipped", "change")
-    page.wait("!document.getElementById('try-one').disabled")
-    page.click("#try-one")
-    page.wait(f"document.querySelector('[data-side=against] .keywords') !== null && {DONE}")
-    heads = page.run("[...document.querySelectorAll('.side-of h4')].map((one) => one.textContent)")
-    assert heads == ["as it stands", "shipped"]
-    assert "judges" in page.run("document.querySelector('[data-side=against] .keywords').textContent")
-    assert "changes nothing" not in page.text("#effect")
-    page.give("#left", "few-shot", "change")
-    page.click("#try-one")
-    page.wait("document.getElementById('effect').textContent.includes('the replies are equal')")
-
-
-def test_saved_and_discarded(page: Browser, own: Path) -> None:
-    insert(page, "NAME WOMEN.\n")
-    page.wait("document.getElementById('saved').textContent === 'not saved'")
+    suits(page)
     page.click("#save")
     page.wait(SAVED)
     file = own / "refine_query.j2"
@@ -193,65 +133,68 @@ def test_saved_and_discarded(page: Browser, own: Path) -> None:
     assert page.run(VALUE) == file.read_text(encoding="utf-8")
     page.click("#state button")
     assert "NAME MEN." in page.run(VALUE)
-
-
-def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(page: Browser, trying: Studio, own: Path) -> None:
-    insert(page, "NAME WOMEN.\n")
     page.wait(CHECKED)
-    own.mkdir(exist_ok=True)
-    file = own / "refine_query.j2"
+    # A file that was changed meanwhile stays until one says so.
     theirs = SHIPPED.replace("version: 4", "version: 9")
     file.write_text(theirs, encoding="utf-8")
-    opened(page, trying)
     page.click("#save")
     page.wait("document.querySelector('#conflict details') !== null")
     assert "was changed meanwhile" in page.text("#conflict")
-    assert file.read_text(encoding="utf-8") == theirs
-    assert "NAME WOMEN." in page.run(VALUE)
+    assert (file.read_text(encoding="utf-8"), "NAME MEN." in page.run(VALUE)) == (theirs, True)
     assert page.run("document.querySelector('#conflict pre').textContent") == theirs
     page.run("[...document.querySelectorAll('#conflict button')][1].click()")
     assert page.run(VALUE) == theirs
     page.click("#state button")
-    assert "NAME WOMEN." in page.run(VALUE)
+    page.wait(CHECKED)
     page.click("#save")
     page.wait(SAVED)
-    assert "NAME WOMEN." in file.read_text(encoding="utf-8")
+    assert "NAME MEN." in file.read_text(encoding="utf-8")
     page.said.clear()  # the refusal's status
 
 
-@pytest.mark.parametrize("width", [360, 768])
-def test_nothing_is_wider_than_the_screen(page: Browser, trying: Studio, width: int) -> None:
-    page.size(width)
+def test_two_versions_are_tried_side_by_side_and_hostile_replies_are_text(page: Browser, trying: Studio) -> None:
+    """With the keyboard alone, from the skip link to the editor."""
     opened(page, trying, "id=refine_query&q=lawyer")
-    page.click("#try-one")
-    page.wait(DONE)
-    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    assert page.run("document.documentElement.scrollWidth") == width
-    assert page.beyond(width, ".sideways, .scroll, .editor, nav, .skip") == []
-
-
-def test_the_keyboard_is_enough(page: Browser, own: Path) -> None:
-    """From the skip link to the editor, then try, and save."""
-
-    def until(id: str, shift: bool = False) -> None:
-        while page.run("document.activeElement.id") != id:
-            page.press("Tab", shift=shift)
-
     page.run("document.body.focus()")
     page.press("Tab")
     assert page.run("document.activeElement.className") == "skip"
     page.press("Enter")
     assert page.run("document.activeElement.id") == "text"
-    insert(page, "NAME WOMEN.\n")
+    insert(page, f"NAME WOMEN. {HOSTILE}\n")
     page.wait(CHECKED)
-    until("q")
-    page.type("lawyer")
-    page.press("Enter")
-    page.wait(AIMS)
-    until("try-one")
+    while page.run("document.activeElement.id") != "try-one":
+        page.press("Tab")
     page.press("Enter")
     page.wait(DONE)
-    until("save", shift=True)
-    page.press("Enter")
-    page.wait(SAVED)
-    assert "NAME WOMEN." in (own / "refine_query.j2").read_text(encoding="utf-8")
+    body = {"id": "refine_query", "template": page.run(VALUE), "query": "lawyer"}
+    shipped, edited = trying.post("/api/prompts/try", body)["tried"]
+    for side, one in (("shipped", shipped), ("edited", edited)):
+        shown = page.run(f"document.querySelector('[data-side={side}]').textContent")
+        assert one["replies"][0] in shown
+        assert f"{one['gap']['after']:.4f}" in shown
+        rows = f"document.querySelectorAll('[data-side={side}] .ranking tbody tr')"
+        titles = page.run(f"[...{rows}].map((row) => row.cells[2].textContent)")
+        assert titles == [printable(hit["title"]) for hit in one["hits"]]
+    means = f"shipped {shipped['gap']['after']:.4f}, as it stands {edited['gap']['after']:.4f}"
+    assert means in page.text("#trying")
+    assert page.run("document.querySelectorAll('main img, main script').length") == 0
+    assert page.run("document.title") == "refine_query: fairagent studio"
+    left, right = page.run("[...document.querySelectorAll('.side-of')].map((one) => one.getBoundingClientRect().left)")
+    assert left < right
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    suits(page)
+    # Which two is chosen; and where nothing changes it is said.
+    page.give("#left", "as it stands", "change")
+    page.wait("document.getElementById('tryable').textContent === 'Choose two different versions.'")
+    assert page.run("document.getElementById('try-one').disabled")
+    page.give("#right", "shipped", "change")
+    page.wait("!document.getElementById('try-one').disabled")
+    page.click("#try-one")
+    page.wait(f"document.querySelector('[data-side=against] .keywords') !== null && {DONE}")
+    heads = page.run("[...document.querySelectorAll('.side-of h4')].map((one) => one.textContent)")
+    assert heads == ["as it stands", "shipped"]
+    assert "judges" in page.run("document.querySelector('[data-side=against] .keywords').textContent")
+    assert "changes nothing" not in page.text("#effect")
+    page.give("#left", "few-shot", "change")
+    page.click("#try-one")
+    page.wait("document.getElementById('effect').textContent.includes('the replies are equal')")

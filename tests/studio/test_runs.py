@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from browser import Browser, needs_chromium
@@ -16,6 +15,8 @@ from typer.testing import CliRunner
 from fairagent.cli import app
 from fairagent.evaluate.run import read_head, write_head
 from fairagent.storage.files import locked
+
+from .conftest import suits
 
 NAME = "<img src=x onerror=alert(1)>"
 EXPERIMENT = """\
@@ -43,8 +44,9 @@ def runs(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file.write_text(EXPERIMENT.format(collection=folder / "judged.yaml", index=folder / "index"), encoding="utf-8")
     done = CliRunner().invoke(app, ["evaluate", str(file), "--run", str(root / "runs" / "first")])
     assert done.exit_code == 0, done.output
-    half, damaged = root / "runs" / "half", root / "runs" / "damaged"
-    shutil.copytree(root / "runs" / "first", half)
+    half, damaged, hostile = (root / "runs" / name for name in ("half", "damaged", NAME))
+    for copy in (half, hostile):
+        shutil.copytree(root / "runs" / "first", copy)
     journal = half / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().split(b"\n")[0] + b"\n")
     (half / "report.html").unlink()
@@ -54,8 +56,6 @@ def runs(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "runs" / "no-run").mkdir()
     (root / "runs" / "link").symlink_to(root)
     (damaged / "report.html").symlink_to("/etc/passwd")
-    hostile = root / "runs" / NAME
-    shutil.copytree(root / "runs" / "first", hostile)
     head = read_head(hostile)
     head["plan"]["experiment"]["name"] = HOSTILE[:60]
     write_head(hostile, head)
@@ -74,19 +74,9 @@ def test_runs_are_listed_the_newest_first(studio: Studio, runs: Path) -> None:
     found = {run["name"]: run for run in studio.get("/api/runs")["runs"]}
     assert list(found) == ["half", "first", "damaged", NAME]
     assert "cannot be read" in found["damaged"]["fault"]
-    whole: dict[str, Any] = {
-        "name": "first",
-        "title": "first",
-        "kind": "ranking",
-        "begun": "2023-11-14T22:11:40+00:00",
-        "running": False,
-        "systems": ["BM25", "agent"],
-        "topics": 1,
-        "page": True,
-    }
-    assert found["first"] == whole
-    half = {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "page": False}
-    assert found["half"] == whole | half
+    told = {"title": "first", "kind": "ranking", "running": False, "systems": ["BM25", "agent"], "topics": 1}
+    assert found["first"] == told | {"name": "first", "begun": "2023-11-14T22:11:40+00:00", "page": True}
+    assert found["half"] == told | {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "page": False}
     with locked(runs / "half"):
         states = {run["name"]: run.get("running") for run in studio.get("/api/runs")["runs"]}
     assert states == {"half": True, "first": False, "damaged": None, NAME: False}
@@ -121,26 +111,23 @@ def test_a_path_outside_the_runs_and_a_run_without_a_page(studio: Studio, name: 
 def test_the_page_of_runs_and_a_runs_own_in_a_browser(studio: Studio, browser: Browser) -> None:
     page = browser
     page.begin(studio.address)
-    page.size(390)
     page.wait("document.querySelectorAll('#more > *').length > 3")
-    page.open(f"{studio.url}/runs")
-    page.wait("document.querySelectorAll('#runs tbody tr').length === 4")
-    rows = [page.text(f"#runs tbody tr:nth-child({place})") for place in (1, 2, 3, 4)]
-    assert sum(row.startswith(NAME) for row in rows) == 1
-    assert page.run("document.querySelectorAll('main img, main script').length") == 0
-    half, first = (next(row for row in rows if row.startswith(name)) for name in ("half", "first"))
-    assert "no page yet" in half
-    assert "has its page" in first
-    assert page.run("document.documentElement.scrollWidth") == 390
-    assert page.said == []
+    with page.quiet(studio.url):
+        page.open(f"{studio.url}/runs")
+        page.wait("document.querySelectorAll('#runs tbody tr').length === 4")
+        rows = [page.text(f"#runs tbody tr:nth-child({place})") for place in (1, 2, 3, 4)]
+        half, first, _ = (next(row for row in rows if row.startswith(name)) for name in ("half", "first", NAME))
+        assert ("no page yet" in half, "has its page" in first) == (True, True)
+        assert page.run("document.querySelectorAll('main img, main script').length") == 0
+        suits(page)
     page.open(f"{studio.url}/runs/first")
     page.wait("document.querySelector('#report iframe') !== null && !document.getElementById('state').textContent")
-    # The page around it reaches nothing in it.
+    suits(page)
+    # The page around it reaches nothing in it, and it nothing else.
     assert page.run("document.querySelector('#report iframe').contentDocument") is None
     with page.inside("/frame"):
         page.wait("document.querySelector('h1') !== null")
         assert page.run("document.styleSheets.length") == 1
-        asked = page.run("fetch('/api/about').then((reply) => reply.status, () => 'refused')")
-        assert asked == "refused"
-        assert page.run("(() => { try { return sessionStorage.length } catch { return 'refused' } })()") == "refused"
-        assert page.run("(() => { try { return parent.document.title } catch { return 'refused' } })()") == "refused"
+        assert page.run("fetch('/api/about').then((reply) => reply.status, () => 'refused')") == "refused"
+        for reached in ("sessionStorage.length", "parent.document.title"):
+            assert page.run(f"(() => {{ try {{ return {reached} }} catch {{ return 'refused' }} }})()") == "refused"

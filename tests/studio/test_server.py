@@ -25,15 +25,7 @@ from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.budget import Budget, limited_by
 from fairagent.settings import BudgetSettings, load_settings
 from fairagent.studio.app import assets_of, studio_pages
-from fairagent.studio.server import (
-    SpendingBook,
-    User,
-    UserBudget,
-    UserBudgetExceeded,
-    hash_of,
-    hosts_of,
-    read_users,
-)
+from fairagent.studio.server import SpendingBook, User, UserBudget, UserBudgetExceeded, hash_of, hosts_of, read_users
 
 NOON = 1_795_867_200.0
 """2026-11-28, 12:00 UTC."""
