@@ -1,7 +1,5 @@
 """`Collection`: documents, streamed from their files, topics, judgments and groups; and what it was read from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -129,7 +127,7 @@ class Documents:
         whole = digest.hexdigest()
         return whole if self.share == 1 else hashlib.sha256(f"{whole} {self.share}".encode()).hexdigest()
 
-    def _find_duplicates(self, hashes: array[int], faults: Faults) -> None:
+    def _find_duplicates(self, hashes: "array[int]", faults: Faults) -> None:
         """Add an error for each id that came before; reads the files again only if hashes are equal."""
         ordered = np.sort(np.frombuffer(hashes, np.int64)) if hashes else np.empty(0, np.int64)
         suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
@@ -246,7 +244,7 @@ class Origin:
         """Whether one of the documents' is not."""
         return any(self.states.get(path) != state for path, state in states_of(self.documents).items())
 
-    def is_of(self, collection: Collection) -> bool:
+    def is_of(self, collection: "Collection") -> bool:
         """Whether the collection has the documents and groups that were read, and no others in their place."""
         its = collection.source, collection.groups, collection.chunks
         return all(mine is other for mine, other in zip(self.made, its, strict=True))
@@ -293,14 +291,14 @@ class Collection(Summarized):
         records: Any,
         text: str | Sequence[str] = "text",
         id: str | None = None,
-        groups: GroupColumns = (),
+        groups: "GroupColumns" = (),
         title: str | None = None,
         separator: str | None = None,
         population: Mapping[str, Mapping[str, float]] | None = None,
         name: str = "records",
         labels: Labeling | None = None,
         bounds: Bounds | None = None,
-    ) -> Collection:
+    ) -> "Collection":
         """A collection in memory of rows, or of a file of them.
 
         `records` is a table of pandas, polars, pyarrow or `datasets`, an iterable of dicts, named tuples or

@@ -1,7 +1,5 @@
 """Group labels: read from columns or fields, mapped, which are spellings of the same, how far made ones are right."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -11,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -326,7 +324,7 @@ class LabelErrors(Section):
     """The expected calibration error (`measures.calibration_error`)."""
 
     @model_validator(mode="after")
-    def _fits(self) -> LabelErrors:
+    def _fits(self) -> Self:
         count = len(self.labels)
         if {len(self.examples), len(self.right)} != {count}:
             raise ValueError(f"expected {count} examples and {count} shares of right ones")
@@ -350,9 +348,9 @@ def read_label_errors(path: Path) -> LabelErrors:
 
 
 def under_error(
-    collection: WholeCollection,
+    collection: "WholeCollection",
     topic: str,
-    target: Target,
+    target: "Target",
     ids: Sequence[str],
     attention: FloatArray,
     base: float = math.e,

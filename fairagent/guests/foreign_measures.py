@@ -1,7 +1,5 @@
 """The measures of ir-measures (AP, RR, P@5, R@100, ERR@20 ...), each as a `Measure`, for files that name them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ class IRMeasures(MeasureFamily):
             return USUAL
         return tuple(installed("ir-measures", "its measures").measures.registry)
 
-    def read(self, text: str) -> IRMeasure:
+    def read(self, text: str) -> "IRMeasure":
         """See `MeasureFamily.read`; BackendUnavailable also for a measure that needs a package more."""
         ir_measures = installed("ir-measures", f"the measure {text}")
         try:

@@ -21,8 +21,6 @@ has the value nan and is left out of the mean; one that the run does not answer 
 there is, 1 - ln 2 (0 with log 2).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -81,7 +79,7 @@ class _NDCG(ir_measures.Measure):
         value = judged_value(self.measure(), judged, topic, ranking, dimension, target)
         return math.nan if value is None else value
 
-    def aggregator(self) -> _MeanOfDefined:
+    def aggregator(self) -> "_MeanOfDefined":
         return _MeanOfDefined()
 
     def __repr__(self) -> str:

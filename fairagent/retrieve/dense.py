@@ -4,8 +4,6 @@ Encoding is slow (on a CPU a hundred documents a second): what the same model ha
 over, known by the digest of the text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -224,7 +222,7 @@ class DenseRetriever:
     """
 
     def __init__(
-        self, folder: Path, encoder: Encoder, collection: Indexable | None = None, ann: AnnIndex | None = None
+        self, folder: Path, encoder: Encoder, collection: Indexable | None = None, ann: "AnnIndex | None" = None
     ) -> None:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
 

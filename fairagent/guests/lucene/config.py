@@ -1,7 +1,5 @@
 """Indexes that Anserini has built as parts: BM25, impacts, embeddings; a folder, or a prebuilt one of pyserini's."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
@@ -58,7 +56,7 @@ class AnseriniPart(Part):
         return (self,)
 
     @property
-    def words(self) -> LuceneConfig | None:
+    def words(self) -> "LuceneConfig | None":
         """The index with the texts and terms of the documents, where another one is named."""
         values = dict(self)
         return LuceneConfig(index=values["texts"], analyzer=values["analyzer"]) if values.get("texts") else None
