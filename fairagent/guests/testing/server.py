@@ -69,10 +69,7 @@ def streamed(*pieces: str, finish: str | None = "stop", usage: Any = (11, 7), do
     return ServerReply("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
 
 
-VECTOR_LENGTH = 16
-
-
-def embeddings(texts: Sequence[str], length: int = VECTOR_LENGTH, usage: int | None = 3) -> ServerReply:
+def embeddings(texts: Sequence[str], length: int = 16, usage: int | None = 3) -> ServerReply:
     """A well-formed answer to `texts`: every word has a place in its text's vector; `usage` are tokens a text.
 
     >>> embeddings(["red", "red red"], length=2).body["data"][1]
