@@ -47,7 +47,7 @@ ELSEWHERE = {
     145: "test_nothing_is_told_without_the_token",
     146: "test_other_names_and_pages_are_refused_also_without_a_token",
     147: "test_the_files_of_the_page_are_these_and_no_others",
-    150: "test_a_port_in_use_is_said_before_the_collection_is_opened",
+    150: "test_the_commands_name_what_is_missing_and_a_port_in_use_first",
     **dict.fromkeys((154, 174), "test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_to_it"),
     163: "test_a_path_outside_the_runs_and_a_run_without_a_page",
     230: "test_what_is_no_hit_says_what_was_looked_for",
