@@ -233,7 +233,7 @@ def test_72_and_74_and_75_and_76_and_113_and_123_and_157_and_175_and_176_and_206
 
 
 @pytest.mark.parametrize("build", [build_index, lambda made, folder: build_dense_index(made, folder, Words())])
-def test_73_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path, build: Callable[..., object]) -> None:
+def test_73_and_184_folders_of_others_are_left_alone(tmp_path: Path, build: Callable[..., object]) -> None:
     names = ("i.replaced", "i.old", "i.new", "x.partial")
     for name in names:
         (tmp_path / name / "partial.tex").mkdir(parents=True)
@@ -244,3 +244,5 @@ def test_73_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path, bui
         build(OLD, tmp_path / "x")
     assert all((tmp_path / name / "partial.tex" / "chapter1.tex").read_text() == "years of work" for name in names)
     assert not (tmp_path / "x").exists()
+    with pytest.raises(UsageError, match="was not made by fairagent"):
+        build(OLD, tmp_path / "i.old")
