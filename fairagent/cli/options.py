@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
     from fairagent.collection import Collection
     from fairagent.llm.prompts import Calls
-    from fairagent.retrieve.site import Site
     from fairagent.settings import Price
-    from fairagent.types import Query
 
 T = TypeVar("T")
 DEFAULT_SETTINGS = Path("fairagent.yaml")
@@ -282,6 +280,13 @@ def echo(text: str, end: str = "\n", err: bool = False) -> None:
     typer.echo(printable(text) + end, nl=False, err=err)
 
 
+def print_json(record: Any) -> None:
+    """Print a record as one JSON object, or an array."""
+    from fairagent.report.record import to_json
+
+    echo(to_json(record))
+
+
 def terminal_width() -> int:
     """Characters of a line: those of the terminal, of `COLUMNS`, or 80; 40 at least."""
     return max(shutil.get_terminal_size().columns, 40)
@@ -420,21 +425,3 @@ def announce_calls(requests: Iterable[Requests], corrected: bool = False) -> Non
         parts.append(f"{in_line(model) or 'a model'} {often} ({most})")
     if parts:
         error_console().print(f"may ask {' and '.join(parts)}", soft_wrap=True)
-
-
-def announce_search(site: Site, query: Query, answers: bool = False) -> None:
-    """The same of one search, or answer; and what a model's name, or its lack, comes to."""
-    from fairagent.search.pipeline import most_calls, unasked
-    from fairagent.search.run import unpriced
-
-    settings, model = site.settings, site.settings.model.name
-    calls = most_calls(site.collection, settings, [query.text], answers)
-    announce_calls(requests_of(calls, settings.prices), any(one.corrected for one in calls))
-    line = unasked(settings)
-    if model and settings.profile == "agent":
-        does = ", filters and writes the answer" if answers else ""
-        line = f"profile: agent: it names words of groups that lack exposure{does}; --set profile=offline asks none"
-    elif model and not calls:
-        line = f"{model} is named, and nothing asks it under profile: {settings.profile}; --set profile=agent does"
-    for one in (*unpriced(settings), *[line] * bool(line)):
-        error_console().print(in_line(one), soft_wrap=True, markup=False)
