@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,29 +51,31 @@ def book(tmp_path: Path) -> Iterator[SpendingBook]:
         yield book
 
 
+ADA = {"name": "ada", "sha256": "0" * 64}
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ('{"name": "ada"}', "sha256"),
-        (json.dumps({"name": "ada", "sha256": "0" * 63}), "sha256"),
-        (json.dumps({"name": "a b", "sha256": "0" * 64}), "name"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "expires": "2027-01-31"}), "expires"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {"seconds": 5}}), "budget.seconds"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {}}), "limits nothing"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {"dollars": -1}}), "budget.dollars"),
-        (user("bob").model_copy(update={"sha256": hash_of("first")}).model_dump_json(), "again"),
-        (user("first").model_copy(update={"sha256": "2" * 64}).model_dump_json(), "again"),
+        (ADA | {"sha256": "0" * 63}, "sha256"),
+        (ADA | {"name": "a b"}, "name"),
+        (ADA | {"expires": "2027-01-31"}, "expires"),
+        (ADA | {"budget": {"seconds": 5}}, "budget.seconds"),
+        (ADA | {"budget": {}}, "limits nothing"),
+        (ADA | {"budget": {"dollars": -1}}, "budget.dollars"),
+        (ADA | {"sha256": hash_of("first")}, "again"),
+        (ADA | {"name": "first"}, "again"),
         ("[]", ""),
         ("{", ""),
     ],
 )
-def test_every_wrong_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+def test_every_wrong_line_is_named(tmp_path: Path, line: str | dict[str, Any], said: str) -> None:
     path = users_file(tmp_path, user("first"))
-    path.write_text(path.read_text() + line + "\n")
+    path.write_text(path.read_text() + (line if isinstance(line, str) else json.dumps(line)) + "\n")
     with pytest.raises(DataError) as raised:
         read_users(path)
-    assert f"{path}:2: " in str(raised.value)
-    assert said in str(raised.value)
+    assert re.search(rf"{path}:2: .*{said}", str(raised.value))
 
 
 def test_a_file_of_users_that_others_have_rights_to(tmp_path: Path) -> None:
@@ -284,7 +287,6 @@ def test_a_name_that_is_allowed_is_called_and_no_other(folder: Path) -> None:
         ):
             headers = {"host": host} | ({"origin": origin} if origin else {})
             assert client.get("/api/about", headers=headers).status_code == status, (host, origin)
-    assert "10.1.2.3:80" in hosts_of("10.1.2.3", 80)
     assert "[::1]:80" in hosts_of("::1", 80)
     assert os.sep not in "".join(hosts_of("::", 80))
 
@@ -295,16 +297,10 @@ def anybody(studio: Studio, **headers: str) -> httpx.Client:
 
 @pytest.mark.parametrize("path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/nothing"])
 def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
+    wrong = ({"cookie": f"token={TOKEN}"}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"})
     with anybody(studio) as client:
         assert client.get(path, params={"token": TOKEN}).status_code == 401
-    for headers in (
-        {},
-        {"cookie": f"token={TOKEN}"},
-        {"authorization": "Bearer wrong"},
-        {"authorization": f"Basic {TOKEN}"},
-    ):
-        with anybody(studio, **headers) as client:
-            assert client.get(path).status_code == 401
+        assert [client.get(path, headers=one).status_code for one in ({}, *wrong)] == [401] * 4
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/prompts", "/runs", "/runs/one", "/frame"])
