@@ -111,7 +111,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"rerank": {"refined": 1}}, "rerank.parts[1].refined: unknown key of re-ranker 'exposure'; fused has it"),
     ({"generate": {"language": "fr"}}, "generate.language: unknown key of generator 'extractive'; llm has it"),
     ({"engine": {"kind": "splade"}}, "engine.model: is missing"),
-    ({"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}}, "engine.engine.k: unknown key of engine 'bm25'; "),
+    ({"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}}, "engine.engine.k: unknown key of engine 'bm25';"),
     ({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'widen'; fair-qr has it"),
     ({"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
      "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure has it"),
@@ -140,14 +140,7 @@ SEES: dict[str, list[Any]] = {
     "refine": ["feedback", "llm", "grounded"],
 }  # fmt: skip
 SEES_NONE: dict[str, list[Any]] = {
-    "rerank": [
-        "mmr",
-        "original",
-        "graph",
-        "plackett-luce",
-        {"kind": "adaptive", "policy": "none"},
-        ["original", "mmr"],
-    ],
+    "rerank": ["mmr", "graph", "plackett-luce", {"kind": "adaptive", "policy": "none"}, ["original", "mmr"]],
     "engine": ["rm3"],
 }
 

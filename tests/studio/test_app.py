@@ -202,6 +202,7 @@ def test_a_line_for_each_request_without_what_was_asked(folder: Path, caplog: py
     users = {hash_of(token): User(name="ada", sha256=hash_of(token))}
     caplog.set_level(logging.INFO, logger="fairagent")
     with running(desk_of(folder, cache=""), token=token, admission=users) as studio:
+        caplog.clear()  # of the other server's last request
         with studio.client() as client:
             client.post("/api/search", json={"query": HIDDEN})
             client.get("/api/document", params={"id": HIDDEN})
