@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 import typer
 
 from fairagent.errors import UsageError
-from fairagent.report import text as consoles
+from fairagent.report.text import console
 from fairagent.settings import SearchOptions, Settings, load_settings, merge, parse_yaml
 from fairagent.settings.parts import described
 from fairagent.settings.tree import long_form
@@ -52,14 +52,6 @@ def option(name: str, help: str, metavar: str | None = None, **more: Any) -> Any
     return typer.Option(*name.split(), metavar=metavar, help=help, **more)
 
 
-CollectionFile = Annotated[Path | None, option("--collection -c", "The collection's settings file.", "FILE")]
-IndexFolder = Annotated[Path | None, option("--index", "The index's folder. (default: indexes/NAME)", "DIR")]
-SettingsFile = Annotated[
-    Path | None, option("--settings", f"A settings file. (default: {DEFAULT_SETTINGS}, if it is there)", "FILE")
-]
-Assignments = Annotated[
-    list[str] | None, option("--set", "A setting, e.g. rerank.kind=fused; may be repeated.", "KEY=VALUE")
-]
 Target = Annotated[
     str | None,
     option(
@@ -84,14 +76,6 @@ ModelName = Annotated[
         "NAME",
     ),
 ]
-TranscriptFile = Annotated[
-    Path | None,
-    option(
-        "--transcript",
-        "Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
-        "FILE",
-    ),
-]
 Details = Annotated[
     bool, option("--details", "Also print intervals, tests, and all other tables (results.txt has them too).")
 ]
@@ -107,8 +91,12 @@ AsJson = Annotated[bool, option("--json", "Print one JSON object instead of text
 class SettingsOptions:
     """Where settings come from."""
 
-    settings: SettingsFile = None
-    assignments: Assignments = None
+    settings: Annotated[
+        Path | None, option("--settings", f"A settings file. (default: {DEFAULT_SETTINGS}, if it is there)", "FILE")
+    ] = None
+    assignments: Annotated[
+        list[str] | None, option("--set", "A setting, e.g. rerank.kind=fused; may be repeated.", "KEY=VALUE")
+    ] = None
 
     def chosen(self, **more: Any) -> Settings:
         """The settings of a call, with `more` of the command's own; SettingsError names every fault.
@@ -128,8 +116,8 @@ class SettingsOptions:
 class CollectionOptions(SettingsOptions):
     """Which collection and index, under which settings."""
 
-    collection: CollectionFile = None
-    index: IndexFolder = None
+    collection: Annotated[Path | None, option("--collection -c", "The collection's settings file.", "FILE")] = None
+    index: Annotated[Path | None, option("--index", "The index's folder. (default: indexes/NAME)", "DIR")] = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +126,14 @@ class SiteOptions(CollectionOptions):
 
     model: ModelName = None
     log_prompts: LogPrompts = False
-    transcript: TranscriptFile = None
+    transcript: Annotated[
+        Path | None,
+        option(
+            "--transcript",
+            "Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
+            "FILE",
+        ),
+    ] = None
 
 
 MEANING = {name: str(field.description) for name, field in SearchOptions.model_fields.items()}
@@ -265,14 +260,9 @@ def logged(wanted: bool) -> dict[str, bool] | None:
 # --- where commands print -------------------------------------------------------------------------------------------
 
 
-def console() -> Console:
-    """Standard output: colors in a terminal only, block characters where the encoding has them."""
-    return consoles.console()
-
-
 def error_console() -> Console:
-    """Standard error."""
-    return consoles.console(stderr=True)
+    """As `console`, on standard error."""
+    return console(stderr=True)
 
 
 def echo(text: str, end: str = "\n", err: bool = False) -> None:

@@ -359,7 +359,8 @@ def test_columns_have_the_values_that_documents_have() -> None:
         {"id": n, "text": "x", "city": "Oslo" if n else "Rome", "no": n, "tags": ["a", "b"], "of": {}}
         for n in range(99)
     ]
-    assert columns(Collection.from_records(rows)) == [
+    collection = Collection.from_records(rows)
+    assert columns(collection, collection.documents()) == [
         {"name": "city", "values": ["Oslo", "Rome"]},
         {"name": "no", "values": []},
         {"name": "tags", "values": ["a", "b"]},
@@ -375,10 +376,10 @@ def test_examples_are_topics_or_phrases_of_the_documents_or_titles(tmp_path: Pat
     assert list(phrases([])) == []
     folder = write_collection(tmp_path / "some")
     collection: Collection = replace(load_collection(folder / "collection.yaml"), topics={})
-    examples = example_queries(collection)
+    examples = example_queries(collection, collection.documents())
     assert len(examples) == 3
     said = " ".join(f"{one.title} {one.text}".lower() for one in collection.documents())
     assert all(word in said for one in examples for word in one["query"].lower().split())
     assert {one["topic"] for one in examples} == {""}
     (folder / "docs.jsonl").unlink()
-    assert example_queries(collection) == []
+    assert contents_record(collection, folder / "index")["examples"] == []
