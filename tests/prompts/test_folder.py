@@ -144,17 +144,6 @@ def test_one_fault_hides_no_other(tmp_path):
     with pytest.raises(PromptError) as caught:
         Prompts(tmp_path)
     assert [fault.line for fault in caught.value.faults] == LINES
-    right = MANY.replace("version: none", "version: 1").replace("mode: fast\n", "")
-    write(tmp_path, right.replace("{% for x in %}", "yes"))
-    with pytest.raises(PromptError) as caught:
-        Prompts(tmp_path)
-    about = [fault.message for fault in caught.value.faults if fault.line in (5, 8)]
-    assert [message.split(":")[0].split(",")[0] for message in about] == [
-        "variables that it will not be given",
-        "variables that it has to require",
-        "required variable 'group' is never used",
-        "reply is 'Verdicts'",
-    ]
 
 
 # Templates that read well and cannot be filled with what they will be given.

@@ -40,11 +40,6 @@ def model() -> Iterator[LoopbackServer]:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("own") / "mine"
-
-
-@pytest.fixture(scope="module")
 def trying(folder: Path, own: Path, model: LoopbackServer) -> Iterator[Studio]:
     """A studio with a model."""
     with running(asking(folder, model.url), prompts=own) as studio:
