@@ -91,9 +91,8 @@ def test_text_and_value_say_the_same(discount: Discount) -> None:
 
 @pytest.mark.parametrize("text", ["", "Log2-max2", "geometric()", "step(2.5)"])
 def test_a_text_that_is_no_discount_names_the_forms(text: str) -> None:
-    with pytest.raises(UsageError, match=r"log2-max2, log2-plus1, uniform, geometric.*step") as caught:
+    with pytest.raises(UsageError, match=rf"{re.escape(repr(text))}.*log2-max2, log2-plus1, uniform, geometric.*step"):
         parse_discount(text)
-    assert repr(text) in str(caught.value)
 
 
 def test_measured_attention_is_a_discount() -> None:
@@ -103,27 +102,17 @@ def test_measured_attention_is_a_discount() -> None:
     with pytest.raises(UsageError, match="rise again"):
         NDCG(5, given_by([0.4, 0.1, 0.2]))
     assert NDCG(5, given_by([0.4, 0.2, 0.1])).discount(3).tolist() == [1.0, 0.5, 0.25]
-
-
-@pytest.mark.parametrize("attention", [[], [0.0, 1.0]])
-def test_no_attention_at_the_first_rank_measures_nothing(attention: list[float]) -> None:
-    with pytest.raises(DataError, match="rank 1"):
-        given_by(attention)
+    for none in ([], [0.0, 1.0]):
+        with pytest.raises(DataError, match="rank 1"):
+            given_by(none)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        *((text, "is not in (0, 1]") for text in ("geometric(0)", "geometric(1.1)", "geometric(nan)")),
-        ("step(0)", "k 0 is below 1"),
-        *(
-            (text, "do not begin with 1, or are not 0 or more")
-            for text in ("given(0.5, 1)", "given(1, -1)", "given(1, nan)")
-        ),
-    ],
+    "text",
+    ["geometric(0)", "geometric(1.1)", "geometric(nan)", "step(0)", "given(0.5, 1)", "given(1, -1)", "given(1, nan)"],
 )
-def test_numbers_of_a_discount_that_are_none(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)):
+def test_numbers_of_a_discount_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError, match=f"^{text.partition('(')[0]} discount: "):
         parse_discount(text)
 
 
@@ -141,7 +130,6 @@ TARGET = a(0.2, 0.4, 0.4)
 
 VALUES: list[tuple[str, Callable[[], object], object]] = [
     ("exposure of an empty ranking", lambda: group_exposure(NONE, a()), [0, 0, 0]),
-    ("exposure without weight", lambda: group_exposure(ROW, a(0)), [0, 0, 0]),
     ("exposure of rows without mass", lambda: group_exposure(a([0, 0], [0, 0]), a(1, 1)), [0, 0]),
     ("known part of all unknown", lambda: known_part(a(1, 0, 0)), [0, 0]),
     ("known part of one known group", lambda: known_part(a(0.5, 0.5)), [1]),
@@ -149,17 +137,13 @@ VALUES: list[tuple[str, Callable[[], object], object]] = [
     ("one group", lambda: most_underexposed([a(1)], [a(1)]), None),
     ("a group only in the target", lambda: most_underexposed([a(1, 0)], [HALF]), (0, 1)),
     ("a group not in the target", lambda: most_underexposed([HALF], [a(0, 1)]), (0, 1)),
-    ("js, target with a zero", lambda: jensen_shannon(a(1, 0), a(0, 1)), math.log(2)),
     ("ndcg of an empty ranking", lambda: ndcg(np.array([], dtype=bool), 3, 20), 0),
     ("ndcg, n larger than the ranking", lambda: ndcg(np.array([True]), 1, 1000), 1),
-    ("ndcg of a short ranking", lambda: ndcg(np.array([True]), 2, 20), 0.5),
     ("scores on one scale, of none", lambda: min_max(a()), []),
-    ("scores on one scale, of one", lambda: min_max(a(7)), [1]),
     ("target without background", lambda: blend(a(1, 1, 2)), [0.25, 0.25, 0.5]),
     ("all unknown can be of one group", lambda: awrf_bounds(a(1, 0, 0), a(0.25, 0.75))[1], 1),
     ("awrf, target with a zero", lambda: awrf(ROW, a(0, 0, 1), 20), 1 - math.log(2)),
     ("awrf, all unknown counted as a group", lambda: awrf(a([1, 0]), a(1, 0), 20), 1),
-    ("awrf, weight on the first rank only", lambda: awrf(a([0, 1], [1, 0]), a(0, 1), 20, Discount("step", (1,))), 1),
     ("joint of no documents", lambda: joint_memberships([NONE, NONE]).shape, (0, 9)),
     ("target of one group without background", lambda: blend(a(3)), [1]),
 ]
@@ -182,55 +166,31 @@ ERRORS: list[tuple[str, Callable[[], object], str]] = [
     ("ndcg, a table", lambda: ndcg(np.array([[True]]), 1, 20), r"bool of shape \(1, 1\)"),
     ("another measure at 0", lambda: AWRF(0), "cut-off is 0"),
     ("awrf of an empty ranking", lambda: awrf(NONE, TARGET, 20), "the ranking has no mass on any group"),
-    (
-        "awrf, no record at all",
-        lambda: awrf(ROW, TARGET, 20, known=np.array([False])),
-        "the ranking has no mass on any group",
-    ),
-    (
-        "awrf, unknown ignored, ranking all unknown",
-        lambda: awrf(a([1, 0, 0]), TARGET, 20, unknown="ignore"),
-        "the ranking has no mass on any known group",
-    ),
-    (
-        "awrf, unknown ignored, target all unknown",
-        lambda: awrf(ROW, a(1, 0, 0), 20, unknown="ignore"),
-        "the target has no mass on any known group",
-    ),
+    ("awrf, no record", lambda: awrf(ROW, TARGET, 20, known=np.array([False])), "ranking has no mass on any group"),
+    ("awrf, none known", lambda: awrf(a([1, 0, 0]), TARGET, 20, unknown="ignore"), "ranking has .* any known group"),
+    ("awrf, none due", lambda: awrf(ROW, a(1, 0, 0), 20, unknown="ignore"), "target has no mass on any known group"),
     ("awrf, target with other groups", lambda: awrf(ROW, HALF, 20), "3 groups and target 2"),
     ("awrf, target just outside", lambda: awrf(ROW, a(0, 0, 1 + 2e-6), 20), "adds up to 1.000002"),
     ("awrf, target of nan", lambda: awrf(ROW, a(0, NAN, 1), 20), r"target\[1\] is nan"),
     ("awrf, row of nan", lambda: awrf(a([0, NAN, 1]), TARGET, 20), r"memberships\[0, 1\] is nan"),
-    (
-        "awrf, mask too short",
-        lambda: awrf(ROW, TARGET, 20, known=np.array([], dtype=bool)),
-        r"shape \(0,\), expected bool of shape \(1,\)",
-    ),
+    ("awrf, short mask", lambda: awrf(ROW, TARGET, 20, known=np.array([], bool)), r"\(0,\), expected bool .* \(1,\)"),
     ("awrf, mask of numbers", lambda: awrf(ROW, TARGET, 20, known=a(1)), "known is float64"),  # type: ignore[arg-type]
     ("joint of no dimension", lambda: joint_memberships([]), r"\[\] documents cannot be joined"),
     ("joint with nan", lambda: joint_memberships([ROW, a([NAN])]), r"of dimension 1\[0, 0\] is nan"),
     ("target of no mass", lambda: blend(a(0, 0, 0), HALF), "no relevant document has a group record"),
     ("background of .9", lambda: blend(a(0, 1, 0), a(0.5, 0.4)), "background adds up to 0.9"),
     ("background with the unknown", lambda: blend(a(0, 1, 0), TARGET), "3 background shares for 2 known groups"),
-    (
-        "a judged ranking that does not fit",
-        lambda: JudgedRanking(np.array([True, False]), 1, ROW, TARGET),
-        "2 documents in relevant but 1 in memberships",
-    ),
-    (
-        "a mask that does not fit",
-        lambda: JudgedRanking(np.array([True]), 1, ROW, TARGET, np.array([True, True])),
-        "1 documents in relevant but 2 in known",
-    ),
+    ("rows", lambda: JudgedRanking(np.ones(2, bool), 1, ROW, TARGET), "2 documents .* 1 in memberships"),
+    ("a mask", lambda: JudgedRanking(np.ones(1, bool), 1, ROW, TARGET, np.ones(2, bool)), "1 documents .* 2 in known"),
 ]
 
-BAD_SHARES: list[tuple[str, FloatArray, str]] = [
-    ("of .9", a(0.5, 0.4), "{} adds up to 0.9, expected 1"),
-    ("negative", a(1.5, -0.5), r"{}\[1\] is -0.5"),
-    ("of nan", a(NAN, 1), r"{}\[0\] is nan"),
-    ("of three", TARGET, "p and q have shapes"),
-    ("empty", a(), r"{} has shape \(0,\)"),
-    ("of nothing", a(0, 0), "{} adds up to 0, expected 1"),
+BAD_SHARES: list[tuple[FloatArray, str]] = [
+    (a(0.5, 0.4), "[pq] adds up to 0.9, expected 1"),
+    (a(1.5, -0.5), r"[pq]\[1\] is -0.5"),
+    (a(NAN, 1), r"[pq]\[0\] is nan"),
+    (TARGET, "p and q have shapes"),
+    (a(), r"[pq] has shape \(0,\)"),
+    (a(0, 0), "[pq] adds up to 0, expected 1"),
 ]
 
 
@@ -249,10 +209,10 @@ def test_a_data_error(call: Callable[[], object], message: str) -> None:
         call()
 
 
-@pytest.mark.parametrize(("shares", "message"), [pytest.param(*case[1:], id=case[0]) for case in BAD_SHARES])
+@pytest.mark.parametrize(("shares", "message"), BAD_SHARES)
 def test_no_divergence_of_what_is_no_distribution(shares: FloatArray, message: str) -> None:
     for pair in ((shares, HALF), (HALF, shares)):
-        with pytest.raises(DataError, match=message.format("[pq]")):
+        with pytest.raises(DataError, match=message):
             jensen_shannon(*pair)
 
 

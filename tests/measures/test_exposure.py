@@ -14,7 +14,6 @@ from scipy.special import rel_entr
 
 from fairagent.errors import DataError
 from fairagent.measures import (
-    UNIFORM,
     Discount,
     blend,
     gini,
@@ -30,23 +29,19 @@ from fairagent.types import FloatArray
 from .laws import DISCOUNTS, distributions, law, masses, pairs, rankings
 
 
-def test_rows_count_by_their_mass() -> None:
-    two_labels_and_one_and_none = np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    assert group_exposure(two_labels_and_one_and_none, UNIFORM(3)) == pytest.approx([0.0, 1 / 3, 2 / 3])
-
-
 @pytest.mark.parametrize(
     ("shares", "target", "group"),
     [
-        ([0.9, 0.1], [0.5, 0.5], 1),
-        ([0.6, 0.15, 0.25], [0.2, 0.35, 0.45], 2),  # both lack .2: the larger target
-        ([0.5, 0.25, 0.25], [0.25, 0.375, 0.375], 1),  # equal targets too: the lower index
-        ([0.1, 0.3, 0.6], [0.4, 0.6, 0.0], 1),  # .4 - .1 and .6 - .3 differ by rounding only: a tie
-        ([0.2, 0.8, 0.0], [0.4, 0.6, 0.0], 0),  # no exposure, and none is due
+        ([0.6, 0.15, 0.25], [0.2, 0.35, 0.45], (0, 2)),  # both lack .2: the larger target
+        ([0.5, 0.25, 0.25], [0.25, 0.375, 0.375], (0, 1)),  # equal targets too: the lower index
+        ([0.1, 0.3, 0.6], [0.4, 0.6, 0.0], (0, 1)),  # .4 - .1 and .6 - .3 differ by rounding only: a tie
+        ([0.2, 0.8, 0.0], [0.4, 0.6, 0.0], (0, 0)),  # no exposure, and none is due
+        ([1.0], [1.0], None),
+        ([0.3, 0.7], [0.1 + 0.2, 0.7], None),  # 5e-17 is rounding
     ],
 )
-def test_the_most_underexposed_group_and_its_ties(shares: list[float], target: list[float], group: int) -> None:
-    assert most_underexposed([np.array(shares)], [np.array(target)]) == (0, group)
+def test_the_most_underexposed_group_and_its_ties(shares: list[float], target: list[float], group: object) -> None:
+    assert most_underexposed([np.array(shares)], [np.array(target)]) == group
 
 
 def test_the_worst_group_over_all_dimensions_and_its_ties() -> None:
@@ -58,14 +53,6 @@ def test_the_worst_group_over_all_dimensions_and_its_ties() -> None:
     # What lies below the 12th decimal decides nothing.
     assert most_underexposed([np.array([0.4, 0.6]), np.array([0.4 - 1e-14, 0.6])], [half, half]) == (0, 0)
     assert most_underexposed([np.array([0.4, 0.6]), np.array([0.4 - 1e-11, 0.6])], [half, half]) == (1, 0)
-
-
-@pytest.mark.parametrize(
-    ("shares", "target"),
-    [([0.3, 0.7], [0.3, 0.7]), ([1.0], [1.0]), ([0.3, 0.7], [0.1 + 0.2, 0.7])],  # 5e-17 is rounding
-)
-def test_no_group_is_underexposed(shares: list[float], target: list[float]) -> None:
-    assert most_underexposed([np.array(shares)], [np.array(target)]) is None
 
 
 @law
@@ -80,26 +67,7 @@ def test_exposure_is_a_distribution_whatever_the_scale_of_the_weights(
     assert (exposure >= 0.0).all()
     assert group_exposure(rows, weights * scale) == pytest.approx(exposure)
     assert group_exposure(rows * scale, weights) == pytest.approx(exposure)
-
-
-@law
-@given(rankings(), DISCOUNTS, st.randoms(use_true_random=False))
-def test_exposure_follows_the_order_of_the_groups(
-    ranking: tuple[FloatArray, FloatArray], discount: Discount, random: Random
-) -> None:
-    rows, target = ranking
-    order = list(range(len(target)))
-    random.shuffle(order)
-    weights = discount(len(rows))
-    assert group_exposure(rows[:, order], weights) == pytest.approx(group_exposure(rows, weights)[order])
-
-
-@law
-@given(rankings())
-def test_with_equal_weights_the_order_of_the_documents_does_not_matter(ranking: tuple[FloatArray, FloatArray]) -> None:
-    rows, _ = ranking
-    weights = UNIFORM(len(rows))
-    assert group_exposure(rows[::-1], weights) == pytest.approx(group_exposure(rows, weights))
+    assert group_exposure(rows[:, ::-1], weights) == pytest.approx(exposure[::-1])
 
 
 @law
@@ -117,11 +85,9 @@ def test_the_chosen_group_lacks_most_and_has_a_target(pair: tuple[FloatArray, Fl
         assert lacking[group] == pytest.approx(lacking.max())
 
 
-P, Q = np.array([0.5, 0.5]), np.array([0.75, 0.25])
-
-
 def test_divergences_by_hand() -> None:
     # The middle is (5/8, 3/8).
+    p, q = np.array([0.5, 0.5]), np.array([0.75, 0.25])
     left = 0.5 * math.log(0.8) + 0.5 * math.log(4 / 3)
     right = 0.75 * math.log(1.2) + 0.25 * math.log(2 / 3)
     expected = {
@@ -130,13 +96,8 @@ def test_divergences_by_hand() -> None:
         "js": (left + right) / 2,
         "tv": 0.25,
     }
-    assert {name: terms(P, Q).sum() for name, terms in TERMS.items()} == pytest.approx(expected)
-    assert jensen_shannon(P, Q) == pytest.approx(expected["js"])
-
-
-@pytest.mark.parametrize(("base", "most"), [(math.e, math.log(2)), (2.0, 1.0), (10.0, math.log10(2))])
-def test_disjoint_distributions_are_as_far_as_can_be(base: float, most: float) -> None:
-    assert jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]), base=base) == pytest.approx(most)
+    assert {name: terms(p, q).sum() for name, terms in TERMS.items()} == pytest.approx(expected)
+    assert jensen_shannon(p, q) == pytest.approx(expected["js"])
 
 
 def test_rounding_leads_out_of_no_range() -> None:
@@ -179,16 +140,6 @@ def test_laws_of_all_divergences(pair: tuple[FloatArray, FloatArray]) -> None:
     assert all(-1e-15 <= value <= LARGEST[name] for name, value in found.items())
 
 
-GENDER = np.array([0.495, 0.495, 0.01])
-
-
-def test_targets_where_the_background_has_a_zero_or_is_off_by_rounding() -> None:
-    target = blend(np.array([0.0, 1.0, 0.0, 0.0]), np.array([0.5, 0.5, 0.0]))
-    assert target.tolist() == [0.0, 0.75, 0.25, 0.0]
-    target = blend(np.array([1.0, 1.0, 2.0, 0.0]), GENDER * (1 + 9e-7))
-    assert target == pytest.approx(blend(np.array([1.0, 1.0, 2.0, 0.0]), GENDER), abs=1e-12)
-
-
 @law
 @given(masses(5), distributions(4), st.floats(0.001, 1000.0))
 def test_the_unknown_share_is_kept_and_the_known_part_is_half_of_each(
@@ -199,7 +150,7 @@ def test_the_unknown_share_is_kept_and_the_known_part_is_half_of_each(
     assert target[0] == pytest.approx(alignment[0] / alignment.sum())
     if alignment[1:].any():
         assert known_part(target) == pytest.approx((known_part(alignment) + background) / 2)
-    assert blend(alignment * scale, background) == pytest.approx(target)
+    assert blend(alignment * scale, background * (1 + 9e-7)) == pytest.approx(target)
 
 
 @pytest.mark.parametrize(("difference", "expected"), [(1e-13, [0.0, 0.0]), (1e-11, [0.0, 1.0])])
@@ -212,11 +163,8 @@ def test_a_difference_may_be_called_rounding(difference: float, expected: list[f
 @given(st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=10))
 def test_the_order_stays_and_the_ends_are_0_and_1(scores: list[float]) -> None:
     found = min_max(np.array(scores))
-    assert ((found >= 0) & (found <= 1)).all()
     assert (np.diff(found[np.argsort(scores)]) >= 0).all()
-    assert found.max() == 1
-    if len(set(scores)) > 1:
-        assert found.min() == 0
+    assert (found.min(), found.max()) == (len(set(scores)) == 1, 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=1, max_size=6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,20 +46,10 @@ def test_awrf_by_hand() -> None:
     nonsense = RANKING.copy()
     nonsense[1] = np.nan  # the row of such a document is not looked at
     assert awrf(nonsense, TARGET, 500, known=known) == awrf(RANKING, TARGET, 500, known=known)
-    exposure = np.array([0.63093, 1.0]) / 1.63093
-    target = np.array([0.25, 0.75])
-    mean = (exposure + target) / 2
-    divergence = (exposure * np.log(exposure / mean)).sum() / 2 + (target * np.log(target / mean)).sum() / 2
-    ranking, whole = RANKING[:, :3], np.array([0.2, 0.2, 0.6])
-    assert awrf(ranking, whole, 20, unknown="ignore") == pytest.approx(1 - divergence, abs=1e-6)
-    assert awrf(RANKING, TARGET, 2) == awrf(RANKING[:2], TARGET, 20)
-    assert awrf(RANKING, TARGET, 2) != awrf(RANKING, TARGET, 3)
-    known = np.array([True, False, True])
+    assert awrf(RANKING, TARGET, 2) == awrf(RANKING[:2], TARGET, 20) != awrf(RANKING, TARGET, 3)
     assert awrf(RANKING, TARGET, 2, known=known) == awrf(RANKING[:1], TARGET, 20)
-    only_female = np.array([[0.0, 1.0, 0.0]])
-    half = awrf(only_female, np.array([0.0, 0.5, 0.5]), 20)
+    half = awrf(np.array([[0.0, 1.0, 0.0]]), np.array([0.0, 0.5, 0.5]), 20)
     assert half == pytest.approx(1 - (0.5 * math.log(4 / 3) + 0.25 * math.log(2 / 3) + 0.25 * math.log(2)))
-    assert awrf(only_female, np.array([0.0, 0.0, 1.0]), 20) == 1.0 - math.log(2)
     judged = JudgedRanking(np.zeros(3, dtype=bool), 4, RANKING, TARGET, np.array([True, False, True]))
     expected = awrf(RANKING, TARGET, 3, LOG2_PLUS1, "ignore", 2.0, judged.known)
     assert AWRF(3, LOG2_PLUS1, "2", "ignore")(judged) == expected
@@ -116,22 +107,12 @@ def test_marginals_of_the_joint_are_its_dimensions(data: st.DataObject, n: int) 
 
 
 def test_ndcg_by_hand() -> None:
-    # gain 1/log2(3) of the best 1/log2(2) + 1/log2(3)
-    assert ndcg(np.array([False, True, False]), 2, 20, LOG2_PLUS1) == pytest.approx(0.63093 / 1.63093, abs=1e-6)
     relevant = np.array([True, False, True, False, False])
     assert ndcg(relevant, 10, 5, UNIFORM) == pytest.approx(2 / 5)
     assert ndcg(relevant, 4, 5, UNIFORM) == pytest.approx(2 / 4)
     assert ndcg(np.array([False, False, True]), 1, 2) == 0.0
     relevant = np.array([False, True, True, False, True])
     assert NDCG(4, LOG2_PLUS1)(JudgedRanking(relevant, 7)) == ndcg(relevant, 7, 4, LOG2_PLUS1)
-
-
-@law
-@given(arrays(np.bool_, st.integers(0, 40)), st.integers(0, 10), st.integers(1, 50), DISCOUNTS)
-def test_distinct_documents_score_from_0_to_1(relevant: np.ndarray, unranked: int, n: int, discount: Discount) -> None:
-    n_relevant = int(relevant.sum()) + unranked
-    if n_relevant:
-        assert 0.0 <= ndcg(relevant, n_relevant, n, discount) <= 1.0 + 1e-12
 
 
 @law
@@ -173,7 +154,6 @@ def test_ndkl_by_hand() -> None:
     assert ndkl(rows("bbb"), HALF, 3) == 0.0
     assert ndkl(rows("mm"), np.array([0, 0, 1.0]), 2) == pytest.approx(0, abs=2e-6)
     # u, m, f: the first prefix with a label is the second: (0, 1), then (1, 1) / 2, weighted as they stand.
-    second = 1 / math.log2(3)
     assert ndkl(rows("umf"), HALF, 3) == pytest.approx(math.log(2) * second / (second + 1 / 2), abs=1e-12)
     # Left out, the target's own unknown share does not matter.
     assert ndkl(rows("umf"), np.array([0.5, 0.25, 0.25]), 3) == ndkl(rows("umf"), HALF, 3)
@@ -227,26 +207,16 @@ def test_bad_input(shown: FloatArray, target: FloatArray, n: int, match: str) ->
         ndkl(shown, target, n)
 
 
-ROWS = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5], [0, 0, 1.0]])
-TARGET_OF_GAP_UNLABELED = np.array([0.0, 0.75, 0.25])
-
-
-def shown(rows: FloatArray = ROWS, of_type: list[bool] | None = None) -> JudgedRanking:
-    nothing = np.zeros(len(rows), dtype=bool)
-    return JudgedRanking(
-        nothing, 0, rows, TARGET_OF_GAP_UNLABELED, of_type=None if of_type is None else np.array(of_type)
-    )
-
-
 def test_the_exposure_of_what_has_no_label() -> None:
-    total = 2 + 1 / math.log2(3) + 0.5
-    assert Unlabeled(4)(shown()) == pytest.approx((1 + 0.5 / math.log2(3)) / total)
-    assert Unlabeled(2)(shown()) == 0.5
-    assert Unlabeled(4)(shown(np.zeros((0, 3)))) == 0
-    people = [False, True, True, True]
-    assert Unlabeled(4, of="type")(shown(of_type=people)) == pytest.approx(0.5 / math.log2(3) / total)
+    """In the third place half a label."""
+    memberships, total = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.5, 0, 0.5], [0, 0, 1.0]]), 2 + 1 / math.log2(3) + 0.5
+    plain = JudgedRanking(np.zeros(4, bool), 0, memberships, HALF)
+    assert Unlabeled(4)(plain) == pytest.approx((1 + 0.5 / math.log2(3)) / total)
+    assert (Unlabeled(2)(plain), Unlabeled(4)(judged(""))) == (0.5, 0)
+    typed = replace(plain, of_type=np.array([False, True, True, True]))
+    assert Unlabeled(4, of="type")(typed) == pytest.approx(0.5 / math.log2(3) / total)
     with pytest.raises(DataError, match="which documents are of the type"):
-        Unlabeled(4, of="type")(shown())
+        Unlabeled(4, of="type")(plain)
 
 
 @pytest.mark.parametrize("gain", ["linear", "exponential"])
@@ -264,8 +234,4 @@ def test_ndcg_with_grades_is_one_function(gain: str) -> None:
     worthless = JudgedRanking(found > 3, 1, grades=found, judgments=np.zeros(2))
     with pytest.raises(DataError, match="not defined"):
         NDCG(5, LOG2_PLUS1, "linear")(worthless)
-
-
-@pytest.mark.parametrize("grades", [{}, {"a": 0}, {"a": -1}])
-def test_without_a_document_of_worth_there_is_no_ndcg(grades: dict[str, int]) -> None:
-    assert graded_ndcg(["a", "b"], grades, 10) is None
+    assert [graded_ndcg(["a", "b"], grades, 10) for grades in ({}, {"a": 0}, {"a": -1})] == [None] * 3

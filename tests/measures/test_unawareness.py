@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 from fairagent.errors import DataError
 from fairagent.measures import (
     LOG2_MAX2,
-    awrf,
     awrf_bounds,
     awrf_under_error,
     calibration_error,
@@ -60,42 +59,6 @@ def test_the_bounds_of_awrf_by_hand() -> None:
     assert low == pytest.approx(1 - math.log(2))
 
 
-def exposed(ranking: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray] | None:
-    """Exposure and target over the known groups; None where the target has none."""
-    rows, target = ranking
-    due = known_part(target)
-    return (group_exposure(rows, LOG2_MAX2(len(rows))), due) if due.any() else None
-
-
-@law
-@given(rankings(), st.integers(0, 2**32 - 1))
-def test_no_completion_of_the_labels_lies_outside(ranking: tuple[FloatArray, FloatArray], seed: int) -> None:
-    if (found := exposed(ranking)) is None:
-        return
-    exposure, target = found
-    low, high = awrf_bounds(exposure, target)
-    least, most = exposure_bounds(exposure)
-    rows, rng = ranking[0], np.random.default_rng(seed)
-    whole = np.concatenate(([0.0], target))
-    one_group = [np.tile(corner, (len(rows), 1)) for corner in np.eye(target.size)]
-    hard = np.eye(target.size)[rng.integers(target.size, size=len(rows))]
-    soft = rng.dirichlet(np.full(target.size, 0.3), size=len(rows))
-    reached = []
-    for spread in (*one_group, hard, soft):
-        labeled = np.hstack([np.zeros((len(rows), 1)), rows[:, 1:] + rows[:, :1] * spread])
-        value = awrf(labeled, whole, len(rows), unknown="ignore")
-        shares = group_exposure(labeled, LOG2_MAX2(len(rows)))[1:]
-        assert low - 1e-12 <= value <= high + 1e-12
-        assert (least - 1e-12 <= shares).all()
-        assert (shares <= most + 1e-12).all()
-        reached.append((value, shares))
-    assert min(value for value, _ in reached) == pytest.approx(low, abs=1e-12)
-    assert np.max([shares for _, shares in reached], axis=0) == pytest.approx(most, abs=1e-12)
-    if exposure[1:].any():
-        ignored = awrf(rows, np.concatenate(([0.0], target)), len(rows), unknown="ignore")
-        assert low - 1e-12 <= ignored <= high + 1e-12
-
-
 @pytest.mark.parametrize(
     ("exposure", "target", "known", "match"),
     [
@@ -108,9 +71,6 @@ def test_no_completion_of_the_labels_lies_outside(ranking: tuple[FloatArray, Flo
 def test_bad_shares(exposure: list[float], target: list[float], known: list[float] | None, match: str) -> None:
     with pytest.raises(DataError, match=match):
         awrf_bounds(np.array(exposure), np.array(target), target_known=None if known is None else np.array(known))
-
-
-# --- a target that is known in part ---------------------------------------------------------------------------------
 
 
 @st.composite
@@ -150,6 +110,10 @@ def test_no_labels_of_what_the_target_was_counted_from_lead_outside(
     corners = np.eye(g)
     ends = [value(a, b) for a in corners for b in corners]
     assert min(ends) == pytest.approx(low, abs=1e-12)
+    reached = [group_exposure(completed(rows, corner), weights) for corner in corners]
+    least, most = exposure_bounds(exposure)
+    assert np.max(reached, axis=0) == pytest.approx(most, abs=1e-12)
+    assert (np.min(reached, axis=0) >= least - 1e-12).all()
     for _ in range(5):
         value(corners[rng.integers(g, size=len(rows))], corners[rng.integers(g, size=len(counted))])
         value(rng.dirichlet(np.full(g, 0.3), size=len(rows)), rng.dirichlet(np.full(g, 0.3), size=len(counted)))

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fairagent.search.rerank.base import Pool
-from fairagent.types import Query, Ranking
+from fairagent.types import Document, FloatArray, Query, Ranking
 
 ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
 """Unknown, female, male; b is both, x has a row without anything."""
@@ -42,6 +42,19 @@ def pools(draw: st.DrawFn) -> Pool:
     second = lines[1] if draw(st.booleans()) else ""
     target, other = ((share, 1 - share) for share in shares)
     return pool(lines[0], draw(st.integers(1, 12)), target, second, scores, other)
+
+
+class Texts:
+    """An engine that knows the title and the text of each document, and finds none."""
+
+    def search(self, query: Query, n: int) -> Ranking:
+        raise NotImplementedError
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        raise NotImplementedError
+
+    def document(self, id: str) -> Document:
+        return Document(id, f"text of {id}", f"title of {id}")
 
 
 def is_fair(protected: np.ndarray, table: np.ndarray) -> bool:

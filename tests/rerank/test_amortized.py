@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted import Engine, agent
+from scripted import Engine, agent, ranking
 
 from fairagent.collection import Collection
 from fairagent.errors import DataError, SettingsError
@@ -22,9 +24,10 @@ from fairagent.search.account import Account
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import open_in_memory
 from fairagent.search.rerank.amortized import AmortizedReranker
+from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker
 from fairagent.settings import Settings
-from fairagent.types import UNKNOWN
+from fairagent.types import UNKNOWN, Query
 
 from .greedy_pools import pool, pools
 
@@ -65,15 +68,18 @@ def test_what_a_request_adds_by_hand() -> None:
     assert [entry.groups[column][0] for column in COLUMNS] == pytest.approx([0.5, 0.25, 0.25])
 
 
+def of_relevance(made: Pool, ids: Sequence[str]) -> float:
+    """The quality of a ranking of these candidates."""
+    places = [made.ranking.ids.index(id) for id in ids]
+    return quality(places, min_max(made.ranking.scores), LOG2_MAX2(len(ids)))
+
+
 @given(pools(), st.sampled_from([0.0, 0.02, 0.2, 1.0]), st.sampled_from(["group", "individual"]))
-def test_never_less_relevant_than_the_tolerance(candidates: Any, tolerance: float, unit: Any) -> None:
+def test_never_less_relevant_than_the_tolerance(candidates: Pool, tolerance: float, unit: Any) -> None:
     columns = tuple(("d" + str(number // 3), str(number)) for number in range(3 * len(candidates.memberships)))
-    reranker = amortized(tolerance=tolerance, unit=unit, columns=columns)
-    found = reranker.rerank(candidates)
-    place = {id: number for number, id in enumerate(candidates.ranking.ids)}
+    found = amortized(tolerance=tolerance, unit=unit, columns=columns).rerank(candidates)
     if len(found):
-        relevance, weights = min_max(candidates.ranking.scores), LOG2_MAX2(len(found))
-        assert quality([place[id] for id in found.ids], relevance, weights) >= 1 - tolerance - 1e-9
+        assert of_relevance(candidates, found.ids) >= 1 - tolerance - 1e-9
     assert len(found) == min(candidates.n, len(candidates.ranking))
 
 
@@ -88,11 +94,8 @@ def test_a_search_counts_what_it_serves_and_pays_it_back(account: Account) -> No
     shown = [payer.search("q").ranking.ids for _ in range(40)]
     after = account.groups(COLUMNS)
     assert abs(after[1]) < 0.2 < owed[1]
-    place = {id: number for number, id in enumerate(LISTS["q"].split())}
-    relevance, weights = np.linspace(1, 0, len(place)), LOG2_MAX2(4)
-    qualities = [quality([place[id] for id in ids], relevance, weights) for ids in shown]
-    assert min(qualities) >= 0.7 - 1e-9
-    assert min(qualities) < 1
+    candidates = Pool(Query("q"), ranking(LISTS["q"].split()), (), (), 4)
+    assert 0.7 - 1e-9 <= min(of_relevance(candidates, ids) for ids in shown) < 1
     # The same, as shares of all attention.
     received, deserved = account.shares(COLUMNS)
     assert np.abs(received - deserved).max() < 0.005
@@ -126,11 +129,7 @@ def test_a_search_counts_once_and_what_only_measures_does_not(account: Account) 
     run.result(run.pool)
     assert account.requests == 0
     payer.search("q")
-    assert account.requests == 1
-    chain = agent(
-        Engine(LISTS), None, reranker=lambda engine: ChainReranker((FusedReranker(engine), amortized(account))), n=4
-    )
-    chain.search("q")
+    replace(payer, reranker=ChainReranker((FusedReranker(Engine(LISTS)), amortized(account)))).search("q")
     assert account.requests == 2
 
 
@@ -138,14 +137,9 @@ def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
     sampled = replace(paying(account), settings=Settings(n=2, loop="none", sampling={"alpha": 0.5}, target="uniform"))
     shown = [sampled.search("q").ranking.ids for _ in range(12)]
     assert len(set(shown)) > 2
-    received = dict.fromkeys((id for ids in shown for id in ids), 0.0)
-    for ids in shown:
-        for id in ids:
-            received[id] += 0.5
-    deserved = 12 * np.array([7, 6, 5, 4, 3, 2, 1, 0]) / 28
-    due = dict(zip(LISTS["q"].split(), deserved, strict=True))
-    ids = list(due)
-    expected = [due[id] - received.get(id, 0.0) for id in ids]
+    received = Counter(id for ids in shown for id in ids)
+    ids = LISTS["q"].split()
+    expected = 12 * np.array([7, 6, 5, 4, 3, 2, 1, 0]) / 28 - [received[id] / 2 for id in ids]
     assert account.documents(ids) == pytest.approx(expected)
     assert account.requests == 12
     # Samples are none that anybody was served.
@@ -153,9 +147,7 @@ def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
     assert account.requests == 12
 
 
-def test_an_account_that_is_locked_costs_nobody_the_ranking(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: Account
-) -> None:
+def test_an_account_that_is_locked_costs_nobody_the_ranking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "LONGEST_WAIT", 0.05)
     account = Account(tmp_path / "b.sqlite", "made")
     other = sqlite3.connect(tmp_path / "b.sqlite", isolation_level=None)
@@ -169,37 +161,26 @@ def test_an_account_that_is_locked_costs_nobody_the_ranking(
 
 # --- from settings ---------------------------------------------------------------------------------------------------
 
-ROWS = [
-    {
-        "id": f"{'mf'[number % 3 == 2]}{number}",
-        "text": "apples " * (20 - number) + "pears",
-        "gender": "mf"[number % 3 == 2],
-    }
-    for number in range(20)
-]
-
-
-def made(**rerank: Any) -> FairAgent:
-    collection = Collection.from_records(ROWS, groups=["gender"], name="apples")
-    chosen = {"kind": "amortized", **rerank}
-    return open_in_memory(collection, rerank=chosen, loop="none", target="uniform", engine="bm25", n=5)
+ROWS = [{"id": f"d{number}", "text": "apples", "gender": "mf"[number % 2]} for number in range(4)]
 
 
 def test_two_agents_and_another_collection(tmp_path: Path) -> None:
-    file = str(tmp_path / "account.sqlite")
+    def made(name: str = "apples", due: str = "relevance") -> FairAgent:
+        collection = Collection.from_records(ROWS, groups=["gender"], name=name)
+        chosen = {"kind": "amortized", "file": str(tmp_path / "account.sqlite"), "due": due}
+        return open_in_memory(collection, rerank=chosen, loop="none", target="uniform", engine="bm25", n=5)
+
     for _ in range(2):
-        made(file=file).search("apples")
-    other = Collection.from_records(ROWS, groups=["gender"], name="pears")
+        made().search("apples")
     with pytest.raises(DataError, match="of collection 'apples', not of 'pears'"):
-        open_in_memory(other, rerank={"kind": "amortized", "file": file}, loop="none", target="uniform", engine="bm25")
+        made("pears")
     with pytest.raises(DataError, match="kept with due relevance, not target"):
-        made(file=file, due="target")
+        made(due="target")
 
 
 def test_single_documents_need_no_groups(tmp_path: Path) -> None:
-    collection = Collection.from_records([{"id": "a", "text": "x"}, {"id": "b", "text": "x y"}], name="bare")
+    collection = Collection.from_records(ROWS, name="bare")
     config = {"kind": "amortized", "unit": "individual", "file": str(tmp_path / "a.sqlite")}
-    opened = open_in_memory(collection, rerank=config)
-    assert len(opened.search("x").ranking) == 2
+    assert len(open_in_memory(collection, rerank=config, engine="bm25").search("apples").ranking) == 4
     with pytest.raises(SettingsError, match="looks at groups"):
         open_in_memory(collection, rerank={**config, "unit": "group"})

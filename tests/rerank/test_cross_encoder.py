@@ -11,27 +11,13 @@ import pytest
 from tiny_models import save_bert, save_causal, save_cross_encoder
 
 from fairagent.errors import BackendUnavailable
-from fairagent.guests.dense.cross_encoder import (
-    CrossEncoderReranker,
-    CrossEncoderScorer,
-)
+from fairagent.guests.dense.cross_encoder import CrossEncoderReranker, CrossEncoderScorer
 from fairagent.search.rerank.base import Pool
-from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.types import FloatArray, Query, Ranking
+
+from .greedy_pools import Texts
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
-
-
-class Texts:
-    """An engine that knows the text of each document."""
-
-    def search(self, query: Query, n: int) -> Ranking:
-        raise NotImplementedError
-
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        raise NotImplementedError
-
-    def document(self, id: str) -> Document:
-        return Document(id, f"text of {id}", f"title of {id}")
 
 
 @dataclass

@@ -19,8 +19,9 @@ from fairagent.papers.rivals.deltr import (
     top_one,
 )
 from fairagent.papers.rivals.fa_star_ir import ProtectedGroup
-from fairagent.search.rerank.base import Pool
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import FloatArray
+
+from .greedy_pools import pool
 
 
 def made(rng: np.random.Generator, n: int, biased: bool = True) -> JudgedQuery:
@@ -85,28 +86,17 @@ def test_one_step_by_hand() -> None:
     assert (model.mean.tolist(), model.deviation.tolist()) == ([20.0], [10.0])
 
 
-MODEL = DELTRModel(weights=np.array([0.5, 1.0]), mean=np.zeros(1), deviation=np.ones(1))
-A, B = [0, 1, 0], [0, 0, 1]
-POOL = Pool(
-    Query("q"),
-    Ranking(("a", "b", "c", "d"), np.array([4.0, 3.0, 2.0, 1.0])),
-    (np.array([A, A, B, B], dtype=np.float64),),
-    (np.array([0.5, 0.5]),),
-    3,
-)
-
-
 def test_reranking_by_hand_and_a_pool_as_training_query() -> None:
     # Scores 4, 3, 2, 1 are 1, 2/3, 1/3, 0 in the pool; a member of the second group gains 0.5 of them.
-    found = DELTRReranker(MODEL, ProtectedGroup(0, 1)).rerank(POOL)
-    assert found.ids == ("a", "c", "b")
+    made, model = pool("ffmm", 3), DELTRModel(weights=np.array([0.5, 1.0]), mean=np.zeros(1), deviation=np.ones(1))
+    found = DELTRReranker(model, ProtectedGroup(0, 1)).rerank(made)
+    assert found.ids == ("f0", "m2", "f1")
     assert found.scores == pytest.approx([1, 5 / 6, 2 / 3])
-    query = judged_query(POOL, {"b": 2, "elsewhere": 1}, ProtectedGroup(0, 1))
+    query = judged_query(made, {"f1": 2, "elsewhere": 1}, ProtectedGroup(0, 1))
     assert query.features.ravel() == pytest.approx([1, 2 / 3, 1 / 3, 0])
     assert query.labels.tolist() == [0, 2, 0, 0]
     assert query.protected.tolist() == [False, False, True, True]
-    empty = Pool(Query("q"), Ranking((), np.zeros(0)), (np.zeros((0, 3)),), (np.array([0.5, 0.5]),), 3)
-    assert DELTRReranker(MODEL, ProtectedGroup(0, 1)).rerank(empty).ids == ()
+    assert DELTRReranker(model, ProtectedGroup(0, 1)).rerank(pool("", 3)).ids == ()
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from scripted import by_letter, collection
 
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.errors import SettingsError, UsageError
+from fairagent.errors import UsageError
 from fairagent.measures import UNIFORM, Discount
 from fairagent.search.rerank.base import Pool, dialed, pool_of, with_dial
 from fairagent.search.rerank.exposure import ExposureConfig, ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
 from fairagent.settings import Settings
 from fairagent.types import Dial, Exposure, FloatArray, Query, Ranking
-from fairagent.types.search import FAIRNESS
 
 from .greedy_pools import pool
 
@@ -29,8 +28,6 @@ from .greedy_pools import pool
 def order(found: Ranking) -> list[int]:
     return [int(id[1:]) for id in found.ids]
 
-
-# --- by hand ----------------------------------------------------------------------------------------------------
 
 # Three documents, two ranks of weight 1 each, target (f, m) = (1/2, 1/2), relevance 1, 1/2, 0:
 #     d0 m, d1 m, d2 f
@@ -78,15 +75,12 @@ def test_a_dimension_counts_by_its_importance(importance: tuple[float, ...], sec
 
 # --- documents without a label ------------------------------------------------------------------------------------
 
-EVERY = ["f_", "m_", "n_"]
-"""Somebody of each group, so that the collection has all three."""
-
 
 def measured(letters: Sequence[str], n: int, target: Sequence[float], **more: Any) -> tuple[ExposureMeter, Ranking]:
     """A meter of documents with these groups (u: no label), the first the most relevant, and their ranking."""
-    ids = tuple(f"{letter}{place}" for place, letter in enumerate(letters))
-    groups = by_letter([*EVERY, *ids], labels=("female", "male", "nonbinary"))
-    shares = dict(zip(("female", "male", "nonbinary"), target, strict=True))
+    ids, labels = tuple(f"{letter}{place}" for place, letter in enumerate(letters)), ("female", "male", "nonbinary")
+    # There is somebody of each group, so that the collection has all three.
+    groups, shares = by_letter(["f_", "m_", "n_", *ids], labels), dict(zip(labels, target, strict=True))
     found = Ranking(ids, np.linspace(1, 0, len(ids)))
     return ExposureMeter.make(collection(groups), "", Settings(n=n, target={"gender": shares}, **more), found), found
 
@@ -122,17 +116,8 @@ def test_the_unlabeled_get_a_share_of_ones_own() -> None:
         assert least <= after.unknown <= most
 
 
-# --- the dial ----------------------------------------------------------------------------------------------------
-
-
-def test_one_list_is_chosen_in_one_way() -> None:
-    assert ExposureConfig(keep=0.9).dial == Dial(keep=0.9)
-    assert ExposureConfig().dial.price == FAIRNESS == 1
-    with pytest.raises(SettingsError, match="give one of them"):
-        ExposureConfig(keep=0.9, gap=0.1)
-
-
 def test_of_a_chain_the_last_one_has_the_dial() -> None:
+    assert (ExposureConfig(keep=0.9).dial, ExposureConfig().dial.price) == (Dial(keep=0.9), 1)
     plain, made = OriginalReranker(None), ExposureReranker(unlabeled=0.2, discount=UNIFORM)  # type: ignore[arg-type]
     other = replace(made, dial=Dial(keep=0.5))
     assert with_dial(made, other.dial) == other
