@@ -93,15 +93,15 @@ def label(
         made.errors.write(errors)
         rankings = labeler.engine_lists(site, LISTED) if collection.topics else {}
         awrf = labeler.awrf_of_lists(collection, made, rankings, LISTED)
-    measured, out = made.errors, console()
+    measured, shown = made.errors, console()
     for note in made.examples.notes:
-        out.print(note, soft_wrap=True, markup=False, highlight=False)
+        shown.print(note, soft_wrap=True, markup=False, highlight=False)
     likeliest = made.chances[made.labeled].argmax(axis=1).tolist() if len(made.ids) else []
     table = Table("group", *("examples", "right", "made"), box=None, title_justify="left")
     for place, name in enumerate(measured.labels):
         counts = f"{measured.examples[place]:,}", f"{measured.right[place]:.2f}", f"{likeliest.count(place):,}"
         table.add_row(name, *counts)
-    out.print(table)
+    shown.print(table)
     echo("right: of held-out examples; made: by the likeliest label")
     labeled = int(made.labeled.sum())
     echo(

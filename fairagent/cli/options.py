@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 import typer
 
 from fairagent.errors import UsageError
-from fairagent.report.text import console
+from fairagent.report.text import console as console
 from fairagent.settings import SearchOptions, Settings, load_settings, merge, parse_yaml
 from fairagent.settings.parts import described
 from fairagent.settings.tree import long_form

@@ -262,7 +262,6 @@ class SearchPage(StudioPage):
     assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js", "start.js", "dial.js", "where.js")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
-        """Add the page and the calls."""
         desk = studio.desk
 
         @app.get("/api/about", summary="The collection, its groups and topics, and what can be chosen")
@@ -333,7 +332,6 @@ class StudioMetrics(Collector):
         self.registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics of now."""
         usage = self._desk.live.usage
         yield GaugeMetricFamily("fairagent_collection_documents", "Documents of the open index.", self._desk.documents)
         for place, (name, about) in enumerate(

@@ -63,11 +63,9 @@ def test_an_answer_is_told_in_pieces_and_then_whole(studio: Studio) -> None:
     *told, (last, found) = studio.events("/api/answer", {"query": "lawyer"})
     assert last == "result"
     assert "".join(said["text"] for kind, said in told if kind == "text") == found["answer"]
-    assert found["cited"]
-    cited = [said for kind, said in told if kind == "cited"]
-    assert cited[-1]["cited"] == found["cited"]
-    assert cited[-1]["exposure"] == found["citations"]["exposure"]["cited"]
-    assert cited[-1]["gap"] == pytest.approx(found["citations"]["gap"]["cited"])
+    cited = [said for kind, said in told if kind == "cited"][-1]
+    assert (cited["cited"], cited["exposure"]) == (found["cited"], found["citations"]["exposure"]["cited"])
+    assert cited["gap"] == pytest.approx(found["citations"]["gap"]["cited"])
     whole = studio.post("/api/answer", {"query": "lawyer"})
     assert whole["answer"] == found["answer"]
     result = open_agent(settings=None, **studio.desk.settings.given).answer("lawyer")
@@ -301,8 +299,6 @@ def test_a_key_without_the_name_of_a_model_is_said(folder: Path, monkeypatch: py
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with closing(desk_of(folder)) as desk:
         assert desk.about()["unasked"].startswith("OPENAI_API_KEY is set, but no model is named")
-    with closing(asking(folder, "http://127.0.0.1:9/v1", profile="agent")) as desk:
-        assert desk.about()["unasked"] == ""
 
 
 def test_warming_asks_no_model_and_all_requests_have_one_budget(folder: Path, no_variables: None) -> None:

@@ -186,15 +186,13 @@ TOPICS = {"T1": "lawyer", "T2": "court town", "T3": "judges before a case"}
 
 def judged(folder: Path, root: Path) -> Path:
     """The studio's collection with judgments and three topics, as a file beside it."""
-    (root / "qrels.tsv").write_text("".join(f"{id} 0 d{n:02d} 1\n" for id in TOPICS for n in (1, 20, 22)), "utf-8")
-    (root / "topics.jsonl").write_text(
-        "".join(json.dumps({"id": id, "title": query}) + "\n" for id, query in TOPICS.items()), "utf-8"
-    )
-    text = (folder / "collection.yaml").read_text(encoding="utf-8")
-    text = text.replace("path: topics.jsonl", f"path: {root / 'topics.jsonl'}")
-    file = folder / "asked.yaml"
-    file.write_text(f"{text}qrels: {{path: {root / 'qrels.tsv'}, format: trec}}\n", encoding="utf-8")
-    return file
+    qrels, topics = root / "qrels.tsv", root / "topics.jsonl"
+    qrels.write_text("".join(f"{id} 0 d{n:02d} 1\n" for id in TOPICS for n in (1, 20, 22)), encoding="utf-8")
+    lines = (json.dumps({"id": id, "title": query}) + "\n" for id, query in TOPICS.items())
+    topics.write_text("".join(lines), encoding="utf-8")
+    text = (folder / "collection.yaml").read_text(encoding="utf-8").replace("path: topics.jsonl", f"path: {topics}")
+    (folder / "asked.yaml").write_text(f"{text}qrels: {{path: {qrels}, format: trec}}\n", encoding="utf-8")
+    return folder / "asked.yaml"
 
 
 @pytest.fixture(scope="module")
