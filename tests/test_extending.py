@@ -63,7 +63,7 @@ def collection(no_variables: None) -> Collection:
         {"id": id, "title": id.upper(), "text": text, "gender": gender.get(id[0], "")}
         for id, text in {**TEXTS, "u1": "lawyer lawyer"}.items()
     ]
-    return Collection.from_records(rows, groups=["gender"])
+    return Collection.from_records(rows, groups=["gender"], title="title")
 
 
 @pytest.mark.parametrize("block", blocks("python"))
