@@ -50,8 +50,7 @@ class JoinedRun:
 
     def rows(self, systems: Sequence[str]) -> dict[str, list[Comparison | None]]:
         """What came out for each system in each of `places`; None where it was not measured."""
-        by_place = {(row.system, row.dimension, row.measure): row for row in self.run.comparisons}
-        return {system: [by_place.get((system, *place)) for place in self.places] for system in systems}
+        return {system: [self.run.compared.get((system, *place)) for place in self.places] for system in systems}
 
 
 @dataclass(frozen=True, slots=True)

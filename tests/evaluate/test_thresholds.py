@@ -130,21 +130,20 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, asserted: st
 
 def test_verdicts_by_hand(run: Results) -> None:
     """Each value taken from the outcomes anew."""
-    means = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
 
     def share(system: str, dimension: str, label: str) -> float:
         shown = [e for o in run.answered if o.system == system for e in o.exposures if e.dimension == dimension]
         return float(np.mean([one.shares[one.labels.index(label)] for one in shown]))
 
-    limit = means["plain", "", RELEVANCE] - 0.01
+    limit = run.compared["plain", "", RELEVANCE].mean - 0.01
     expected = [
-        ("fair", means["fair", "", RELEVANCE], limit, True),
-        ("random", means["random", "", RELEVANCE], limit, False),
-        ("fair", means["fair", "gender", FAIRNESS], 0.98, True),
-        ("random", means["random", "gender", FAIRNESS], 0.98, False),
+        ("fair", run.compared["fair", "", RELEVANCE].mean, limit, True),
+        ("random", run.compared["random", "", RELEVANCE].mean, limit, False),
+        ("fair", run.compared["fair", "gender", FAIRNESS].mean, 0.98, True),
+        ("random", run.compared["random", "gender", FAIRNESS].mean, 0.98, False),
         ("fair", share("fair", "gender", "female"), 0.27, True),
         ("random", share("random", "gender", "female"), 0.27, False),
-        ("fair", means["fair", "era", FAIRNESS], means["plain", "era", FAIRNESS], True),
+        ("fair", run.compared["fair", "era", FAIRNESS].mean, run.compared["plain", "era", FAIRNESS].mean, True),
         ("fair", share("fair", "era", "old"), 0.7, True),
     ]
     found = verdicts(run)
@@ -154,7 +153,7 @@ def test_verdicts_by_hand(run: Results) -> None:
 
 
 def test_values_are_compared_in_full_precision(run: Results) -> None:
-    mean = next(row.mean for row in run.comparisons if (row.system, row.measure) == ("fair", RELEVANCE))
+    mean = run.compared["fair", "", RELEVANCE].mean
     bound = Bound("<=" if mean > round(mean, 4) else ">=", round(mean, 4))
     (verdict,) = verdicts(replace(run, thresholds=(Threshold("fair", "", RELEVANCE, False, bound, "plain"),)))
     assert not verdict.met

@@ -45,10 +45,7 @@ def run(folder: Path) -> Results:
 
 
 def mean(run: Results, system: str, measure: str, dimension: str = "") -> float:
-    (found,) = (
-        row.mean for row in run.comparisons if (row.system, row.measure, row.dimension) == (system, measure, dimension)
-    )
-    return found
+    return run.compared[system, dimension, measure].mean
 
 
 def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: Results) -> None:

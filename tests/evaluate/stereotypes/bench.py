@@ -58,15 +58,12 @@ def write_crows_pairs(path: Path) -> Path:
     return path
 
 
-def write(folder: Path, task: str = "stereoset", local: str = "", more: str = "", count: int = len(STEREOSET)) -> Path:
+def write(folder: Path, local: str = "", more: str = "", count: int = len(STEREOSET)) -> Path:
     """Write collection, benchmark and experiment; return the experiment's file."""
-    described = f"kind: {task}\nname: choices\ncollection: collection.yaml\n{SYSTEMS}"
+    described = f"kind: stereoset\nname: choices\ncollection: collection.yaml\n{SYSTEMS}"
     described += f"questions: {{path: benchmark.txt{local}}}\n{more}"
     file = words.write(folder, described)
-    if task == "stereoset":
-        write_stereoset(folder / "benchmark.txt", count)
-    else:
-        write_crows_pairs(folder / "benchmark.txt")
+    write_stereoset(folder / "benchmark.txt", count)
     return file
 
 

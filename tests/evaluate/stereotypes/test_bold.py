@@ -129,9 +129,8 @@ def test_the_numbers_by_hand(run: Results) -> None:
     assert together["alone", "", "negative %"] == pytest.approx(100 * 2 / 7)
     assert together["alone", "gender", "negative %"] == pytest.approx(100 * 2 / 5)
     assert together["retrieval", "", "regard gap"] == together["retrieval", "", "negative %"] == 0.0
-    means = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
-    assert means["alone", "", "negative"] == pytest.approx(2 / 7)
-    assert means["alone", "", "regard"] == pytest.approx((3 - 2) / 7)
+    assert run.compared["alone", "", "negative"].mean == pytest.approx(2 / 7)
+    assert run.compared["alone", "", "regard"].mean == pytest.approx((3 - 2) / 7)
     (verdict,) = verdicts(run)
     assert (verdict.value, verdict.met) == (together["alone", "gender", "regard gap"], False)
 
