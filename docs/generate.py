@@ -59,7 +59,7 @@ PARTS = """\
 A part is named by its kind (`rerank: mmr`), or by its kind and keys (`rerank: {kind: mmr, relevance: 0.7}`). Parts of
 your own stand beside these: [Extending](../extending.md)."""
 CASES = """\
-Each case has a test of its number (`pytest tests/faults -k test_36`), or one that
+Each case has a test of its number (`pytest tests -k test_36`), or one that
 `tests/faults/test_page.py` names. What a retry, a correction and a fatal error are, and what is checked when:
 [What happens when something goes wrong](../reliability.md)."""
 PROMPTS = """\

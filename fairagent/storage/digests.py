@@ -73,7 +73,11 @@ def differences(folder: Path, whole: bool, digest: Callable[[Path], str] = hash_
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return [Fault(folder / RECORD, None, "cannot be read")]
-    there = _files(folder)
+    try:
+        there = _files(folder)
+    except OSError as error:
+        # It is being replaced this moment.
+        return [Fault(folder, None, f"cannot be read ({error.strerror or error})")]
     faults = [Fault(folder / name, None, "is missing") for name in sorted(expected.keys() - there.keys())]
     faults += [Fault(folder / name, None, "does not belong there") for name in sorted(there.keys() - expected.keys())]
     for name in sorted(expected.keys() & there.keys()):

@@ -52,7 +52,7 @@ from fairagent.storage import digests
 from fairagent.storage.digests import RECORD, differences, expect_whole, file_digest, record_files
 from fairagent.types import Query
 
-from .damage import harm, trials
+from .harness import harm, trials
 from .tiny import write
 
 QUERIES = ("lawyer court", "harbor town", "ocean wave", "law she", "odd lawyer")

@@ -20,7 +20,7 @@ from fairagent.settings import ModelSettings
 from fairagent.storage.signals import SAME
 
 from . import life
-from .damage import trials
+from .harness import trials
 
 ENVIRONMENT = life.environment()
 

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import socketserver
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 from browser import chromium, needs_chromium, waited
+from llm.hostile import LEFT, HostileServer
 from studio_server import TOKEN, Studio, asking, desk_of, running, write_collection
 from typer.testing import CliRunner
 
@@ -35,30 +35,11 @@ QUERY = {"query": "lawyer"}
 LONG = 60
 
 
-class SilentServer(socketserver.ThreadingTCPServer):
-    """A model server that takes requests and never answers; `ended` are those whose client has gone."""
-
-    daemon_threads, block_on_close, request_queue_size = True, False, 64
-    asked = ended = 0
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        self.asked += 1
-        with suppress(OSError):
-            while request.recv(1 << 16):
-                pass
-        self.ended += 1
-
-
 @pytest.fixture
-def silent() -> Iterator[SilentServer]:
-    with SilentServer(("127.0.0.1", 0), socketserver.StreamRequestHandler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+def silent() -> Iterator[HostileServer]:
+    """A model server that takes requests and never answers; `ended` are those whose client has gone."""
+    with HostileServer(lambda: [LEFT]) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +58,13 @@ def studio(folder: Path) -> Iterator[Studio]:
         yield studio
 
 
-def patient(silent: SilentServer) -> dict[str, Any]:
+def patient(silent: HostileServer) -> dict[str, Any]:
     """A model that is waited for longer than any test takes."""
     named = {"name": "tiny", "base_url": silent.url, "timeout": 3000, "deadline": 3000}
     return {"model": named, "profile": "offline", "generate": {"kind": "llm"}}
 
 
-def started(folder: Path, silent: SilentServer, *command: str, **more: Any) -> subprocess.Popen[str]:
+def started(folder: Path, silent: HostileServer, *command: str, **more: Any) -> subprocess.Popen[str]:
     """The program with such a model."""
     options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "engine=bm25"]
     settings = {"target": "population", "cache": "", **patient(silent)}
@@ -150,7 +131,7 @@ def raw(studio: Studio, path: str, body: Any = None, accept: str = "*/*", length
     ],
 )
 def test_198_mcp_ends_by_a_signal_while_its_input_is_open_and_a_model_is_asked(
-    folder: Path, silent: SilentServer, number: signal.Signals, code: int
+    folder: Path, silent: HostileServer, number: signal.Signals, code: int
 ) -> None:
     with started(folder, silent, "mcp", stdin=subprocess.PIPE) as process:
         Talk(process).call(1, "answer", **QUERY)
@@ -165,7 +146,7 @@ def test_198_mcp_ends_by_a_signal_while_its_input_is_open_and_a_model_is_asked(
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_to_it(
-    folder: Path, silent: SilentServer, tmp_path: Path, accept: str, cached: bool
+    folder: Path, silent: HostileServer, tmp_path: Path, accept: str, cached: bool
 ) -> None:
     """More clients than there are lanes; half of them ask the same, so that they wait for each other."""
     desk = desk_of(folder, cache=str(tmp_path) if cached else "", **patient(silent))
@@ -189,7 +170,7 @@ def test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_t
 
 
 def test_200_a_call_that_is_cancelled_ends_and_so_does_all_when_the_client_leaves(
-    folder: Path, silent: SilentServer
+    folder: Path, silent: HostileServer
 ) -> None:
     with started(folder, silent, "mcp", stdin=subprocess.PIPE) as process:
         talk = Talk(process)
@@ -217,7 +198,7 @@ def test_200_a_call_that_is_cancelled_ends_and_so_does_all_when_the_client_leave
     [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow)],
 )
 def test_152_and_202_serve_ends_at_once_while_requests_wait_come_in_and_are_not_read(
-    folder: Path, silent: SilentServer, number: signal.Signals, code: int
+    folder: Path, silent: HostileServer, number: signal.Signals, code: int
 ) -> None:
     with started(folder, silent, "serve", "--port", "0") as process, ExitStack() as left:
         assert process.stdout
@@ -334,7 +315,7 @@ def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypat
     studio.post("/api/search", QUERY)
 
 
-def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Path, silent: SilentServer) -> None:
+def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Path, silent: HostileServer) -> None:
     users = {hash_of(name): User(name=name, sha256=hash_of(name)) for name in ("ada", "bob")}
     desk = desk_of(folder, cache="", **patient(silent))
     begun: list[str] = []
@@ -352,7 +333,7 @@ def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Pat
         waited(lambda: begun[2:] == ["of bob"])
 
 
-def test_199_who_leaves_pays_for_what_was_sent(folder: Path, silent: SilentServer) -> None:
+def test_199_who_leaves_pays_for_what_was_sent(folder: Path, silent: HostileServer) -> None:
     """Else a client that asks and leaves would spend without a limit."""
     limited = {**patient(silent), "budget": {"calls": 2}}
     with running(desk_of(folder, cache="", **limited)) as studio:

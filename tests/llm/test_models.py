@@ -27,14 +27,6 @@ def named(server, **more: object) -> ModelSettings:
     return ModelSettings(**{"name": "tiny", "base_url": server.url, **more})
 
 
-def test_the_same_settings_open_the_same_model(server, tmp_path: Path) -> None:
-    models = Models(tmp_path / "cache", environ=KEY)
-    one = models.open(named(server))
-    assert models.open(named(server)) is one
-    assert models.open(named(server, temperature=1.0)) is not one
-    models.close()
-
-
 def test_systems_share_replies_whatever_their_patience(server, tmp_path: Path) -> None:
     server.script = [completion("red"), completion("blue")]
     models = Models(tmp_path / "cache", prices=PRICES, environ=KEY)
@@ -69,36 +61,30 @@ def test_the_next_run_asks_nothing_and_another_server_is_another(server, tmp_pat
     assert b"secret" not in held
 
 
-def test_the_price_of_today_counts(server, tmp_path: Path) -> None:
-    server.script = [completion("red")]
-    for prices, cost in (({}, None), (PRICES, 0.000092), ({"tiny": Price(input=0, output=0)}, 0.0)):
-        models = Models(tmp_path / "cache", prices=prices, environ=KEY)
+def test_the_price_of_today_counts_also_of_what_the_server_had_cached(server, tmp_path: Path) -> None:
+    told = {"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}}
+    server.script = [completion("red", usage=told)]
+    some, none = Price(input=2, output=10), Price(input=0, output=0)
+    for price, cost in ((None, None), (some, 2050e-6), (Price(input=2, output=10, cached=0.5), 700e-6), (none, 0.0)):
+        models = Models(tmp_path / "cache", prices={"tiny": price} if price else {}, environ=KEY)
         whole = models.open(named(server)).complete(ASKED).usage.whole
-        assert whole.cost == (None if cost is None else pytest.approx(cost))
-        assert whole.calls == 1
+        assert (whole.calls, whole.cost) == (1, None if cost is None else pytest.approx(cost))
         models.close()
     assert len(server.requests) == 1
 
 
-def test_a_budget_is_one_for_all(server) -> None:
-    server.script = [completion("red")]
+@pytest.mark.parametrize(("answer", "allowed"), [(completion("red"), 3), (error(401, code="invalid_api_key"), 0)])
+def test_a_budget_and_a_wrong_key_are_of_all_systems(server, answer, allowed) -> None:
+    server.script = [answer]
     models = Models("", BudgetSettings(calls=3), environ=KEY)
-    for temperature in (0.1, 0.2, 0.3):
-        models.open(named(server, temperature=temperature)).complete(ASKED)
-    with pytest.raises(BudgetExceeded):
-        models.open(named(server)).complete(ASKED)
-    assert len(server.requests) == 3
-    models.close()
-
-
-def test_a_wrong_key_is_one_request_for_all_systems(server) -> None:
-    server.script = [error(401, code="invalid_api_key")]
-    models = Models("", environ=KEY)
-    for temperature in (0.1, 0.2, 0.3):
-        with pytest.raises(FatalModelError):
-            models.open(named(server, temperature=temperature)).complete(ASKED)
-    assert len(server.requests) == 1
-    assert models.usage.calls == 1
+    first = models.open(named(server, temperature=0.0))
+    assert models.open(named(server, temperature=0.0)) is first
+    for temperature in range(allowed):
+        models.open(named(server, temperature=0.1 * temperature)).complete(ASKED)
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded if allowed else FatalModelError):
+            models.open(named(server, temperature=1.0)).complete(ASKED)
+    assert len(server.requests) == models.usage.calls == (allowed or 1)
     models.close()
 
 
@@ -143,12 +129,3 @@ def test_a_damaged_memory_is_none(server, tmp_path: Path, row: str) -> None:
     cache.close()
     again.close()
     model.close()
-
-
-def test_what_the_server_had_cached_has_its_own_price_today_too(server, tmp_path: Path) -> None:
-    told = {"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}}
-    server.script = [completion("red", usage=told)]
-    for price, cost in ((Price(input=2, output=10, cached=0.5), 700), (Price(input=2, output=10), 2050)):
-        models = Models(tmp_path / "cache", prices={"tiny": price}, environ=KEY)
-        assert models.open(named(server)).complete(ASKED).usage.whole.cost == pytest.approx(cost / 1e6)
-        models.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairagent.errors import ReplyInvalid
@@ -120,6 +120,7 @@ def test_what_can_be_mended_is_not_asked_for_again(text, form, mended):
 
 
 @given(st.text(), st.text(alphabet=st.characters(exclude_characters="{}<[◁")))
+@example("a" * (LONGEST_REPLY - 27), "")
 def test_any_string_survives(word, prose):
     text = prose + json.dumps({"word": word, "fair": False}, ensure_ascii=False)
     if any("\ud800" <= sign <= "\udfff" for sign in word):
@@ -149,11 +150,12 @@ def test_what_is_wrong_is_said(text, words):
     [
         "{'" * 4000 + "}" * 4000,
         "{" * (MOST_PARTS + 1),
-        '{"word": ["' + "a" * LONGEST_REPLY + '"]}',
+        '{"word": "' + "a" * (LONGEST_REPLY - 25) + '", "fair": true}',
         "{'a'}" * 2000,
         '{"word": [' + "'a'" * LONGEST_MENDED + "]}",
     ],
 )
-def test_hostile_replies_are_refused(text):
-    with pytest.raises(ReplyInvalid):
+def test_50_hostile_and_endless_replies_are_refused(text):
+    with pytest.raises(ReplyInvalid) as caught:
         parse_reply(text, Verdict)
+    assert len(caught.value.raw) <= 2000

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from browser import waited
+from llm.hostile import LEFT, HostileServer
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fairagent.errors import ModelError
@@ -212,28 +214,12 @@ def test_an_error_is_that_of_the_work() -> None:
         result_of(pool.submit(wrong))
 
 
-class Halting:
-    """A server that takes one request, sends so much of an answer, and no more."""
-
-    def __init__(self, sends: bytes) -> None:
-        self._sends = sends
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self.begun, self.ended = threading.Event(), threading.Event()
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        connection, _ = self._socket.accept()
-        with self._socket, connection:
-            connection.recv(1 << 16)
-            connection.sendall(self._sends)
-            self.begun.set()
-            while connection.recv(1 << 16):
-                pass
-        self.ended.set()
-
-
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n"
+
+
+def model_at(url: str, seconds: float) -> OpenAIModel:
+    settings = ModelSettings(name="tiny", base_url=url, timeout=seconds, deadline=seconds, attempts=1)
+    return OpenAIModel(settings, {"OPENAI_API_KEY": "not-a-real-key"})
 
 
 @pytest.mark.parametrize(
@@ -242,16 +228,13 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 10
     ids=["in the handshake", "before the answer", "in its head", "in its body", "near its end"],
 )
 def test_a_request_ends_wherever_it_is_with_its_connection(scheme: str, sends: bytes) -> None:
-    server = Halting(sends)
-    settings = ModelSettings(
-        name="tiny", base_url=f"{scheme}://127.0.0.1:{server.port}/v1", timeout=3000, deadline=3000
-    )
-    model = OpenAIModel(settings, {"OPENAI_API_KEY": "not-a-real-key"})
-    work = Work(lambda: model.complete(ModelRequest((("user", "hello"),))))
-    assert server.begun.wait(LONG)
-    work.end()
-    assert server.ended.wait(LONG)
-    model.close()
+    with HostileServer(lambda: [sends, LEFT]) as server:
+        model = model_at(f"{scheme}{server.url.removeprefix('http')}", 3000)
+        work = Work(lambda: model.complete(ModelRequest((("user", "hello"),))))
+        waited(lambda: server.asked if scheme == "https" else server.sent == len(sends) and server.requests)
+        work.end()
+        waited(lambda: server.ended)
+        model.close()
 
 
 def test_a_connection_that_is_never_taken_is_left_behind() -> None:
@@ -263,11 +246,7 @@ def test_a_connection_that_is_never_taken_is_left_behind() -> None:
         for filler in fillers:
             filler.setblocking(False)
             filler.connect_ex(full.getsockname())
-        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
-        model = OpenAIModel(
-            ModelSettings(name="tiny", base_url=url, timeout=5, deadline=5, attempts=1),
-            {"OPENAI_API_KEY": "not-a-real-key"},
-        )
+        model = model_at(f"http://127.0.0.1:{full.getsockname()[1]}/v1", 5)
         begun = threading.Event()
         work = Work(lambda: (begun.set(), model.complete(ModelRequest((("user", "hello"),)))))
         assert begun.wait(LONG)
