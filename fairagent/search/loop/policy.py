@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
@@ -31,9 +31,9 @@ from fairagent.llm.request import (
     text_within,
     without,
 )
-from fairagent.search.loop.base import Loop, Search, lacking
+from fairagent.search.loop.base import Search, lacking
 from fairagent.search.loop.group_words import GroupKeywords, NumberedKeywords, group_shown, read_groups
-from fairagent.search.loop.widen import Action, LoopRun, Policy, State, Tried, among_words, lacks_exposure
+from fairagent.search.loop.widen import Action, LoopRun, Policy, State, Tried, Widen, among_words, lacks_exposure
 from fairagent.search.refine import Proposed
 from fairagent.settings.faults import no_such
 from fairagent.types import Step, Usage
@@ -162,7 +162,7 @@ class Toolbox:
         if name not in self.names:
             return _refused(name, no_such("tool", visible(name), self.names))
         try:
-            given = read_object(call.text, TOOLS[name])[0]
+            given: Any = read_object(call.text, TOOLS[name])[0]
         except ReplyInvalid as error:
             return _refused(name, str(error))
         if isinstance(given, FilterServed):
@@ -174,10 +174,7 @@ class Toolbox:
         if isinstance(given, Stop):
             self.stopped = f"stopped: {visible(given.reason)[:SHORT]}"
             return _refused(name, self.stopped)
-        return self._of_group(name, given, request)
-
-    def _of_group(self, name: str, given: Any, request: ModelRequest) -> Action:
-        """What a call does that is about one group."""
+        # All others are about one group.
         exposures = self.running.state.reranked.exposures
         lack = next((lack for lack in lacking(exposures) if lack.place + 1 == given.number), None)
         if lack is None:
@@ -237,20 +234,11 @@ GivenCalls = Annotated[
 """Calls of another agent, whose schemas are those that a model gets."""
 
 
-@runtime_checkable
-class Steerable(Protocol):
-    """A loop whose actions may be chosen by another policy."""
-
-    def under(self, policy: Policy) -> Loop:
-        """The loop under this policy."""
-        ...
-
-
-def steered(loop: object, calls: Sequence[ToolCall]) -> Loop:
+def steered(loop: object, calls: Sequence[ToolCall]) -> Widen:
     """The `loop` with these calls in place of what its settings choose; UsageError for a loop that takes none."""
-    if not isinstance(loop, Steerable):
+    if not isinstance(loop, Widen):
         raise UsageError("calls are carried out by loop: widen, and these settings have another loop or none")
-    return loop.under(calling(these(calls), MOST_GIVEN))
+    return replace(loop, policy=calling(these(calls), MOST_GIVEN))
 
 
 def these(calls: Sequence[ToolCall]) -> Chooser:
