@@ -24,7 +24,7 @@ LISTS = {"q": "m1 m2 m3 f1 f2 f3", "q she": "f1 m1 f2 m2 f3 m3"}
 @pytest.mark.parametrize(
     ("n", "depth", "ids"), [(2, 0, "m1 m2"), (2, 2, "m1 f1"), (2, 3, "m1 f1"), (4, 2, "m1 m2 f1 f2")]
 )
-def test_the_refined_list_is_cut_before_it_is_reranked_to_no_fewer_than_are_shown(n: int, depth: int, ids: str) -> None:
+def test_the_refined_list_is_cut_before_it_is_reranked(n: int, depth: int, ids: str) -> None:
     made = agent(Engine(LISTS), Proposals("she"), n=n, expansion={"documents": 0})
     found = replace(made, loop=FairQR(Proposals("she"), iterations=1, depth=depth)).search("q")
     assert found.ranking.ids == tuple(ids.split())
