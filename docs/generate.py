@@ -60,7 +60,7 @@ A part is named by its kind (`rerank: mmr`), or by its kind and keys (`rerank: {
 your own stand beside these: [Extending](../extending.md)."""
 CASES = """\
 Each case has a test of its number (`pytest tests -k test_36`), or one that
-`tests/faults/test_page.py` names. What a retry, a correction and a fatal error are, and what is checked when:
+`tests/faults/cases.yaml` names. What a retry, a correction and a fatal error are, and what is checked when:
 [What happens when something goes wrong](../reliability.md)."""
 PROMPTS = """\
 Texts have no control, zero-width and bidirectional characters. A variable that need not be used may be none."""
@@ -181,7 +181,7 @@ def cases_page() -> Iterator[str]:
     sections = parse_yaml((Path(__file__).parents[1] / "tests" / "faults" / "cases.yaml").read_text(encoding="utf-8"))
     for title, cases in sections.items():
         yield f"## {title}\n"
-        yield from table(("", "case", "what happens"), ((str(number), *case) for number, case in cases.items()))
+        yield from table(("", "case", "what happens"), ((str(number), *case[:2]) for number, case in cases.items()))
 
 
 def form(reply: type[Reply]) -> str:

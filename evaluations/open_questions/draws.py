@@ -25,7 +25,7 @@ from fairagent.papers.fair_rag.trial import FairRagTrial, TopicDraws
 def drawn(file: str) -> dict[str, list[TopicDraws]]:
     """System -> its uniform draws for each topic."""
     plan = check_experiment(Path(file)).plan
-    trial = TopicRunner.open(plan).trial
+    trial = TopicRunner(plan).trial
     assert isinstance(trial, FairRagTrial)
     rows = [name for name, row in trial.rows.items() if row.draws.alpha == 0 and not row.draws.oracle]
     return {name: [trial.draw(name, topic).drawn for topic in plan.topics] for name in rows}

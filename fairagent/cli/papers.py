@@ -14,8 +14,8 @@ from fairagent.cli.options import AsJson, console, echo, error_console, option
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairagent.papers.fairft.run import CheckedTraining, Trained
-    from fairagent.papers.fairft.train import TrainingEffect
+    from fairagent.papers.fairft.run import Trained
+    from fairagent.papers.fairft.train import CheckedTraining, TrainingEffect
 
 fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of the fair answer.")
 avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
@@ -99,14 +99,14 @@ def run_chain(
     indexes are built, the systems answer, and the runs become one table (`fairagent report --join`). Whatever ends it,
     Ctrl-C or even kill -9: repeat the command, and it goes on where it was.
     """
-    from fairagent.evaluate.check import check_experiment, check_experiment_values
+    from fairagent.evaluate.check import check_experiment
     from fairagent.papers.fairft.run import is_finished, read_chain, run_folder
 
     environ = experiments.environment(False)
     finished = {}
     trainings, untrained = read_chain(files)
     for file, values in untrained.items():
-        check_experiment_values(values, file, file.parent, limit_topics, environ)
+        check_experiment(file, limit_topics, environ, values=values)
     for training in trainings:
         if not is_finished(training, folder := run_folder(training.file)):
             trained = _trained(training, folder)
@@ -175,7 +175,7 @@ def labels(
     with experiments.accounted(plan) as models:
         with threads(workers) as opened:
             for one in kind.generators(plan.systems, checked.subject).values():
-                made = one.labeling.make(one.path, models.open(one.system.settings.model), opened)
+                made = one.make(models.open(one.model), opened)
                 echo(f"{one.path}: {len(made.counted):,} of {len(made.gains):,} questions count")
                 for note in made.notes:
                     console().print(note, soft_wrap=True)

@@ -1,7 +1,5 @@
 """`Collection`: documents, streamed from their files, topics, judgments and groups; and what it was read from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -89,7 +87,8 @@ class Documents:
                 blank += not document.text.strip()
                 if faults:
                     continue
-                if self.share == 1 or int.from_bytes(_digest(document.id)[:8]) < self.share * 2**64:
+                digest = hashlib.sha256(document.id.encode("utf-8", "surrogatepass")).digest()
+                if self.share == 1 or int.from_bytes(digest[:8]) < self.share * 2**64:
                     empty = False
                     yield document
             if faults.mended:
@@ -111,7 +110,6 @@ class Documents:
         return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._notes)
 
     def count(self) -> int:
-        """About how many documents the files seem to hold; errors show up when the documents are read."""
         return round(self.share * sum(count_records(path, self.fields) for path in self.paths))
 
     def fingerprint(self) -> str:
@@ -129,7 +127,7 @@ class Documents:
         whole = digest.hexdigest()
         return whole if self.share == 1 else hashlib.sha256(f"{whole} {self.share}".encode()).hexdigest()
 
-    def _find_duplicates(self, hashes: array[int], faults: Faults) -> None:
+    def _find_duplicates(self, hashes: "array[int]", faults: Faults) -> None:
         """Add an error for each id that came before; reads the files again only if hashes are equal."""
         ordered = np.sort(np.frombuffer(hashes, np.int64)) if hashes else np.empty(0, np.int64)
         suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
@@ -145,10 +143,6 @@ class Documents:
                 if hash(id) in suspects and first.setdefault(id, here) != here:
                     message = f"the document id {shown(id)} is that of {first[id]} already"
                     faults.add(path, number, f"{message}; `ids: mend` gives it another")
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
@@ -183,11 +177,9 @@ class DocumentsInMemory:
         return iter(self.documents)
 
     def count(self) -> int:
-        """How many there are."""
         return len(self.documents)
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over all of their fields, in order."""
         digest = hashlib.sha256()
         for one in self.documents:
             line = json.dumps([one.id, one.title, one.text, dict(one.extra)], sort_keys=True)
@@ -209,11 +201,9 @@ class NoDocuments:
         )
 
     def count(self) -> int:
-        """None."""
         return 0
 
     def fingerprint(self) -> str:
-        """The same for all."""
         return ""
 
 
@@ -254,7 +244,7 @@ class Origin:
         """Whether one of the documents' is not."""
         return any(self.states.get(path) != state for path, state in states_of(self.documents).items())
 
-    def is_of(self, collection: Collection) -> bool:
+    def is_of(self, collection: "Collection") -> bool:
         """Whether the collection has the documents and groups that were read, and no others in their place."""
         its = collection.source, collection.groups, collection.chunks
         return all(mine is other for mine, other in zip(self.made, its, strict=True))
@@ -301,14 +291,14 @@ class Collection(Summarized):
         records: Any,
         text: str | Sequence[str] = "text",
         id: str | None = None,
-        groups: GroupColumns = (),
+        groups: "GroupColumns" = (),
         title: str | None = None,
         separator: str | None = None,
         population: Mapping[str, Mapping[str, float]] | None = None,
         name: str = "records",
         labels: Labeling | None = None,
         bounds: Bounds | None = None,
-    ) -> Collection:
+    ) -> "Collection":
         """A collection in memory of rows, or of a file of them.
 
         `records` is a table of pandas, polars, pyarrow or `datasets`, an iterable of dicts, named tuples or

@@ -4,11 +4,9 @@ docs/your_data.md shows one. Paths are relative to `root`, which is relative to 
 cut into passages that fit a model's or an encoder's input.
 """
 
-from __future__ import annotations
-
 import string
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -38,7 +36,7 @@ class Chunks(Section):
     """The most that a passage repeats of the one before it."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Chunks:
+    def _consistent(self) -> Self:
         if self.overlap >= self.tokens:
             raise ValueError(f"`overlap` ({self.overlap}) must be smaller than `tokens` ({self.tokens})")
         return self
@@ -151,7 +149,7 @@ class RecordsFile(Section):
     and are named when the collection is indexed; not set: they are errors."""
 
     @model_validator(mode="after")
-    def _one_column(self) -> RecordsFile:
+    def _one_column(self) -> Self:
         if self.ids and (self.id in (ROW, CONTENT) or template_fields(self.id)):
             raise ValueError(f"`ids: mend` mends the ids of one column, and `id` is {self.id!r}")
         return self
@@ -243,7 +241,7 @@ class DimensionColumn(Section):
     """The file that says how far predicted labels are right, as `fairagent label` writes it: AWRF gets an interval."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> DimensionColumn:
+    def _consistent(self) -> Self:
         if self.predicted and not self.normalize:
             raise ValueError("`predicted` weights are probabilities, which add up to 1: leave out `normalize`")
         if self.errors is not None and not self.predicted:
@@ -286,7 +284,7 @@ class QrelsFile(Section):
     """Groups that depend on the topic, e.g. the stance of a document towards it, read beside the grade."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> QrelsFile:
+    def _consistent(self) -> Self:
         if self.header and self.format != "trec":
             raise ValueError("`header` belongs to `format: trec`")
         if self.dimensions and not (self.header or self.format == "jsonl"):
@@ -350,7 +348,7 @@ class CollectionFile(Section):
     """Further dimensions: name -> two or more dimensions, the combinations of whose groups are its groups."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> CollectionFile:
+    def _consistent(self) -> Self:
         if self.track and (
             too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "target", "intersections"})
         ):

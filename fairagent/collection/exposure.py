@@ -1,10 +1,9 @@
 """`ExposureMeter`: the group exposure of a ranking, and its divergence from the targets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ class UnlabeledTarget:
     own: FloatArray
     counts: bool = True
 
-    def by_type(self, shares: FloatArray, clustered: bool) -> UnlabeledTarget:
+    def by_type(self, shares: FloatArray, clustered: bool) -> Self:
         """The target where the prior on document types has changed the `shares` (u,): within a type they stay."""
         if len(shares) == 1:
             return replace(self, shares=shares) if clustered else self
@@ -67,7 +66,7 @@ class ExposureMeter:
     unlabeled: tuple[UnlabeledTarget, ...] = ()
 
     @classmethod
-    def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
+    def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> Self:
         """The meter that `settings` describe; `ranking` serves the targets that estimate.
 
         So does what documents without a label should get: by default their share of its first `n`. Where the
@@ -89,7 +88,7 @@ class ExposureMeter:
             unlabeled.append(UnlabeledTarget(shares, own, unknown != "ignore"))
         return replace(meter, unlabeled=tuple(unlabeled))
 
-    def by_type(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
+    def by_type(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> Self:
         """The meter in which documents that cannot have a label should get what they have in `ranking`.
 
         Where nothing declares which these are, but missing labels are `clustered`, that is all without a label.
@@ -100,7 +99,7 @@ class ExposureMeter:
         )
         return replace(self, unlabeled=tuple(unlabeled))
 
-    def as_adjusted(self, before: ExposureMeter, after: ExposureMeter) -> ExposureMeter:
+    def as_adjusted(self, before: Self, after: Self) -> Self:
         """The meter with what a loop made of `before`: how much dimensions count, what types of documents get."""
         if len(after.unlabeled) != len(self.unlabeled) or len(before.unlabeled) != len(self.unlabeled):
             return replace(self, importance=after.importance)
@@ -130,7 +129,7 @@ class ExposureMeter:
             for rows, types in zip(*self._groups(ids), strict=True)
         )
 
-    def with_cached(self, ids: Sequence[str]) -> ExposureMeter:
+    def with_cached(self, ids: Sequence[str]) -> Self:
         """The meter, which has looked up the groups of these documents now, and takes them from there."""
         new = [id for id in ids if id not in self.cache]
         rows, types = self._looked_up(new)

@@ -5,14 +5,13 @@ means that the ids are of something else, or went through a spreadsheet: nothing
 anything. Leakage: training texts must not appear among test texts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Self
 
 import numpy as np
 
@@ -59,8 +58,7 @@ class KnownIds:
     whole: bool = True
 
     @classmethod
-    def of(cls, where: str, ids: Iterable[str], whole: bool = True) -> KnownIds:
-        """These."""
+    def of(cls, where: str, ids: Iterable[str], whole: bool = True) -> Self:
         all_ids = dict.fromkeys(ids)
         return cls(where, lambda wanted: [id in all_ids for id in wanted], tuple(all_ids)[:NAMED], whole)
 

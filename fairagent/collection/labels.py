@@ -1,7 +1,5 @@
 """Group labels: read from columns or fields, mapped, which are spellings of the same, how far made ones are right."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -11,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -89,7 +87,6 @@ class LabelReader:
         self.fields: tuple[str, ...] = ()
 
     def buffer(self) -> TableBuffer:
-        """An empty buffer for these dimensions."""
         columns = self.dimensions.items()
         return TableBuffer(
             {name: column.all_labels for name, column in columns},
@@ -327,7 +324,7 @@ class LabelErrors(Section):
     """The expected calibration error (`measures.calibration_error`)."""
 
     @model_validator(mode="after")
-    def _fits(self) -> LabelErrors:
+    def _fits(self) -> Self:
         count = len(self.labels)
         if {len(self.examples), len(self.right)} != {count}:
             raise ValueError(f"expected {count} examples and {count} shares of right ones")
@@ -339,7 +336,6 @@ class LabelErrors(Section):
         return np.array([known.get(label, 0) for label in labels], np.float64)
 
     def write(self, path: Path) -> None:
-        """Write it as JSON."""
         write_whole(path, json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=1) + "\n")
 
 
@@ -352,20 +348,19 @@ def read_label_errors(path: Path) -> LabelErrors:
 
 
 def under_error(
-    collection: WholeCollection,
+    collection: "WholeCollection",
     topic: str,
-    target: Target,
+    target: "Target",
     ids: Sequence[str],
     attention: FloatArray,
     base: float = math.e,
-    of_topic: float = SAFE_SPREAD,
 ) -> tuple[float, float, float, float] | None:
     """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
 
     Last comes the `shared_part` of the error: 0 where nothing says that one labeler made the labels.
 
     Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
-    none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
+    none is of the groups by their shares of the collection. The ends are drawn with topics that differ, too.
     None where nothing shown could have one.
     """
     dimension, groups = target.dimension, collection.groups
@@ -397,7 +392,7 @@ def under_error(
     given = chances[labeled], weights[labeled], counts[labeled], fixed, share
     likely, safe = (
         awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
-        for spread in (odds_spread(examples), odds_spread(examples, of_topic))
+        for spread in (odds_spread(examples), odds_spread(examples, SAFE_SPREAD))
     )
     shared = shared_part(examples) if errors else 0.0
     return likely.value, min(likely.low, safe.low), max(likely.high, safe.high), shared

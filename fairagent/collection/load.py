@@ -1,7 +1,5 @@
 """Loading a collection from its settings file, or from rows; all errors of all files are reported together."""
 
-from __future__ import annotations
-
 import glob
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

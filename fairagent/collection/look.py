@@ -1,7 +1,5 @@
 """What `fairagent init` sees: what a file's columns are, its encoding, topics and judgments; and what it writes."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import os
@@ -114,7 +112,6 @@ class ColumnLook:
     codes: int = 0
 
     def add(self, value: Any) -> None:
-        """Take one cell."""
         empty = value is None or value == [] or (isinstance(value, str) and not value.strip())
         if self.ids is not None:
             id = "" if empty else plain_id(value)

@@ -5,8 +5,6 @@ text for millions of rows, a run of equal numbers in nested lists), and what an 
 own, which may raise. So what a batch will decode to is known before it is decoded, and an error names row and column.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import time

@@ -4,8 +4,6 @@ In a table ids are a sorted array, labels a few small integers a document; a sav
 the pages that are needed are read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -46,10 +44,6 @@ LARGEST_HEAD = 1 << 26
 """Bytes; as of the notes."""
 BATCH = 3_000
 """So many ids are looked up at once: their rows fit into the processor's cache."""
-LATEST = 8
-"""So many tables of one place are retained where nothing else is said: several collections may share an index."""
-OF_TABLES = Bounds(rows=100_000_000, seconds=6 * 3600.0)
-"""Of the rows of a table: many of them are its purpose."""
 MOST_LABELS = 65_535
 
 log = logger(__name__)
@@ -149,7 +143,7 @@ class LabelColumn:
         rows = np.flatnonzero(self.of_type[:-1])
         return float(self.matrix(rows)[:, 0].sum()) / (self.of_type.size - 1)
 
-    def relabeled(self, labels: Sequence[str]) -> LabelColumn:
+    def relabeled(self, labels: Sequence[str]) -> Self:
         """The same memberships with the known labels in this order; `labels` has all present ones."""
         place_of = {label: place for place, label in enumerate(labels, start=1)}
         places = np.array([0, *(place_of[label] for label in self.labels)])
@@ -222,7 +216,7 @@ class GroupTable:
         unnormalized: Collection[str] = (),
         predicted: Collection[str] = (),
         bounds: Bounds | None = None,
-    ) -> GroupTable:
+    ) -> Self:
         """Build a table from a stream of rows (id, {dimension: labels}).
 
         Labels are None (unknown), a label, several labels (equal shares) or a mapping to weights >= 0.
@@ -234,7 +228,7 @@ class GroupTable:
         """
         known = dimensions if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
         buffer, faults, source = TableBuffer(known, unnormalized, predicted), Faults(), Path("rows")
-        for number, row in bounded(rows, "row", bounds or OF_TABLES):
+        for number, row in bounded(rows, "row", bounds or Bounds(rows=100_000_000, seconds=6 * 3600.0)):
             try:
                 id, labels = row
                 buffer.add(checked_id(id, "document"), labels, number)
@@ -305,7 +299,7 @@ class GroupTable:
         write_whole(folder / HEAD, text + "\n")
 
     @classmethod
-    def load(cls, folder: Path | str) -> GroupTable:
+    def load(cls, folder: Path | str) -> Self:
         """Map a saved table from disk; DataError where it is incomplete or damaged."""
         folder, columns = Path(folder), dict[str, LabelColumn]()
         try:
@@ -493,13 +487,13 @@ Made = tuple[GroupTable, tuple[str, ...]]
 
 
 def cached_table(
-    place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made], latest: int = LATEST
+    place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made], latest: int = 8
 ) -> Made:
     """The table and notes that `make` reads, from the cache at `<place>-<key>`; else read now, and cached if possible.
 
     The key is a hash of what they depend on, which `origin` says in terms of JSON: so a table may be read while others
     are written. What changes while it is read is not cached; a damaged table is noticed by its bytes and made anew.
-    The `latest` at a place are retained.
+    The `latest` at a place are retained: several collections may share an index.
     """
     depends = origin()
     key = hashlib.sha256(json.dumps({"format": FORMAT, **depends}, sort_keys=True).encode()).hexdigest()[:16]
@@ -555,7 +549,6 @@ class TopicGroups(GroupTable):
         return f"{topic}\t{id}"
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Shares (n, 1 + g) of the documents `ids` for `topic`; all unknown without a topic."""
         return super().memberships(dimension, [self.pair(topic, id) for id in ids])
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
@@ -582,23 +575,18 @@ class JoinedGroups:
         self.predicted = tuple(name for part in parts for name in part.predicted)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
-        """See `Groups`, as for the other methods."""
         return self._part(dimension).labels(dimension)
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """(n, 1 + g)."""
         return self._part(dimension).memberships(dimension, ids, topic)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """(n,)."""
         return self._part(dimension).of_type(dimension, ids, topic)
 
     def shares(self, dimension: str) -> FloatArray:
-        """(1 + g,)."""
         return self._part(dimension).shares(dimension)
 
     def missing(self, dimension: str) -> float:
-        """From 0 to 1."""
         return self._part(dimension).missing(dimension)
 
     def _part(self, dimension: str) -> Groups:
@@ -631,11 +619,9 @@ class Intersection:
         self._labels = tuple(" x ".join(cell) for cell in cells)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
-        """The combinations of known labels, in the order of the columns 1 .. g."""
         return self._labels
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown in any part."""
         rows = [table.memberships(name, ids, topic) for name, table in self._parts.items()]
         known = (np.indices([row.shape[1] for row in rows]) > 0).all(axis=0).ravel()
         joint = joint_memberships(rows)
@@ -652,7 +638,6 @@ class Intersection:
         return self._counted[0]
 
     def missing(self, dimension: str) -> float:
-        """What is unknown of documents that can be of the type, as a mean over the same documents."""
         return self._counted[2]
 
     @property

@@ -190,7 +190,6 @@ class TargetKind(Part):
         return []
 
     def build(self, site: Any) -> Self:
-        """Itself."""
         return self
 
     def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:
@@ -225,12 +224,10 @@ class GivenTarget(TargetKind):
 
     @property
     def name(self) -> str:
-        """With the largest shares."""
         largest = sorted(self.shares.items(), key=lambda one: -one[1])
         return f"given ({listed([f'{label} {share:.3g}' for label, share in largest], 4)})"
 
     def faults(self, labels: Sequence[str]) -> list[str]:
-        """Labels that are no groups, and shares that do not add up to 1."""
         return shares_of(self.shares, labels)[1]
 
     def _count(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None) -> Counted:

@@ -89,28 +89,17 @@ def check_experiment(
     environ: Mapping[str, str] | None = None,
     labeled: bool = True,
     given: Mapping[str, Any] = NOTHING,
+    values: Mapping[str, Any] | None = None,
 ) -> CheckedExperiment:
-    """The experiment in `file`, checked as a whole.
+    """The experiment in `file`, or of a file there with these `values`, checked as a whole.
 
     `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
     its share (`sample_of`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What
     the file sets beats the environment, and what is `given` the file. One error, of the first problem's type, lists
     every problem.
     """
-    return check_experiment_values({**read_yaml(file), **given}, file, file.parent, limit, environ, labeled)
-
-
-def check_experiment_values(
-    values: Mapping[str, Any],
-    file: Path | str,
-    folder: Path,
-    limit: int | None = None,
-    environ: Mapping[str, str] | None = None,
-    labeled: bool = True,
-) -> CheckedExperiment:
-    """As `check_experiment`, of a file with these `values`; `file` is its name in errors, paths are from `folder`."""
-    problems = Problems()
-    _, checked = examine(values, file, folder, problems, limit, environ, labeled)
+    problems, values = Problems(), read_yaml(file) if values is None else values
+    _, checked = examine({**values, **given}, file, problems, limit, environ, labeled)
     problems.check(file)
     assert checked is not None
     for note in checked.unknown:
@@ -164,21 +153,20 @@ def check_runs(
             for name, run in named.items()
         },
     }
-    return check_experiment_values(values, f"of {counted(len(runs), 'run')}", Path.cwd(), environ=environ)
+    return check_experiment(Path(f"of {counted(len(runs), 'run')}"), environ=environ, values=values)
 
 
 def examine(
     values: Mapping[str, Any],
-    file: Path | str,
-    folder: Path,
+    file: Path,
     problems: Problems,
     limit: int | None,
     environ: Mapping[str, str] | None,
-    labeled: bool,
+    labeled: bool = True,
 ) -> tuple[ExperimentKind, CheckedExperiment | None]:
-    """The kind that the values describe, and the experiment unless too little is right; adds problems."""
+    """The kind that the values of `file` describe, and the experiment unless too little is right; adds problems."""
     environ = os.environ if environ is None else environ
-    kind = read_values(values, file, problems).relative_to(folder)
+    kind = read_values(values, file, problems).relative_to(file.parent)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
     kind = (collection and problems.attempt("target", kind.on, collection)) or kind
@@ -190,7 +178,7 @@ def examine(
     common = problems.attempt("", load_settings, None, common_keys, environ) or Settings()
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
-    checking.systems = read_systems(kind, folder, checking)
+    checking.systems = read_systems(kind, file.parent, checking)
     searching = kind.uses >= SEARCH and any(system.searches for system in checking.systems.values())
     if missing or (searching and not kind.collection):
         problems.add(SettingsError, "collection: is missing: name the collection's settings file")
@@ -501,7 +489,6 @@ class Readiness:
 
     @property
     def ready(self) -> tuple[str, ...]:
-        """The systems that can run."""
         return tuple(name for name, lacking in self.systems.items() if not lacking)
 
 
@@ -510,7 +497,7 @@ def readiness(
 ) -> Readiness:
     """The readiness of the experiment in `file`, with the keys `given`; nothing is built or fetched."""
     problems = Problems()
-    kind, checked = examine({**read_yaml(file), **given}, file, file.parent, problems, limit, environ, labeled=True)
+    kind, checked = examine({**read_yaml(file), **given}, file, problems, limit, environ)
     # What is lacking without the system that lacks it: several may lack the same. What is no system's stops all.
     lacks: list[str] = []
     of_system: dict[str, set[int]] = {name: set() for name in kind.systems}

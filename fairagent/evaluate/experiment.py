@@ -7,16 +7,15 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fairagent.collection import Collection
 from fairagent.errors import DataError, FairAgentError, FatalModelError, IndexMismatch, ModelError, UsageError
 from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.fingerprint import changes, fingerprint, keys, provenance, without_passwords
-from fairagent.evaluate.kind import SEARCH, Opened, Subject, Trial, open_collection
+from fairagent.evaluate.kind import SEARCH, Opened, open_collection
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, prepared
 from fairagent.evaluate.results import made_files, write_results
@@ -48,27 +47,18 @@ NOT_IN_PLAN: Any = {"cache": True, "budget": True, "experiment": {"cache", "budg
 """What is left out of the plan in run.json: it may be another each time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TopicRunner:
-    """The opened trial of an experiment, which makes an outcome of a topic and a system; threads may share it."""
+    """The trial of an experiment, which makes an outcome of a topic and a system; threads may share it.
 
-    trial: Trial
-    opened: Opened
+    To make it opens the engines and builds the systems, which may train some of them.
+    """
 
-    @classmethod
-    def open(
-        cls,
-        plan: Plan,
-        collection: Collection | None = None,
-        subject: Subject | None = None,
-        models: Models | None = None,
-    ) -> TopicRunner:
-        """Open the engines and build the systems, which may train some of them."""
-        kind = plan.experiment
-        collection = collection or open_collection(kind)
-        models = models or Models(plan.cache, plan.budget, plan.prices)
-        opened = Opened(plan, collection, subject or kind.open(collection), models, Memo())
-        return cls(kind.trial(opened), opened)
+    def __init__(self, plan: Plan, checked: CheckedExperiment | None = None, models: Models | None = None) -> None:
+        kind, models = plan.experiment, models or Models(plan.cache, plan.budget, plan.prices)
+        collection = checked.collection if checked else open_collection(kind)
+        subject = checked.subject if checked else kind.open(collection)
+        self.opened = Opened(plan, collection, subject, models, Memo())
+        self.trial = kind.trial(self.opened)
 
     def outcome(self, system: str, id: str) -> Outcome:
         """One topic under one system, failed where data or replies are at fault; what fails every topic is raised."""
@@ -98,7 +88,7 @@ def run_job(key: str, plan: str, system: str, topic: str) -> tuple[Outcome, tupl
     exchanges: list[Exchange] = []
     with _opening, exchanges_to(exchanges.append):
         if key not in _runners:
-            _runners[key] = TopicRunner.open(Plan.model_validate_json(plan)), None
+            _runners[key] = TopicRunner(Plan.model_validate_json(plan)), None
     runner, listener = _runners[key]
     add = listener or exchanges.append
     with one_blas_thread(), exchanges_to(lambda exchange: add(replace(exchange, system=system, topic=topic))):
@@ -205,7 +195,7 @@ def _run_rest(
     try:
         with Transcript(path) as transcript:
             with exchanges_to(transcript.add):
-                runner = TopicRunner.open(plan, checked.collection, checked.subject, models)
+                runner = TopicRunner(plan, checked, models)
                 _runners[key] = runner, transcript.add
             try:
                 with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:

@@ -84,7 +84,6 @@ class Tested:
 
     @property
     def fairness(self) -> Verdict:
-        """What it says of a measure of fairness."""
         words: dict[str, Verdict] = {"better": "fairer", "worse": "less fair"}
         return words.get(self.says, "no measurable difference")
 

@@ -204,7 +204,6 @@ class Judge:
 
     @classmethod
     def of(cls, plan: Plan, collection: Collection, measures: Sequence[str] = ()) -> Judge:
-        """The judge of an experiment, by these `measures`."""
         kind = plan.experiment
         assert isinstance(kind, JudgedKind)
         counted = {name: frozenset(kind.counted(collection, name)) for name in plan.dimensions}
@@ -342,7 +341,6 @@ class JudgedKind(ExperimentKind, ABC):
         return tuple(name for name in self.dimensions if name in there) or there
 
     def choose(self, checking: Checking) -> Chosen:
-        """The topics with relevant documents; all of them where nothing is judged."""
         collection, problems = checking.collection, checking.problems
         if collection is None:
             return Chosen()

@@ -34,7 +34,6 @@ class GroupShares:
 
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
-        """An exposure as plain values."""
         values = (getattr(exposure, field.name) for field in fields(cls))
         plain: list[Any] = [tuple(one.tolist()) if isinstance(one, np.ndarray) else one for one in values]
         return cls(*plain)
@@ -75,12 +74,10 @@ class StepRecord:
 
     @property
     def proposals(self) -> Proposals:
-        """What a model has proposed."""
         return Proposals(self.proposed, self.usable)
 
     @classmethod
     def of(cls, step: Step) -> StepRecord:
-        """A step of the loop as plain values."""
         same = ("source", "dropped", "refused", "gap", "accepted", "why", "reason", "worse", "entered")
         return cls(
             query=str(step.query),
@@ -132,7 +129,6 @@ class AnswerRecord:
 
     @classmethod
     def of(cls, text: str, graded_by: str, filtered: Filtered | None, debiased: Debiased | None) -> AnswerRecord:
-        """An answer from a context that was filtered or debiased."""
         verdicts = filtered.verdicts if filtered else ()
         removed = tuple(verdict.id for verdict in verdicts if not verdict.kept)
         if debiased is None:
@@ -188,7 +184,6 @@ class Outcome:
 
     @property
     def usage(self) -> Usage:
-        """What the model's replies took."""
         return Usage(self.calls, self.input_tokens, self.output_tokens, self.cost, unusable=self.unusable)
 
     @property

@@ -35,7 +35,6 @@ class SystemPlan(Section):
 
     @property
     def searches(self) -> bool:
-        """Whether it has a search engine."""
         return self.settings.engine.searches
 
     @property
@@ -85,7 +84,6 @@ class Plan(Section):
 
     @property
     def all_systems(self) -> dict[str, SystemPlan]:
-        """All that run."""
         return {**self.systems, **self.without_loops}
 
     @property
@@ -104,7 +102,6 @@ class System:
 
     @property
     def sees_groups(self) -> bool:
-        """Whether its rankings depend on the documents' groups."""
         return self.site.settings.sees_groups
 
 

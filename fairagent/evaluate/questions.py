@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection import Collection
 from fairagent.collection.known import refuse_overlap
 from fairagent.errors import ReplyTruncated, SettingsError
@@ -58,7 +59,6 @@ class Question:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of its texts that a prompt has."""
         return (self.query,)
 
 
@@ -106,7 +106,6 @@ class QuestionsKind(ExperimentKind, ABC):
 
     @property
     def needs_collection(self) -> bool:
-        """Questions can be answered from nothing."""
         return False
 
     @abstractmethod
@@ -138,7 +137,6 @@ class QuestionsKind(ExperimentKind, ABC):
         return Chosen(tuple(ids))
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """Those of what makes contexts, and of the questions."""
         settings = system.settings
         return (
             *(settings.filter.templates if filters(system) else ()),
@@ -157,7 +155,6 @@ class QuestionsKind(ExperimentKind, ABC):
         return {"questions": {"file": self.questions.path}}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
-        """The calls for filtering and debiasing contexts, and for the questions."""
         system = plan.systems[row]
         settings, prompts = system.settings, Prompts(system.settings.prompts)
         questions = [questions_of(subject)[id] for id in plan.topics]
@@ -196,6 +193,15 @@ def without_context(system: SystemPlan) -> bool:
 def longest_context(settings: Settings) -> str:
     """A text as long as a context may be."""
     return LETTER * 4 * settings.context.tokens
+
+
+def longest_documents(system: SystemPlan) -> list[dict[str, Any]] | None:
+    """Documents as long as all that is answered from may be, as templates have them; None where there are none."""
+    if without_context(system):
+        return None
+    count = system.settings.context.documents
+    text = longest_context(system.settings)[: 4 * (system.settings.context.tokens // count)]
+    return [{"number": count, "title": LETTER * LONGEST_TITLE, "text": text}] * count
 
 
 def check_debiasing(checking: Checking, questions: Iterable[str]) -> None:

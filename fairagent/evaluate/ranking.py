@@ -249,12 +249,10 @@ class RankingKind(JudgedKind):
 
     @property
     def of_rankings(self) -> list[Measure]:
-        """Those of a ranking alone."""
         return [one for one in self.parsed if isinstance(one, Measure)]
 
     @property
     def needs_groups(self) -> bool:
-        """Whether a measure looks at groups."""
         return any(one.of_groups for one in self.of_rankings)
 
     @property
@@ -265,7 +263,6 @@ class RankingKind(JudgedKind):
 
     @property
     def overall(self) -> str:  # type: ignore[override]
-        """What tables call that which no dimension has."""
         return "relevance" if any(one.of_relevance for one in self.of_rankings) else "ranking"
 
     def on(self, collection: Collection) -> Self:
@@ -276,7 +273,6 @@ class RankingKind(JudgedKind):
         return kind
 
     def check(self, checking: Checking) -> None:
-        """Add unknown measures, and those that need judgments where there are none."""
         problems, collection = checking.problems, checking.collection
         for error in map(_read, self.measures):
             if isinstance(error, Exception):

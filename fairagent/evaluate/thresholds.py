@@ -57,7 +57,6 @@ class Bound:
         return cls(sign, float(f"{add or '+'}{distance or 0}" if relative else absolute), bool(relative))
 
     def __str__(self) -> str:
-        """As in a file."""
         if not self.relative:
             return f"{self.sign} {self.number:.12g}"
         added = f" {'-' if self.number < 0 else '+'} {abs(self.number):.12g}" if self.number else ""
@@ -73,7 +72,6 @@ class Bound:
         return _HOLDS[self.sign](limit if abs(value - limit) <= SAME else value, limit)
 
     def limit(self, baseline: float = 0.0) -> float:
-        """The number that a value is compared with."""
         return baseline + self.number if self.relative else self.number
 
 
@@ -166,7 +164,6 @@ class ThresholdVerdict:
     met: bool
 
     def record(self) -> dict[str, object]:
-        """As plain values for JSON."""
         of = self.threshold
         place = {"system": of.system, "dimension": of.dimension, "group" if of.of_group else "measure": of.name}
         return {**place, "value": self.value, "bound": str(of.bound), "limit": self.limit, "met": self.met}

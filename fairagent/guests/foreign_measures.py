@@ -1,7 +1,5 @@
 """The measures of ir-measures (AP, RR, P@5, R@100, ERR@20 ...), each as a `Measure`, for files that name them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -25,12 +23,11 @@ class IRMeasures(MeasureFamily):
     """The family: all that its providers know, the usual ones where it is not installed."""
 
     def names(self) -> tuple[str, ...]:
-        """See `MeasureFamily.names`."""
         if not is_installed("ir-measures"):
             return USUAL
         return tuple(installed("ir-measures", "its measures").measures.registry)
 
-    def read(self, text: str) -> IRMeasure:
+    def read(self, text: str) -> "IRMeasure":
         """See `MeasureFamily.read`; BackendUnavailable also for a measure that needs a package more."""
         ir_measures = installed("ir-measures", f"the measure {text}")
         try:
@@ -66,7 +63,6 @@ class IRMeasure(Measure):
 
     @property
     def n(self) -> int | None:  # type: ignore[override]
-        """Its cut-off, if it has one."""
         cutoff: int | None = self._measure.params.get("cutoff")
         return cutoff
 
@@ -75,7 +71,6 @@ class IRMeasure(Measure):
 
     @property
     def label(self) -> str:
-        """Its definition, which leaves defaults out."""
         return str(self)
 
     def __call__(self, judged: JudgedRanking) -> float:

@@ -21,8 +21,6 @@ has the value nan and is left out of the mean; one that the run does not answer 
 there is, 1 - ln 2 (0 with log 2).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -59,7 +57,6 @@ class _NDCG(ir_measures.Measure):
     NAME, __name__ = "nDCG (TREC Fair)", "nDCG"
 
     def validate_params(self) -> None:
-        """Raise UsageError for parameters that make no sense."""
         if unknown := sorted(self.params.keys() - self.SUPPORTED_PARAMS.keys()):
             raise UsageError(f"{self.__name__} has {no_such('parameter', unknown[0], self.SUPPORTED_PARAMS)}")
         if "cutoff" not in self.params:
@@ -82,8 +79,7 @@ class _NDCG(ir_measures.Measure):
         value = judged_value(self.measure(), judged, topic, ranking, dimension, target)
         return math.nan if value is None else value
 
-    def aggregator(self) -> _MeanOfDefined:
-        """The mean over the topics that the measure is defined for."""
+    def aggregator(self) -> "_MeanOfDefined":
         return _MeanOfDefined()
 
     def __repr__(self) -> str:
@@ -171,7 +167,6 @@ class _Provider(ir_measures.Provider):
     NAME = "fairagent"
 
     def supports(self, measure: ir_measures.Measure) -> bool:
-        """Whether it is one of these, with parameters that make sense."""
         if not isinstance(measure, _NDCG):
             return False
         measure.validate_params()

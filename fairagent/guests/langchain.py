@@ -9,11 +9,9 @@ Importing this imports langchain_core; it raises BackendUnavailable where that i
 """
 
 # ruff: noqa: E402
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from fairagent.search.hits import FairHits, fair_rerank, fields_of
-from fairagent.settings import Unknown
 from fairagent.storage.packages import expect_installed
 
 expect_installed("langchain-core", "fairagent.guests.langchain")
@@ -21,45 +19,25 @@ expect_installed("langchain-core", "fairagent.guests.langchain")
 from langchain_core.callbacks import CallbackManagerForRetrieverRun, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field, SkipValidation
+from pydantic import ConfigDict, SkipValidation
 
-from fairagent.guests.results import OnResult, check_texts, documents_found, metadata_of
+from fairagent.guests.results import ExposureStage, OnResult, check_texts, documents_found, metadata_of
 
 
-class ExposureCompressor(BaseDocumentCompressor):
-    """The `n` documents that are relevant and together give every group about its target share of the exposure.
+class ExposureCompressor(ExposureStage, BaseDocumentCompressor):
+    """The documents that `ExposureStage` chooses, in their new order; it needs no query.
 
-    Put it behind a retriever that returns many more than `n`: it can only choose among those. `groups`, `target`,
-    `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are metadata keys or paths, or known by
-    the documents' ids. A document of LangChain has no score, so the order stands for it. `on_fair` receives the
-    exposures before and after. It needs no query.
+    Groups are metadata keys or paths, or known by the documents' ids. A document of LangChain has no score, so the
+    order stands for it.
     """
 
-    groups: SkipValidation[Any]
-    target: SkipValidation[Any] = None
-    n: int = Field(default=10, ge=1)
-    fairness: float | None = Field(default=None, ge=0)
-    keep: float | None = Field(default=None, ge=0, le=1)
-    gap: float | None = Field(default=None, ge=0)
-    unknown: Unknown = "share"
-    on_fair: SkipValidation[Callable[[FairHits], None]] | None = None
-
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Raise UsageError for groups that do not go with the target."""
-        super().model_post_init(context)
-        fields_of(self.groups, self.target)
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """The same objects in their new order; raises what `fair_rerank` does."""
-        dial: dict[str, Any] = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
-        fair = fair_rerank(list(documents), self.groups, self.target, self.n, unknown=self.unknown, **dial)
-        if self.on_fair:
-            self.on_fair(fair)
-        return fair.hits
+        return self.reranked(list(documents))
 
 
 class FairLangChainRetriever(BaseRetriever):
@@ -74,11 +52,9 @@ class FairLangChainRetriever(BaseRetriever):
     on_result: SkipValidation[OnResult] | None = None
 
     def model_post_init(self, context: Any, /) -> None:
-        """Raise UsageError for an agent without texts."""
         super().model_post_init(context)
         check_texts(self.agent)
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        """What the pipeline's search finds, and what it raises."""
         lines = documents_found(self.agent, query, self.on_result)
         return [Document(id=hit.id, page_content=one.text, metadata=metadata_of(hit, one)) for hit, one, _ in lines]

@@ -6,8 +6,6 @@
 It imports nothing before a test asks for one of its fixtures, and does nothing to tests that do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -58,7 +56,7 @@ def fair_query() -> str:
 
 
 @pytest.fixture(scope="session")
-def exposure_of() -> Callable[..., SearchExposure]:
+def exposure_of() -> Callable[..., "SearchExposure"]:
     """`fairagent.guests.testing.exposure_of`: what a search function shows of each group."""
     from fairagent.guests.testing.searches import exposure_of
 
@@ -66,7 +64,7 @@ def exposure_of() -> Callable[..., SearchExposure]:
 
 
 @pytest.fixture(scope="session")
-def assert_exposure_of() -> Callable[..., SearchExposure]:
+def assert_exposure_of() -> Callable[..., "SearchExposure"]:
     """`fairagent.guests.testing.assert_exposure_of`: that groups get what they should have."""
     from fairagent.guests.testing.searches import assert_exposure_of
 

@@ -58,7 +58,11 @@ class LocalTerms:
         """The terms of these documents, titles included."""
         documents = [self._texts.document(id) for id in ids]
         counts = [Counter(plain_words(f"{document.title} {document.text}")) for document in documents]
-        numbers = [self._number(word) for count in counts for word in count]
+        with self._lock:
+            for word in (word for count in counts for word in count if word not in self._numbers):
+                self._numbers[word] = len(self._words)
+                self._words.append(word)
+            numbers = [self._numbers[word] for count in counts for word in count]
         vocabulary, term = np.unique(np.array(numbers, dtype=np.intp), return_inverse=True)
         row = np.repeat(np.arange(len(ids)), [len(count) for count in counts])
         count = np.array([times for count in counts for times in count.values()], dtype=np.float64)
@@ -67,16 +71,7 @@ class LocalTerms:
         return Postings(row, term, count, length, vocabulary, share)
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
-        """The word for each term number of `postings`."""
         return [self._words[number] for number in vocabulary.tolist()]
 
     def analyze(self, text: str) -> list[str]:
-        """The words of `text`."""
         return plain_words(text)
-
-    def _number(self, word: str) -> int:
-        with self._lock:
-            number = self._numbers.setdefault(word, len(self._words))
-            if number == len(self._words):
-                self._words.append(word)
-            return number

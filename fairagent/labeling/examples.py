@@ -5,8 +5,6 @@ document's id in `data.id`, Argilla's `records.to_json` a list of records (JSON 
 like the dimension, or `label`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -71,9 +69,24 @@ def examples_of(
     and the collection, give one document different labels; and where none of a file's ids is a document's (of some it
     is a note).
     """
-    labels, of_document, given = _in_collection(collection, dimension)
-    notes: list[str] = []
-    of_file: dict[str, str] = {}
+    groups, labels = collection.groups, tuple[str, ...]()
+    notes, of_file, of_document, given = list[str](), dict[str, str](), dict[str, str](), set[str]()
+    if dimension in groups.predicted:
+        raise UsageError(f"{dimension!r} has made labels already; name the groups file with the given ones alone")
+    if dimension in groups.dimensions:
+        table = next((one for one in tables_of(groups) if dimension in one.dimensions), None)
+        if table is None:
+            raise UsageError(
+                f"labels of {dimension!r} hang on the topic, or are combined of others; they cannot be made"
+            )
+        labels = groups.labels(dimension)
+        for _, some in table.batches():
+            for id, row in zip(some, table.memberships(dimension, some)[:, 1:], strict=True):
+                places = np.flatnonzero(row)
+                if places.size:
+                    given.add(id)
+                if places.size == 1:
+                    of_document[id] = labels[places[0]]
     if file is not None:
         of_file = read_examples(file, dimension)
         if note := compare_ids(f"examples in {file.name}", of_file, documents):
@@ -106,29 +119,8 @@ def examples_of(
     if absent := [label for label in every_label if label not in sizes]:
         notes.append(f"no example, so never made, of: {listed(absent)}")
     ids = tuple(id for id in sorted(of_document) if of_document[id] in known)
-    groups = np.array([known.index(of_document[id]) for id in ids], np.intp)
-    return Examples(dimension, tuple(known), ids, groups, frozenset(given), of_file, tuple(notes))
-
-
-def _in_collection(collection: Collection, dimension: str) -> tuple[tuple[str, ...], dict[str, str], set[str]]:
-    """The labels of the dimension, the documents with one of them, and all documents with any."""
-    groups = collection.groups
-    if dimension not in groups.dimensions:
-        return (), {}, set()
-    if dimension in groups.predicted:
-        raise UsageError(f"{dimension!r} has made labels already; name the groups file with the given ones alone")
-    table = next((one for one in tables_of(groups) if dimension in one.dimensions), None)
-    if table is None:
-        raise UsageError(f"labels of {dimension!r} hang on the topic, or are combined of others; they cannot be made")
-    labels, single, given = groups.labels(dimension), dict[str, str](), set[str]()
-    for _, ids in table.batches():
-        for id, row in zip(ids, table.memberships(dimension, ids)[:, 1:], strict=True):
-            there = np.flatnonzero(row)
-            if there.size:
-                given.add(id)
-            if there.size == 1:
-                single[id] = labels[there[0]]
-    return labels, single, given
+    own = np.array([known.index(of_document[id]) for id in ids], np.intp)
+    return Examples(dimension, tuple(known), ids, own, frozenset(given), of_file, tuple(notes))
 
 
 def read_examples(file: Path, dimension: str) -> dict[str, str]:

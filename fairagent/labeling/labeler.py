@@ -7,8 +7,6 @@ for the labels of documents that it is unsure of and that readers see. `section_
 use the labels, and `with_section` the file with it (`label --write`).
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
@@ -339,7 +337,6 @@ class Helpful:
 
     @property
     def why(self) -> str:
-        """In words."""
         seen = f"in the lists of {counted(self.lists, 'topic')}" if self.lists else "like many others"
         return f"uncertainty {self.uncertainty:.2f}, {seen}"
 
@@ -476,7 +473,13 @@ def with_section(site: Site, section: dict[str, Any]) -> tuple[Path, str]:
             f"{file}: {dimension!r} is no column of its groups, but of a saved table: make that without it"
         )
     lines, added = text.splitlines(keepends=True), dumped({"groups": after["groups"]})
-    start, end = _lines_of(text, "groups") or (len(lines), len(lines))
+    start = end = len(lines)
+    for name, value in compose_yaml(text).value:
+        if name.value == "groups":
+            start, end = name.start_mark.line, value.end_mark.line + (value.end_mark.column > 0)
+            # What a block ends with are the remarks on what comes next.
+            while not lines[end - 1].strip() or lines[end - 1].startswith("#"):
+                end -= 1
     was = [f"# {line}" for line in lines[start:end]]
     remark = (
         [f"# fairagent label --write put made labels of {dimension!r} into the groups, which were:\n"] if was else []
@@ -490,17 +493,3 @@ def with_section(site: Site, section: dict[str, Any]) -> tuple[Path, str]:
         raise UsageError(f"{file}: its lines cannot be changed one by one; put these there by hand:\n{added}")
     validate(CollectionFile, after, str(file))
     return file, new
-
-
-def _lines_of(text: str, key: str) -> tuple[int, int] | None:
-    """From which line, 0 the first, to before which a key's value stands; None without one."""
-    root = compose_yaml(text)
-    lines = text.splitlines()
-    for name, value in root.value:
-        if name.value == key:
-            end = value.end_mark.line + (value.end_mark.column > 0)
-            # What a block ends with are the remarks on what comes next.
-            while not lines[end - 1].strip() or lines[end - 1].startswith("#"):
-                end -= 1
-            return name.start_mark.line, end
-    return None

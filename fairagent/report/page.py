@@ -209,14 +209,6 @@ def _own_settings(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
-    """A group that a document belongs to; `text` has the share where it is not the same for all of its groups."""
-
-    color: int | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class GroupBar:
     """The groups of one dimension as parts of one bar, above their targets: (color, SVG path) and all in words."""
 
@@ -238,10 +230,10 @@ def palette(run: Results) -> Palette:
     return {group: number for number, group in enumerate(ordered)}
 
 
-def chips(groups: Mapping[str, Mapping[str, float]], colors: Palette) -> tuple[Chip, ...]:
-    """The groups that a document belongs to: dimension -> label -> share."""
+def chips(groups: Mapping[str, Mapping[str, float]], colors: Palette) -> tuple[tuple[int | None, str], ...]:
+    """Color and text of the groups that a document belongs to (dimension -> label -> share), shares that differ too."""
     return tuple(
-        Chip(colors.get((dimension, label)), f"{label} {percent(share)}" if len(set(shares.values())) > 1 else label)
+        (colors.get((dimension, label)), f"{label} {percent(share)}" if len(set(shares.values())) > 1 else label)
         for dimension, shares in groups.items()
         for label, share in shares.items()
     )
@@ -459,7 +451,7 @@ class TopicTables:
         title, groups = hit.title or hit.id, chips(hit.groups, self._colors)
         place = self._places.setdefault((title, hit.snippet, groups), len(self.documents))
         if place == len(self.documents):
-            self.documents.append([title, [[chip.color, chip.text] for chip in groups]])
+            self.documents.append([title, list(map(list, groups))])
             self.snippets.append(hit.snippet)
         return [place, int(hit.relevant), None if before is None else before - rank]
 

@@ -6,8 +6,6 @@ the fewest with which at least `FLOOR` of the documents that exact search ranks 
 every group.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -188,7 +186,25 @@ def build_ann(
         drawn = _drawn(rows, min(QUERIES, count))
         queries = drawn if topics is None else np.vstack((drawn, topics))
         opened = AnnIndex(shop.new, AnnManifest.draft(dense.folder, cells))
-        manifest = _measured(dense, opened, queries, groups)
+        expected, probes = exact_lists(rows, queries, DEPTH), 1
+        members = groups(np.concatenate(expected))
+        # The fewest cells that reach the floor.
+        while True:
+            lists = [dense.best(query, opened.in_cells(query, DEPTH, probes), DEPTH) for query in queries]
+            hits = np.concatenate([np.isin(first, got) for first, got in zip(expected, lists, strict=True)])
+            held = {name: weights for name, weights in members.items() if weights.sum() >= COUNTED}
+            of_groups = {name: round(float(np.average(hits, weights=one)), 4) for name, one in held.items()}
+            recall = round(float(hits.mean()), 4) if len(hits) else 1.0
+            least = min(recall, *of_groups.values(), 1.0)
+            if least >= FLOOR:
+                break
+            if probes == cells:
+                raise DataError(
+                    f"an ANN index of the embeddings at {dense.folder} finds {least:.3f} of what exact search finds "
+                    f"with all its cells, less than {FLOOR}; set `ann: never` for exact search"
+                )
+            probes = min(cells, max(probes + 1, probes * 5 // 4))
+        manifest = replace(opened.manifest, probes=probes, queries=len(queries), recall=recall, groups=of_groups)
         manifest.save(shop.new)
         shop.put()
     return manifest
@@ -224,28 +240,3 @@ def exact_lists(rows: NDArray[np.float16], queries: Embeddings, depth: int) -> l
     rounding = 1e-6 * np.abs(heap.D, where=heap.I >= 0, out=np.zeros_like(heap.D)).max(axis=1, keepdims=True)
     above = (heap.D[:, -1:] + rounding < heap.D) & (heap.I >= 0)
     return [row[first] for row, first in zip(heap.I, above, strict=True)]
-
-
-def _measured(dense: DenseRetriever, index: AnnIndex, queries: Embeddings, groups: Members) -> AnnManifest:
-    """The index's manifest, with the fewest cells that reach the floor; DataError where all of them do not."""
-    expected = exact_lists(dense.stored, queries, DEPTH)
-    members = groups(np.concatenate(expected))
-    probes, cells = 1, index.manifest.cells
-
-    def share(weights: FloatArray) -> float:
-        return round(float(np.average(hits, weights=weights)), 4) if weights.any() else 1.0
-
-    while True:
-        lists = [dense.best(query, index.in_cells(query, DEPTH, probes), DEPTH) for query in queries]
-        hits = np.concatenate([np.isin(first, got) for first, got in zip(expected, lists, strict=True)])
-        recall = share(np.ones(len(hits)))
-        of_groups = {name: share(weights) for name, weights in members.items() if weights.sum() >= COUNTED}
-        least = min(recall, *of_groups.values(), 1.0)
-        if least >= FLOOR:
-            return replace(index.manifest, probes=probes, queries=len(queries), recall=recall, groups=of_groups)
-        if probes == cells:
-            raise DataError(
-                f"an ANN index of the embeddings at {dense.folder} finds {least:.3f} of what exact search finds with "
-                f"all its cells, less than {FLOOR}; set `ann: never` for exact search"
-            )
-        probes = min(cells, max(probes + 1, probes * 5 // 4))

@@ -1,7 +1,5 @@
 """What the loop asks of a search engine: lists, scores, and by further protocols texts, terms and embeddings."""
 
-from __future__ import annotations
-
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -106,6 +104,12 @@ def check_length(n: int) -> None:
     """Raise UsageError for an `n` below 1."""
     if n < 1:
         raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+
+
+def unknown_ids(missing: Sequence[str], where: str) -> DataError:
+    """The error for ids of documents that are not there, which names the first."""
+    shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
+    return DataError(f"{len(missing)} document id(s) are not in {where}: {shown}")
 
 
 def full_text(document: Document) -> str:

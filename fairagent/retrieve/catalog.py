@@ -1,7 +1,5 @@
 """What an index stores of its documents: ids in the order of the collection, and strings by number, as .npy files."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
+from fairagent.retrieve.base import unknown_ids
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.files import new_file
 from fairagent.types import FloatArray, Ranking
@@ -51,7 +50,6 @@ class ArrayWriter:
         np.lib.format.write_array_header_1_0(self._file, header)
 
     def add(self, values: NDArray[Any]) -> None:
-        """Append values, converted to the type of the file."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._length += len(values)
 
@@ -104,7 +102,7 @@ class IdTable:
         write_array(folder / "ids.order.npy", order)
 
     @classmethod
-    def load(cls, folder: Path) -> IdTable:
+    def load(cls, folder: Path) -> Self:
         """Map what `save` wrote; raises OSError or ValueError where it is damaged."""
         try:
             table = cls(mapped(folder / "ids.npy"), mapped(folder / "ids.order.npy"))
@@ -136,7 +134,7 @@ class IdTable:
         # As signed numbers first: among unsigned ones -1 would be 4,294,967,295.
         return np.where(self._sorted[at] == wanted, self._order[at].astype(np.intp), -1)
 
-    def moved(self, numbers: NDArray[np.intp], of: IdTable) -> NDArray[np.intp]:
+    def moved(self, numbers: NDArray[np.intp], of: Self) -> NDArray[np.intp]:
         """The numbers here, rising, of the documents that have these `numbers` in another table."""
         if of is self or np.array_equal(of._names, self._names):
             return numbers
@@ -148,8 +146,7 @@ class IdTable:
         numbers = self.numbers(ids)
         missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
         if missing:
-            shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
-            raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
+            raise unknown_ids(missing, "the index")
         return numbers
 
     def best(self, scores: FloatArray, n: int, among: NDArray[np.intp] | None = None) -> Ranking:

@@ -4,12 +4,10 @@ Encoding is slow (on a CPU a hundred documents a second): what the same model ha
 over, known by the digest of the text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -98,17 +96,19 @@ class EncodedManifest(IndexManifest):
         """Store the vectors of all documents, which come in blocks."""
         raise NotImplementedError
 
-    def check_model(self, folder: Path, model: str, vector: Embeddings) -> None:
-        """Raise IndexMismatch where another model than `model`, maybe of the same name, made the index in `folder`.
+    @staticmethod
+    def probe(encoder: Any) -> Embeddings:
+        """The encoder's vector of the test text, (d,)."""
+        return np.asarray(encoder.documents([PROBE_TEXT])[0])
 
-        `vector` is the model's of the test text.
-        """
+    def check_model(self, folder: Path, encoder: Any) -> None:
+        """Raise IndexMismatch where another model than the encoder's, maybe of its name, made the index in `folder`."""
         with self.reading(folder):
             probe = read_array(folder / PROBE)
-        if not _same_vector(probe, vector):
+        if not _same_vector(probe, self.probe(encoder)):
             raise IndexMismatch(
-                f"the {self.WHAT} at {folder}: made with {self.model!r}, and {model!r} makes others; use that model, "
-                "or build them again"
+                f"the {self.WHAT} at {folder}: made with {self.model!r}, and {encoder.name!r} makes others; use that "
+                "model, or build them again"
             )
 
 
@@ -122,17 +122,14 @@ class DenseManifest(EncodedManifest):
 
     @staticmethod
     def stored(folder: Path) -> NDArray[np.float16]:
-        """See `EncodedManifest`."""
         return mapped(folder / VECTORS)
 
     @staticmethod
     def stacked(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """See `EncodedManifest`."""
         return np.concatenate(parts)
 
     @staticmethod
     def write(folder: Path, blocks: Iterator[Embeddings], dimension: int) -> None:
-        """See `EncodedManifest`."""
         with ArrayWriter(folder / VECTORS, np.float16, dimension) as rows:
             for block in blocks:
                 rows.add(block)
@@ -141,33 +138,20 @@ class DenseManifest(EncodedManifest):
 M = TypeVar("M", bound=EncodedManifest)
 
 
-def build_dense_index(
-    collection: Indexable,
-    folder: Path,
-    encoder: Encoder,
-    progress: Callable[[int], None] = ignore,
-    earlier: Path | None = None,
-) -> DenseManifest:
-    """Encode title and text of every document of `collection` into `folder`; see `encode_collection`."""
-    probe = encoder.documents([PROBE_TEXT])[0]
-    return encode_collection(DenseManifest, collection, folder, encoder, probe, progress, earlier)
-
-
 def encode_collection(
     kind: type[M],
     collection: Indexable,
     folder: Path,
     encoder: Any,
-    probe: Embeddings,
     progress: Callable[[int], None] = ignore,
     earlier: Path | None = None,
 ) -> M:
     """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
 
-    `progress` is called with the number of documents done. What the same encoder, whose vector of the test text is
-    `probe`, has made of the same text is taken over from `earlier` (None: from what is at `folder`). Raises what
-    `build_index` does.
+    `progress` is called with the number of documents done. What the same encoder, by its vector of the test text, has
+    made of the same text is taken over from `earlier` (None: from what is at `folder`). Raises what `build_index` does.
     """
+    probe = kind.probe(encoder)
     # Before the documents are read: what changes in the meantime must not pass for what was encoded.
     fingerprint = collection.fingerprint()
     ids, digests = list[bytes](), bytearray()
@@ -203,6 +187,10 @@ def encode_collection(
     return manifest
 
 
+build_dense_index = partial(encode_collection, DenseManifest)
+"""`encode_collection` into an array of 16-bit floats."""
+
+
 def _known(
     kind: type[M], earlier: Path, model: str, probe: Embeddings, digests: NDArray[np.uint64]
 ) -> NDArray[np.intp]:
@@ -234,7 +222,7 @@ class DenseRetriever:
     """
 
     def __init__(
-        self, folder: Path, encoder: Encoder, collection: Indexable | None = None, ann: AnnIndex | None = None
+        self, folder: Path, encoder: Encoder, collection: Indexable | None = None, ann: "AnnIndex | None" = None
     ) -> None:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
 
@@ -249,7 +237,7 @@ class DenseRetriever:
             self.ids, self.stored = IdTable.load(folder), DenseManifest.stored(folder)
             if (len(self.ids), *self.stored.shape) != (of.documents, of.documents, of.dimension):
                 raise ValueError(f"{VECTORS} has the shape {self.stored.shape} for {len(self.ids)} ids")
-        of.check_model(folder, encoder.name, encoder.documents([PROBE_TEXT])[0])
+        of.check_model(folder, encoder)
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
 
@@ -311,11 +299,9 @@ class DenseRetriever:
             return self._scores(numbers, self._query_vector(text))
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
-        """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
         return self._rows(self.ids.known(ids))
 
     def query_vector(self, query: Query) -> Embeddings:
-        """The embedding of a query's text and keywords, (d,)."""
         return np.asarray(self._query_vector(str(query)))
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:

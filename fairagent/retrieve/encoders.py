@@ -4,8 +4,6 @@ An add-on brings encoders through the entry point group `fairagent.encoders`: a 
 names, for a callable that makes an encoder of (name, device). The shipped ones are in `fairagent.guests.dense`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -70,7 +68,7 @@ def of_length_one(rows: Embeddings) -> Embeddings:
     return unit
 
 
-def open_encoder(name: str, device: str = "cpu", served: Served | None = None) -> Encoder:
+def open_encoder(name: str, device: str = "cpu", served: "Served | None" = None) -> Encoder:
     """The text encoder that a settings file names.
 
     * `minilm`: the packaged model, by onnxruntime.
@@ -106,11 +104,10 @@ class EndpointEncoder:
     Vectors have length 1, but those of blank texts, which a server may refuse, are zeros.
     """
 
-    def __init__(self, model: EmbeddingModel) -> None:
+    def __init__(self, model: "EmbeddingModel") -> None:
         self.name, self.cost, self._model = f"{ENDPOINT}{model.name}", model.cost, model
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d)."""
         filled = [number for number, text in enumerate(texts) if text.strip()]
         vectors = self._model.embed([texts[number] for number in filled])
         # Any text shows how long the server's vectors are.

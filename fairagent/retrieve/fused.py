@@ -76,11 +76,9 @@ class FusedRetriever:
         return FusedRetriever(engines, self.names, self.weights, self.depth, self.most)
 
     def parts(self, query: Query) -> EngineScores:
-        """What each engine gives the documents in any of their lists, weights included."""
         return self._parts(query)
 
     def failures(self, query: Query) -> Mapping[str, str]:
-        """Name of each engine that failed at the last search for `query` -> its error."""
         return self._failed.get(query, {})
 
     def _searched(self, query: Query) -> EngineScores:
@@ -107,7 +105,6 @@ class FusedRetriever:
 
     @engine_time("fusion")
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents by the sum of their parts."""
         check_length(n)
         if self._failed.pop(query, None):
             # The engine that failed may be back by now.
@@ -170,7 +167,6 @@ class FusedConfig(Part):
         return f"fused ({' + '.join(map(str, self.inner))})"
 
     def build(self, site: Site) -> FusedRetriever:
-        """The engine."""
         engines, most = tuple(part.build(site) for part in self.inner), 0.0
         if not self.weights and len(engines) == 2 and isinstance(engines[1], VectorEngine):
             most = MOST_LIGHT if LIGHT in (part.named(site) for part in dense_parts(self)) else MOST

@@ -1,7 +1,5 @@
 """Manifests: what a folder of an index was made from, and whether the collection has changed since."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -129,7 +127,6 @@ class IndexManifest:
 
     @classmethod
     def damaged(cls, folder: Path, reason: object) -> IndexMismatch:
-        """The error for damaged files."""
         be = "are" if cls.WHAT.endswith("s") else "is"
         return IndexMismatch(f"the {cls.WHAT} at {folder} {be} damaged ({reason}); {REMEDY}")
 
@@ -159,7 +156,6 @@ class IndexManifest:
             raise IndexMismatch(f"the {cls.WHAT} at {folder}: replaced while it was opened; repeat the command")
 
     def save(self, folder: Path) -> None:
-        """Write the manifest into `folder`."""
         write_whole(folder / self.FILE, json.dumps(self.values, indent=2) + "\n")
 
     @property

@@ -94,7 +94,6 @@ class BM25Passages(PassageRetriever):
         return _under(id, parts[0], joined(parts))
 
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
-        """The best passage of each of these documents for `query`, under the document's id."""
         best = self._engine.documents(self.best(query, ids))
         return [_under(id, passage, passage.text) for id, passage in zip(ids, best, strict=True)]
 

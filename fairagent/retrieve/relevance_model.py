@@ -123,11 +123,9 @@ class RM3Retriever:
         lend(self, engine, "document", "document_frequency")
 
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents for the expanded query."""
         return searched(self.engine, self.expanded(query), n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The engine's scores of the given documents for the expanded query, (n,)."""
         return scored(self.engine, self.expanded(query), ids)
 
     def expanded(self, query: Query) -> Query:

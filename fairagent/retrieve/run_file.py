@@ -81,7 +81,6 @@ class RunFile:
     rankings: Mapping[str, Ranking]
 
     def search(self, query: Query, n: int) -> Ranking:
-        """The first `n` documents of the topic; none where the file does not have it."""
         return self._of(query).top(n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -106,24 +105,19 @@ class RunFileConfig(Part):
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """The run."""
         return {"path": Path(self.path)}
 
     def relative_to(self, folder: Path) -> Self:
-        """With the path of the file made absolute."""
         return self.model_copy(update={"path": str((folder / self.path).absolute())})
 
     def named_documents(self, topics: Collection[str]) -> dict[str, Collection[str]]:
-        """The documents that it ranks."""
         rankings = read_run(Path(self.path), topics, self.tag)
         return {f"documents of run {self.path}": dict.fromkeys(id for one in rankings.values() for id in one.ids)}
 
     def check(self, site: Site) -> None:
-        """Raise DataError with every fault of the file."""
         self.build(site)
 
     def expect_scores(self, needing: str) -> None:
-        """Raise DataError where the file has none."""
         check_scored(Path(self.path), needing)
 
     def build(self, site: Site) -> Retriever:
@@ -205,7 +199,6 @@ class OracleConfig(Part):
     """drawn: the relevant documents in a random order. sorted: all judged ones, the highest grade first."""
 
     def build(self, site: Site) -> Retriever:
-        """The engine, with the texts of the index where there is one."""
         return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, self.worst, site.seed))
 
 
@@ -220,7 +213,6 @@ class EmptyRetriever(RunFile):
     """The null retriever, of experiments without a search: every ranking is empty."""
 
     def document(self, id: str) -> Document:
-        """Never one: DataError."""
         raise DataError(f"without a search no documents are stored, so there is no {id!r}")
 
 
@@ -231,9 +223,7 @@ class EmptyConfig(Part):
     kind: Literal["none"] = "none"
 
     def idle(self, settings: object) -> bool:
-        """Always."""
         return True
 
     def build(self, site: Site) -> EmptyRetriever:
-        """The engine."""
         return EmptyRetriever({})

@@ -1,7 +1,5 @@
 """`Site`: what parts are built from: a collection, its index, the settings, and shared resources."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +42,7 @@ class Site:
         """The settings' language model; SettingsError without a name, BackendUnavailable without a key."""
         return self.models.open(self.settings.model)
 
-    def embeddings(self, name: str) -> EmbeddingModel:
+    def embeddings(self, name: str) -> "EmbeddingModel":
         """The embedding model of this name at the server of the settings' language model; raises as `model`."""
         return self.models.open_embeddings(self.settings.model.model_copy(update={"name": name}))
 

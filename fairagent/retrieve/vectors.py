@@ -56,11 +56,9 @@ class DenseConfig(Part):
         return self.encoder or site.settings.encoder
 
     def resolved(self, site: Site, preparing: bool = False) -> Part:
-        """With the encoder of the settings, where it names none itself."""
         return self.model_copy(update={"encoder": self.named(site)})
 
     def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         name = self.named(site)
         check_vectors(site, name)
         if DenseManifest.exists(folder(site, name)):
@@ -68,13 +66,11 @@ class DenseConfig(Part):
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index, the embeddings and, where it is wanted, their ANN index, where there are none."""
         prepare_index(site, progress)
         prepare_vectors(site, self.named(site), progress)
         prepare_ann(site, self.named(site), self.ann, progress)
 
     def build(self, site: Site) -> VectorSearch:
-        """The engine."""
         return open_vectors(site, self.named(site), self.ann)
 
 

@@ -5,12 +5,10 @@ exact and complete. Any other engine gives longer lists until enough of its docu
 stays; it is given up after `DEEPEST` documents, and a note says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +90,7 @@ class StoredColumn:
     codes: NDArray[np.int32]
 
     @classmethod
-    def read(cls, name: str, ids: IdTable, documents: Iterable[Document]) -> StoredColumn:
+    def read(cls, name: str, ids: IdTable, documents: Iterable[Document]) -> Self:
         """The column in these documents, in the order of their numbers; UsageError where none has it."""
         values: dict[Key, int] = {}
         entries: list[tuple[int, int]] = []
@@ -122,8 +120,7 @@ class Conditions:
     groups: Groups
 
     @classmethod
-    def of(cls, where: Where, groups: Groups) -> Conditions:
-        """The conditions of a `where`."""
+    def of(cls, where: Where, groups: Groups) -> Self:
         single = bool | int | float | str
         several = {name: (one,) if isinstance(one, single) else tuple(one) for name, one in where.items()}
         return cls(several, groups)
@@ -189,7 +186,6 @@ class AskedDeeper:
         lend(self, engine, "bound", "vectors", "query_vector")
 
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` of the documents that meet the conditions, as far as the engine's first `DEEPEST` have them."""
         check_length(n)
         depth = min(2 * n, DEEPEST)
         while True:
@@ -205,7 +201,6 @@ class AskedDeeper:
         return Ranking(tuple(ranking.ids[place] for place in places.tolist()), ranking.scores[places])
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The engine's scores."""
         return self._engine.score(query, ids)
 
 
@@ -223,7 +218,6 @@ class Restriction:
 
     @property
     def note(self) -> str:
-        """What a search says of it."""
         if self.documents is None:
             return f"where {self.conditions}: looked for in the first {DEEPEST:,} documents of the engine's lists"
         return f"where {self.conditions}: {counted(self.documents, 'document')}"

@@ -197,9 +197,9 @@ def _explained(path: Path) -> Iterator[None]:
         if not short and (error.errno not in _DISK or elsewhere):
             raise
         reason = error.strerror or str(error)
-    except Exception as error:
-        # The library that writes models has errors of its own for those of the system.
-        if not (type(error).__module__.startswith("safetensors") and "os error" in str(error)):
+    except RuntimeError as error:
+        # What faiss makes of an error of the system.
+        if "write error" not in str(error):
             raise
-        reason = str(error)
+        reason = str(error).rpartition(": ")[2]
     raise cannot_write(path, reason, "what was there before is as it was")

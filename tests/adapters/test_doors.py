@@ -1,7 +1,5 @@
 """One reading of groups, targets and scores behind every door that hits of others come through."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,10 +1,7 @@
 """`fair_rerank` on what engines answer: their own objects, whole answers, nested fields, and what is no hit."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from openai.pagination import SyncPage
@@ -12,13 +9,11 @@ from openai.types import VectorStoreSearchResponse
 from openai.types.responses import ResponseFileSearchToolCall
 from pydantic import BaseModel
 
+from adapters.test_hits import EVEN, GENDERS, ORDER
 from fairagent import DataError, FairHits, UsageError, fair_rerank
+from fairagent.types import Hit
 
-GENDERS = ["male"] * 4 + ["female", "male", "", "male", "female", "male", "male", "female"]
 SCORES = [1.0 - place / 20 for place in range(len(GENDERS))]
-EVEN = {"female": 0.5, "male": 0.5}
-ORDER = [0, 4, 1, 2, 3]
-"""Where the best come from, with n 5 and fairness 2."""
 ROWS = list(enumerate(zip(GENDERS, SCORES, strict=True)))
 
 
@@ -26,42 +21,32 @@ class ScoredPoint(BaseModel):
     """As qdrant_client 1.17 declares it."""
 
     id: int | str
-    version: int
+    version: int = 0
     score: float
     payload: dict[str, Any] | None = None
     vector: list[float] | None = None
 
 
-class QueryResponse(BaseModel):
-    """As qdrant_client 1.17 declares it."""
-
-    points: list[ScoredPoint]
-
-
-def points(path: bool = False) -> list[ScoredPoint]:
-    payload = [{"meta": {"author": [{"sex": one}]}} if path else {"gender": one} for one in GENDERS]
-    return [ScoredPoint(id=n, version=0, score=score, payload=payload[n]) for n, (_, score) in ROWS]
+class Named(NamedTuple):
+    docid: str
+    score: float
+    gender: str
 
 
-def found_by_openai() -> list[VectorStoreSearchResponse]:
-    return [
-        VectorStoreSearchResponse(
-            file_id=f"file-{n}",
-            filename=f"{n}.md",
-            score=score,
-            attributes={"gender": gender} if gender else None,
-            content=[],
-        )
-        for n, (gender, score) in ROWS
-    ]
-
-
-def elasticsearch() -> list[dict[str, Any]]:
-    return [{"_index": "a", "_id": str(n), "_score": s, "_source": {"author": {"gender": g}}} for n, (g, s) in ROWS]
-
-
-def milvus() -> list[dict[str, Any]]:
-    return [{"id": n, "distance": score, "entity": {"gender": gender}} for n, (gender, score) in ROWS]
+OPENAI = [
+    VectorStoreSearchResponse(
+        file_id=f"file-{n}", filename="a.md", score=s, attributes={"gender": g} if g else None, content=[]
+    )
+    for n, (g, s) in ROWS
+]
+BODY = [{"_index": "a", "_id": str(n), "_score": s, "_source": {"author": {"gender": g}}} for n, (g, s) in ROWS]
+MILVUS = [{"id": n, "distance": score, "entity": {"gender": gender}} for n, (gender, score) in ROWS]
+POINTS = [ScoredPoint(id=n, score=score, payload={"gender": gender}) for n, (gender, score) in ROWS]
+DEEP = [ScoredPoint(id=n, score=s, payload={"meta": {"author": [{"sex": g}]}}) for n, (g, s) in ROWS]
+NAMED = [Named(f"d{n}", score, gender) for n, (gender, score) in ROWS]
+OWN = [Hit(n + 1, f"d{n}", score, "", {"gender": {one: 1.0} if one else {}}) for n, (one, score) in ROWS]
+PAIRS = [(SimpleNamespace(id=None, page_content="x", metadata={"gender": gender}), s) for _, (gender, s) in ROWS]
+PASSAGES = [{"ref_doc_id": f"d{n // 2}", "id": f"p{n}", "score": s, "gender": g} for n, (g, s) in ROWS]
 
 
 CALL = ResponseFileSearchToolCall.model_validate(
@@ -81,36 +66,34 @@ CHROMA = {
     "embeddings": None,
     "included": ["metadatas", "documents", "distances"],
 }
-POINTS, PAGE, BODY = points(), SyncPage(data=found_by_openai(), object="page"), elasticsearch()
 
 SHAPES: list[tuple[Any, Any, list[Any]]] = [
     (POINTS, "gender", POINTS),
-    (QueryResponse(points=POINTS), "payload.gender", POINTS),
-    (PAGE, "gender", PAGE.data),
-    (iter(PAGE.data), "attributes.gender", PAGE.data),
+    (SimpleNamespace(points=POINTS), "payload.gender", POINTS),
+    (DEEP, {"sex": "payload.meta.author.sex"}, DEEP),
+    (SyncPage(data=OPENAI, object="page"), "gender", OPENAI),
+    (iter(OPENAI), "attributes.gender", OPENAI),
     (CALL, "gender", CALL.results or []),
     (BODY, {"gender": "author.gender"}, BODY),
     ({"took": 1, "hits": {"total": 12, "hits": BODY}}, "_source.author.gender", BODY),
     (SimpleNamespace(body={"hits": {"hits": BODY}}), "author.gender", BODY),
-    ([milvus()], "entity.gender", milvus()),
-    (milvus(), "gender", milvus()),
+    ([MILVUS], "entity.gender", MILVUS),
+    (MILVUS, "gender", MILVUS),
     ({"documents": POINTS}, "gender", POINTS),
+    (NAMED, "gender", NAMED),
+    (OWN, "gender", OWN),
+    (PAIRS, "gender", PAIRS),
+    # Two passages of a document are two hits.
+    (PASSAGES, "gender", PASSAGES),
 ]
 
 
 @pytest.mark.parametrize(("found", "groups", "hits"), SHAPES)
 def test_the_engine_s_own_objects_come_back(found: Any, groups: Any, hits: list[Any]) -> None:
     fair = fair_rerank(found, groups, EVEN, n=5, fairness=2)
-    assert [hits.index(one) for one in fair.hits] == ORDER
+    assert [next(n for n, hit in enumerate(hits) if hit is one) for one in fair.hits] == ORDER
     assert fair.before[0].labels == ("female", "male")
     assert fair.after[0].divergence < fair.before[0].divergence
-
-
-def test_lists_within_a_path_are_labels() -> None:
-    hits = points(path=True)
-    assert [
-        hits.index(one) for one in fair_rerank(hits, {"sex": "payload.meta.author.sex"}, EVEN, n=5, fairness=2).hits
-    ] == ORDER
 
 
 def test_columns_become_a_dict_for_each_hit() -> None:
@@ -123,26 +106,8 @@ def test_columns_become_a_dict_for_each_hit() -> None:
 
 
 def test_an_answer_that_found_nothing() -> None:
-    for found in (QueryResponse(points=[]), {"hits": {"hits": []}}, [[]], {"ids": [[]], "documents": [[]]}, iter(())):
+    for found in (SimpleNamespace(points=[]), {"hits": {"hits": []}}, [[]], {"ids": [[]], "documents": [[]]}, iter(())):
         assert fair_rerank(found, "gender", EVEN) == FairHits([], (), ())
-
-
-@dataclass
-class MovedPoint:
-    """A newer version's object, whose fields have other names."""
-
-    uid: str
-    relevance: float
-    properties: dict[str, Any]
-
-
-class OpaquePoint:
-    """One that shows nothing."""
-
-    __slots__ = ("uid",)
-
-
-MOVED = [MovedPoint("a", 1.0, {"gender": "female"}), MovedPoint("b", 0.5, {"gender": "male"})]
 
 
 class Slotted:
@@ -152,16 +117,6 @@ class Slotted:
 
     def __init__(self, id: str, gender: str) -> None:
         self.id, self.properties = id, {"gender": gender}
-
-
-class Raising:
-    """An object whose field raises since a new version."""
-
-    id = "a"
-
-    @property
-    def score(self) -> float:
-        raise RuntimeError("gone in 3.0: use .relevance")
 
 
 @pytest.mark.parametrize(
@@ -179,15 +134,12 @@ def test_what_is_enough(hits: Any, groups: Any) -> None:
     assert fair.after[0].shares.tolist() == [0.5, 0.5]
 
 
+MOVED = [SimpleNamespace(uid="a", relevance=1.0, properties={"gender": "female"})]
 BAD: list[tuple[Any, Any, str]] = [
-    (
-        MOVED,
-        "gender",
-        "no hit has a field 'gender' for dimension 'gender'; there are: uid, relevance, properties.gender",
-    ),
+    (MOVED, "gender", "no hit has a field 'gender' for dimension 'gender'; there are: uid, relevance, properties.g"),
     (MOVED, {"gender": {"a": "female"}}, "hit 1 has no id, by which its groups are known; ids are in ref_doc_id, id,"),
-    (OpaquePoint(), "gender", "is no list of hits, and holds none in body, hits, points, data, results, documents"),
-    ([milvus(), milvus()], "gender", "the hits of 2 queries"),
+    (5, "gender", "is no list of hits, and holds none in body, hits, points, data, results, documents"),
+    ([MILVUS, MILVUS], "gender", "the hits of 2 queries"),
     (CHROMA | {"distances": [[0.5]]}, "gender", "differ in length (id 12, distance 1, metadata 12, document 12)"),
     ([{}], "gender", "hit 1 is a dict ({}), which has no id"),
     ([Slotted("a", "female")], "gender", "there are: id, properties"),
@@ -200,5 +152,15 @@ def test_what_is_no_hit_says_what_was_looked_for(found: Any, groups: Any, said: 
     with pytest.raises(UsageError) as raised:
         fair_rerank(found, groups, EVEN)
     assert said in str(raised.value)
+
+
+def test_a_field_that_raises() -> None:
+    class Raising:
+        id = "a"
+
+        @property
+        def score(self) -> float:
+            raise RuntimeError("gone in 3.0: use .relevance")
+
     with pytest.raises(DataError, match=r"hit 1 cannot be read: .*gone in 3\.0"):
-        fair_rerank([Raising()], groups, EVEN)
+        fair_rerank([Raising()], "gender", EVEN)

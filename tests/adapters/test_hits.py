@@ -1,15 +1,11 @@
 """`fair_rerank`: the hits of any engine in a fair order, as the same objects."""
 
-from __future__ import annotations
-
 import math
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from fairagent import DataError, UsageError, fair_rerank
-from fairagent.types import Hit
 from fairagent.types.search import FAIRNESS
 
 GENDERS = ["male"] * 4 + ["female", "male", "", "male", "female", "male", "male", "female"]
@@ -18,44 +14,11 @@ SCORES = [10.0 - place / 2 for place in range(len(GENDERS))]
 N = 5
 
 
-class LangChain(SimpleNamespace):
-    """As a document of LangChain shows itself."""
-
-
-class Named(NamedTuple):
-    docid: str
-    score: float
-    gender: str
-
-
-def made(kind: str) -> list[Any]:
-    rows = list(zip(range(len(GENDERS)), GENDERS, SCORES, strict=True))
-    return {
-        "dicts": [{"id": f"d{n}", "score": score, "gender": gender} for n, gender, score in rows],
-        "metadata": [{"id": n, "score": score, "metadata": {"gender": gender}} for n, gender, score in rows],
-        "elasticsearch": [{"_id": f"d{n}", "_score": s, "_source": {"gender": gender}} for n, gender, s in rows],
-        "langchain": [
-            (LangChain(id=None, page_content="x", metadata={"gender": gender}), score) for _, gender, score in rows
-        ],
-        "named tuples": [Named(f"d{n}", score, gender) for n, gender, score in rows],
-        "fairagent": [
-            Hit(n + 1, f"d{n}", score, "", {"gender": {gender: 1.0} if gender else {}}) for n, gender, score in rows
-        ],
-    }[kind]
-
-
 ORDER = [0, 4, 1, 2, 3]
 """With fairness 2."""
-
-KINDS = ["dicts", "metadata", "elasticsearch", "langchain", "named tuples", "fairagent"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_objects_come_back_in_the_same_order_from_every_engine(kind: str) -> None:
-    hits = made(kind)
-    found = fair_rerank(hits, "gender", EVEN, n=N, fairness=2)
-    assert [hits.index(hit) for hit in found.hits] == ORDER
-    assert all(any(hit is one for one in hits) for hit in found.hits)
+DICTS = [
+    {"id": f"d{n}", "score": score, "gender": one} for n, (one, score) in enumerate(zip(GENDERS, SCORES, strict=True))
+]
 
 
 def test_exposures_are_those_of_the_first_n_before_and_after() -> None:
@@ -87,13 +50,6 @@ def test_hits_without_a_label_keep_their_share_whatever_the_fairness() -> None:
     assert everything.unknown <= 0.05
 
 
-def test_two_passages_of_a_document_are_two_hits() -> None:
-    """The id that counts is that of the document, as nodes of LlamaIndex have it."""
-    hits = [{"ref_doc_id": f"d{place // 2}", "id": f"p{place}", "score": 1.0 - place / 10} for place in range(4)]
-    found = fair_rerank(hits, {"gender": {"d0": "male", "d1": "female"}}, EVEN, n=2, fairness=10)
-    assert [one["id"] for one in found.hits] == ["p0", "p2"]
-
-
 def test_fields_of_other_names_several_labels_and_dimensions() -> None:
     hits = [{"id": n, "by": by, "region": ["Asia", "Europe"]} for n, by in enumerate(["m", "m|f", "m", None])]
     _, before, _, _ = fair_rerank(hits, {"gender": "by", "region": "region"}, "uniform", n=4, separator="|")
@@ -114,10 +70,7 @@ def test_scores_that_say_nothing_leave_the_order() -> None:
 
 
 def test_spellings_of_a_label_are_named_and_joined_as_the_target_spells_them() -> None:
-    hits = [
-        hit | {"gender": hit["gender"].upper() if place % 2 else hit["gender"]}
-        for place, hit in enumerate(made("dicts"))
-    ]
+    hits = [hit | {"gender": hit["gender"].upper() if place % 2 else hit["gender"]} for place, hit in enumerate(DICTS)]
     even = {"FEMALE": 0.5, "MALE": 0.5}
     apart = fair_rerank(hits, "gender", {**even, "male": 0.0, "female": 0.0}, n=N)
     assert apart.after[0].labels == ("FEMALE", "MALE", "female", "male")
@@ -126,32 +79,22 @@ def test_spellings_of_a_label_are_named_and_joined_as_the_target_spells_them() -
     assert note.endswith('; labels="join" joins them')
     joined = fair_rerank(hits, "gender", even, n=N, labels="join")
     assert (joined.after[0].labels, joined.notes) == (("FEMALE", "MALE"), ())
-    assert [hit["id"] for hit in joined.hits] == [
-        hit["id"] for hit in fair_rerank(made("dicts"), "gender", EVEN, n=N).hits
-    ]
+    assert [hit["id"] for hit in joined.hits] == [hit["id"] for hit in fair_rerank(DICTS, "gender", EVEN, n=N).hits]
     named = fair_rerank(hits, "gender", EVEN, n=N, labels={"gender": {"FEMALE": "female", "MALE": "male"}})
     assert named.after[0].shares.tolist() == joined.after[0].shares.tolist()
 
 
 WRONG = [
-    (
-        made("dicts"),
-        "gendr",
-        {},
-        UsageError,
-        "no hit has a field 'gendr' for dimension 'gendr'; there are: id, score, g",
-    ),
-    ([{"id": 1, "gender": ""}], "gender", {}, DataError, "no hit has a label of 'gender'"),
-    ([{"gender": "f"}], {"gender": {"a": "f"}}, {}, UsageError, "hit 1 has no id, by which its groups are known"),
-    ([{"id": 1, "gender": "f"}, {"id": 2, "gender": 0.5}], "gender", {}, DataError, "hit:2: gender: 0.5 is no label"),
-    ([("a", "high")], "gender", {}, UsageError, "the score of hit 1 is 'high', expected a number"),
-    (made("dicts"), "gender", {"target": "population"}, DataError, "no population for 'gender'"),
+    ([{"id": 1, "gender": ""}], {}, DataError, "no hit has a label of 'gender'"),
+    ([{"id": 1, "gender": "f"}, {"id": 2, "gender": 0.5}], {}, DataError, "hit:2: gender: 0.5 is no label"),
+    ([("a", "high")], {}, UsageError, "the score of hit 1 is 'high', expected a number"),
+    (DICTS, {"target": "population"}, DataError, "no population for 'gender'"),
 ]
 
 
-@pytest.mark.parametrize(("hits", "groups", "more", "error", "said"), WRONG)
-def test_what_cannot_be_is_said(hits: Any, groups: Any, more: dict[str, Any], error: Any, said: str) -> None:
+@pytest.mark.parametrize(("hits", "more", "error", "said"), WRONG)
+def test_what_cannot_be_is_said(hits: Any, more: dict[str, Any], error: Any, said: str) -> None:
     with pytest.raises(error) as raised:
-        fair_rerank(hits, groups, **more)
+        fair_rerank(hits, "gender", **more)
     assert type(raised.value) is error
     assert said in str(raised.value)

@@ -1,7 +1,5 @@
 """fairagent in LangChain's own conventions, with the real package: a retriever, and a document compressor."""
 
-from __future__ import annotations
-
 import asyncio
 
 from langchain_core.documents import BaseDocumentCompressor, Document

@@ -1,11 +1,6 @@
 """A fair ranking in PyTerrier's pipelines and experiments (skipped where PyTerrier is not installed)."""
 
-from __future__ import annotations
-
 import importlib.util
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,15 +58,3 @@ def test_in_a_pipeline_and_an_experiment() -> None:
     fairness, relevance, _ = map(str, measures)
     assert table.loc["fair", fairness] > table.loc["plain", fairness]
     assert table.loc["fair", relevance] > 0
-
-
-@needs_pyterrier
-def test_terriers_own_java_and_ours_do_not_share_a_process(tmp_path: Path) -> None:
-    """In a process of its own, since a JVM cannot be stopped: whoever comes second says that it is too late."""
-    code = (
-        "from fairagent.guests.lucene.java import start_java; start_java()\n"
-        "from fairagent.guests.pyterrier import fair_transformer; fair_transformer(None)\n"
-        "import pyterrier; assert not pyterrier.java.started(); pyterrier.java.init()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "VM is already running" in done.stderr

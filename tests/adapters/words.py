@@ -1,7 +1,5 @@
 """Local stand-ins for LlamaIndex: an embedding of words, a model that says what it read, retrievers from lists."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

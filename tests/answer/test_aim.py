@@ -17,7 +17,6 @@ from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated
 from fairagent.guests.testing import ScriptedModel
-from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.settings import Settings
 from fairagent.settings.tree import CitationSettings
@@ -135,9 +134,7 @@ MEN = "He was a judge in the north [1]. A judge, and a poet [2]."
 BOTH = "He was a judge in the north [1]. She was the first judge of the south [3]."
 
 
-def asked(
-    *script: Any, prompts: Prompts | None = None, context: list[Document] = CONTEXT, tolerance: float = 0.02
-) -> tuple[Answer, ScriptedModel]:
+def asked(*script: Any, context: list[Document] = CONTEXT, tolerance: float = 0.02) -> tuple[Answer, ScriptedModel]:
     """What a model of this script answers to a question on judges, half of whose sources should be women."""
     ids = [one.id for one in context]
     settings = Settings(target={"gender": {"female": 0.5, "male": 0.5}}, unknown="ignore")
@@ -145,8 +142,14 @@ def asked(
     meter = ExposureMeter.make(collection(by_letter([*ids, "f9", "m9"])), "", settings, ranking)
     aim = Aim.of(meter, ids, CitationSettings(aim=True, tolerance=tolerance))
     assert aim
-    model = ScriptedModel(script)
-    return LlmGenerator(model, prompts or Prompts()).aimed("which judge?", context, aim), model
+    model = ScriptedModel(script[0] if callable(script[0]) else script)
+    return LlmGenerator(model, Prompts()).aimed("which judge?", context, aim), model
+
+
+def raised(answer: Any) -> Any:
+    if isinstance(answer, BudgetExceeded):
+        raise answer
+    return answer
 
 
 def test_citations_near_the_target_or_without_help_are_left_as_they_are() -> None:
@@ -182,31 +185,18 @@ def test_a_second_answer_nearer_to_the_target_takes_the_place_of_the_first() -> 
         ("They do not say.", "its citations are no nearer to the target", 2),
         (ModelError("overloaded"), "the second pass came to nothing: overloaded", 1),
         (ReplyTruncated("cut off", raw="She was [3]"), "the second pass came to nothing: cut off", 1),
+        (BudgetExceeded("no call is left"), "the second pass came to nothing: no call is left", 1),
     ],
-    ids=["no nearer", "less support", "cites nothing", "fails", "cut off"],
+    ids=["no nearer", "less support", "cites nothing", "fails", "cut off", "no budget"],
 )
 def test_else_the_first_one_stays_and_it_is_said_why(second: Any, why: str, calls: int) -> None:
-    answer, _ = asked(MEN, second)
+    given = iter([MEN, second])
+    answer, _ = asked(lambda _: raised(next(given)))
     assert (answer.text, answer.cited, answer.truncated) == (MEN, (1, 2), False)
     assert answer.revision
     assert not answer.revision.kept
     assert why in answer.revision.why
     assert answer.usage.calls == calls
-
-
-def test_a_budget_that_is_used_up_leaves_the_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = ScriptedModel.complete
-
-    def once(self: ScriptedModel, request: ModelRequest) -> ModelReply:
-        if self.requests:
-            raise BudgetExceeded("no call is left")
-        return complete(self, request)
-
-    monkeypatch.setattr(ScriptedModel, "complete", once)
-    answer, _ = asked(MEN)
-    assert (answer.text, answer.usage.calls) == (MEN, 1)
-    assert answer.revision
-    assert answer.revision.why == "the second pass came to nothing: no call is left"
 
 
 def test_an_answer_that_cites_nothing_or_what_is_not_there_is_asked_to_cite() -> None:

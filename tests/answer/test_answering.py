@@ -18,7 +18,7 @@ from fairagent.answer.citations import OnText
 from fairagent.answer.context import Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
-from fairagent.errors import BudgetExceeded, PartError, ReplyInvalid
+from fairagent.errors import BudgetExceeded, ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
@@ -94,39 +94,30 @@ def test_an_answer_with_its_context_its_citations_and_its_search() -> None:
     assert [hit.id for hit in result.cited] == ["f1", "m1"]
     assert result.search.ranking.ids == ("m1", "m2", "m3", "f1", "f2")
     ((asked, documents),) = writer.given
-    assert str(asked) == "q"
-    assert [document.id for document in documents] == ["m1", "m2", "m3", "f1"]
+    assert (str(asked), [document.id for document in documents]) == ("q", ["m1", "m2", "m3", "f1"])
     assert (result.filtered, result.removed, result.notes) == (None, (), ())
     assert result.seconds >= result.search.trace.seconds
-    attribution = answering(Writer(4, 1), documents=4).answer("q").attribution
-    assert attribution is not None
-    assert attribution.weights.tolist() == [1, 0, 0, 1]
-    assert shares(attribution.retrieved) == [[0.25, 0.75]]
-    assert shares(attribution.exposures) == [[0.5, 0.5]]
-    assert attribution.exposures[0].target.tolist() == [0.5, 0.5]
+    assert result.attribution is not None
+    assert result.attribution.weights.tolist() == [1, 0, 0, 1]
+    assert shares(result.attribution.retrieved) == [[0.25, 0.75]]
+    assert shares(result.attribution.exposures) == [[0.5, 0.5]]
+    assert result.attribution.exposures[0].target.tolist() == [0.5, 0.5]
 
 
 def test_a_filter_sees_the_first_documents_and_what_each_group_lost_is_reported() -> None:
-    filter = Without("m1", "m3")
-    writer = Writer(2)
+    filter, writer = Without("m1", "m3"), Writer(2)
     result = answering(writer, filter=filter, documents=4).answer("q")
     assert filter.given == [("q", ("m1", "m2", "m3", "f1"))]
     assert [document.id for document in writer.given[0][1]] == ["m2", "f1"]
     assert [(hit.rank, hit.id) for hit in result.context] == [(2, "m2"), (4, "f1")]
     assert [hit.id for hit in result.cited] == ["f1"]
-    result = answering(Writer(), filter=Without("m1", "m3"), documents=4).answer("q")
-    female, male = Group("gender", "female"), Group("gender", "male")
-    assert Removal(female, 1, 0) in result.removed
-    assert Removal(male, 3, 2) in result.removed
+    assert {Removal(Group("gender", "female"), 1, 0), Removal(Group("gender", "male"), 3, 2)} <= set(result.removed)
     assert "male (gender) 67% of 3" in plain(answer_story(result))
-
-
-def test_a_filter_that_takes_one_group_is_warned_of() -> None:
-    men, women = [f"m{i}" for i in range(10)], [f"f{i}" for i in range(10)]
-    engine = Library({"q": " ".join([*men, *women])})
+    # One that takes a whole group is an alarm.
+    women = [f"f{i}" for i in range(10)]
+    engine = Library({"q": " ".join([*(f"m{i}" for i in range(10)), *women])})
     result = answering(Writer(), engine, filter=Without(*women), n=20, documents=20).answer("q")
     assert any("removed 100% of the documents of female (gender)" in str(alarm) for alarm in result.alarms)
-    assert "removed 100%" in " ".join(plain(answer_story(result)).split())
 
 
 def test_the_generator_hears_the_words_of_the_topic_but_not_those_for_a_group() -> None:
@@ -141,9 +132,6 @@ def test_usage_is_that_of_all_parts() -> None:
     refiner = Proposals(refinement("", usage=Usage(1, 100, 10, 0.5, 1.0)))
     made = answering(Writer(usage=Usage(1, 5, 6, 0.25, 2.0)), filter=Without(usage=Usage(8, 3, 4)), refiner=refiner)
     assert made.answer("q").usage == Usage(10, 108, 20, 0.75, 3.0)
-
-
-# --- debiasing --------------------------------------------------------------------------------------------------
 
 
 class Debias:
@@ -162,8 +150,7 @@ def test_debiasing_comes_after_the_filter_and_what_it_made_has_no_group() -> Non
     assert [document.id for document in writer.given[0][1]] == ["fair:a", "m3"]
     assert [(hit.rank, hit.id) for hit in result.context] == [(0, "fair:a"), (3, "m3")]
     assert result.debiased is not None
-    assert result.debiased.dropped == ("m1", "m2")
-    assert result.usage == Usage(1, 2, 3)
+    assert (result.debiased.dropped, result.usage) == (("m1", "m2"), Usage(1, 2, 3))
     result = answering(Writer(1, 2), debiasing=Debias(), documents=4).answer("q")
     assert result.context[0].groups == {"gender": {}}
     assert result.attribution is not None
@@ -173,11 +160,7 @@ def test_debiasing_comes_after_the_filter_and_what_it_made_has_no_group() -> Non
     assert answering(Writer(2), debiasing=Debias()).answer("q").notes == ()
     told = " ".join(plain(answer_story(result)).split())
     assert "1 passage of class gender to avoid; 1 counterfactual made of them, 1 survived the filter" in told
-    assert "1 won a place; 3 candidates dropped" in told
     assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
-
-
-# --- bad input --------------------------------------------------------------------------------------------------
 
 
 def test_contexts_of_nothing_of_what_a_filter_leaves_and_of_long_documents() -> None:
@@ -221,14 +204,6 @@ def test_what_was_spent_on_an_answer_that_is_empty_is_in_the_ledger() -> None:
     assert spent.usage.calls == 5
 
 
-def test_a_generator_that_cites_what_is_not_there() -> None:
-    with pytest.raises(PartError, match=r"cites \[9\] of 5 documents"):
-        answering(Writer(9)).answer("q")
-
-
-# --- rankings that are drawn ------------------------------------------------------------------------------------
-
-
 def test_an_answer_from_a_ranking_that_was_drawn() -> None:
     writer, told = Writer(1), []  # type: ignore[var-annotated]
     made = drawing(answering(writer, documents=4), 0.0)
@@ -242,9 +217,6 @@ def test_an_answer_from_a_ranking_that_was_drawn() -> None:
     # An answer and a search are requests alike.
     again = drawing(answering(Writer(), documents=4), 0.0)
     assert [again.search("q").ranking.ids for _ in range(10)] == [result.search.ranking.ids for result in results]
-
-
-# --- what settings make of it -----------------------------------------------------------------------------------
 
 
 class OneModel:
@@ -281,9 +253,6 @@ def test_the_parts_are_those_of_the_settings() -> None:
     assert isinstance(made.attributor, JudgeAttributor)
     assert (made.contexts.documents, made.contexts.tokens) == (3, 500)
     assert build_answerer(site(attribute="none")).attributor is None
-
-
-# --- one target for the ranking, the context and the citations ----------------------------------------------------
 
 
 def aiming(generator: Any, engine: Engine | None = None, n: int = 8, **context: Any) -> FairAgent:
@@ -402,8 +371,7 @@ def test_what_is_cited_is_heard_while_the_answer_is_written() -> None:
 
 
 def test_all_without_a_label_are_answered_from_in_rank_order() -> None:
-    made = aiming(Writer(1), Library({"q": "u1 u2 u3"}), documents=2)
-    result = made.answer("q")
+    result = aiming(Writer(1), Library({"q": "u1 u2 u3"}), documents=2).answer("q")
     assert [hit.id for hit in result.context] == ["u1", "u2"]
     assert result.exposures.cited_gap == pytest.approx(np.log(2))
     assert to_json(answer_record(result))

@@ -20,13 +20,6 @@ from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.settings import Settings
 from fairagent.types import Answer, Attribution, Document, Ranking
 
-CONTEXT = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A law.")]
-
-
-def test_an_answer_without_citations_rests_on_nothing_and_says_so():
-    found = CitationAttributor().attribute("law", Answer("Judges."), CONTEXT)
-    assert (found.weights.tolist(), found.notes) == ([0.0, 0.0, 0.0], ("the answer cites nothing",))
-
 
 @pytest.mark.parametrize(
     ("text", "said"),
@@ -98,14 +91,14 @@ def test_documents_that_the_model_passes_weigh_1(batch: int, calls: int):
     found = JudgeAttributor(model, PROMPTS, batch).attribute("law", ANSWER, JUDGED)
     assert (found.kind, found.weights.tolist(), found.notes) == ("judge", [0.0, 1.0, 1.0], ())
     assert (found.usage.calls, len(model.requests)) == (calls, calls)
-
-
-def test_the_model_sees_the_answer_as_data_and_without_citations():
+    # The answer is data, and without its citations.
     model = ScriptedModel(judging)
     JudgeAttributor(model, PROMPTS).attribute("law", Answer('She said "no" [1]. {{ 7*7 }}', (1,)), JUDGED[:1])
     shown = outside(model.requests[0])
     assert json.dumps('She said "no". {{ 7*7 }}') in shown
     assert "[1]" not in shown
+    none = CitationAttributor().attribute("law", Answer("Judges."), JUDGED)
+    assert (none.weights.tolist(), none.notes) == ([0.0, 0.0, 0.0], ("the answer cites nothing",))
 
 
 @pytest.mark.parametrize("error", [ReplyRefused("declined"), TransientModelError("overload"), FatalModelError("key")])

@@ -1,7 +1,5 @@
 """A small complete collection on disk, whose files a test may replace one by one."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

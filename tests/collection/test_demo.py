@@ -1,18 +1,15 @@
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
-from fairagent.collection import demo, load_collection
+from fairagent.collection import load_collection
 from fairagent.collection.demo import EDITION, write_demo
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import UsageError
 
 FILES = ("collection.yaml", "docs.jsonl", "groups.tsv", "population.json", "qrels.txt", "topics.jsonl")
 
@@ -66,19 +63,6 @@ def test_what_is_no_demo_collection_is_left_alone(tmp_path, name):
     with pytest.raises(UsageError, match="theirs is there and was not made by fairagent"):
         write_demo(tmp_path / "theirs", people=5)
     assert theirs.read_text() == "years of work"
-
-
-def test_what_was_not_finished_is_no_demo_collection(tmp_path, monkeypatch):
-    def fail(path: Path) -> BinaryIO:
-        raise OSError(28, "disk full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(demo, "new_file", fail)
-        with pytest.raises(BackendUnavailable, match="disk full"):
-            write_demo(tmp_path / "demo", people=5)
-    assert not (tmp_path / "demo").exists()
-    assert write_demo(tmp_path / "demo", people=5).is_file()
-    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 
 def test_a_small_collection_is_the_first_of_the_whole_with_topics_that_have_relevant_documents(tmp_path, folder, docs):

@@ -1,7 +1,5 @@
 """Measuring inside the loop: the meter, the gap over dimensions, and which group is helped."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any
@@ -12,13 +10,12 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from scripted import by_letter, collection, ranking
 
-from fairagent.collection import GroupTable
 from fairagent.collection.exposure import ExposureMeter, dimensions_of, most_underexposed, total_gap, worse_dimensions
 from fairagent.collection.table import JoinedGroups
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import jensen_shannon
 from fairagent.settings import Settings
-from fairagent.types import Exposure, Group, Ranking, exposure_rows
+from fairagent.types import Exposure, Group, Ranking
 
 EMPTY = Ranking((), np.zeros(0))
 
@@ -91,14 +88,6 @@ def test_one_target_a_dimension_and_each_may_be_of_another_kind() -> None:
     assert [target.source for target in made.targets] == ["corpus", "given"]
 
 
-def test_memberships_are_those_of_the_topic() -> None:
-    made = meter(by_letter(["f1", "m1"]))
-    (rows,) = made.memberships(["m1", "u9", "f1"])
-    assert rows.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
-    (none,) = made.memberships([])
-    assert none.shape == (0, 3)
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
@@ -141,51 +130,15 @@ def test_the_most_underexposed_group(given: Any, group: Group | None) -> None:
     assert most_underexposed(exposures) == group
 
 
-shares = st.lists(st.integers(0, 20), min_size=2, max_size=7).filter(any).map(lambda n: np.array(n) / sum(n))
-
-
-@drawn(st.data())
-def test_the_chosen_group_lacks_most_and_should_get_something(data: st.DataObject) -> None:
-    exposures = []
-    for dimension in data.draw(st.sampled_from([["a"], ["a", "b"]])):
-        target = data.draw(shares)
-        share = data.draw(st.lists(st.integers(0, 20), min_size=len(target), max_size=len(target)).map(np.array))
-        exposures.append(exposed((share / max(1, share.sum())).tolist(), target.tolist(), dimension))
-    chosen = most_underexposed(exposures)
-    lacking = {
-        Group(exposure.dimension, label): (target - share, target)
-        for exposure in exposures
-        for label, share, target in zip(exposure.labels, exposure.shares, exposure.target, strict=True)
-    }
-    most = max(gap for gap, _ in lacking.values())
-    if chosen is None:
-        assert most < 1e-11
-    else:
-        assert lacking[chosen][0] == pytest.approx(most, abs=1e-11)
-        assert lacking[chosen][1] > 0
-
-
 @drawn(st.lists(st.sampled_from("fmu"), max_size=12), st.integers(1, 6))
 def test_shares_add_up_to_one_or_nothing_is_labeled(letters: list[str], n: int) -> None:
     ids = [f"{letter}{place}" for place, letter in enumerate(letters)]
-    groups = GroupTable.from_rows(
-        [(id, {"gender": {"f": "female", "m": "male"}.get(id[0])}) for id in ["f", "m", *ids]], ["gender"]
-    )
-    (exposure,) = meter(groups, n=n, discount="log2-plus1").measure(ranking(ids))
+    (exposure,) = meter(by_letter(["f", "m", *ids]), n=n, discount="log2-plus1").measure(ranking(ids))
     labeled = any(id[0] != "u" for id in ids[:n])
     assert exposure.shares.sum() == pytest.approx(1.0 if labeled else 0.0)
     assert 0 <= exposure.divergence <= math.log(2)
     assert labeled or exposure.divergence == math.log(2)
     assert 0 <= exposure.unknown <= 1
-
-
-def test_the_last_row_is_that_of_documents_without_a_label() -> None:
-    exposure = Exposure("gender", ("f", "m"), np.array([0.25, 0.75]), np.array([0.5, 0.5]), 0.3, 0.1)
-    assert exposure_rows(exposure) == [("f", 0.25, 0.5), ("m", 0.75, 0.5), ("no label (of all)", 0.3, None)]
-    assert exposure._summary == "gender: f 25% (target 50%), m 75% (target 50%), no label (of all) 30%"
-    due = dataclasses.replace(exposure, unknown_target=0.2)
-    assert exposure_rows(due)[-1] == ("no label (of all)", 0.3, 0.2)
-    assert due._summary.endswith("no label (of all) 30% (target 20%)")
 
 
 def test_the_dimensions_that_got_worse() -> None:

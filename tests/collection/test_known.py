@@ -1,7 +1,5 @@
 """What was trained on and is tested: found whatever its case and punctuation, and named."""
 
-from __future__ import annotations
-
 import pytest
 
 from fairagent.collection.known import overlap, refuse_overlap

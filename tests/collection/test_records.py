@@ -1,7 +1,5 @@
 """Records in every form: the same collection from each, faults with their lines, and ids of rows that have none."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -44,12 +42,6 @@ def write_semicolons(folder: Path) -> Path:
     return path
 
 
-def write_json(folder: Path) -> Path:
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    return path
-
-
 def write_parquet(folder: Path) -> Path:
     from pyarrow import Table, parquet
 
@@ -66,7 +58,7 @@ def write_dataset(folder: Path) -> Path:
     return folder / "rows"
 
 
-FORMS = [write_csv, write_semicolons, write_json, write_parquet, write_dataset]
+FORMS = [write_csv, write_semicolons, write_parquet, write_dataset]
 
 
 def settings_for(path: Path, **more: Any) -> Path:
@@ -90,18 +82,6 @@ def test_a_collection_is_the_same_from_every_form(write: Callable[[Path], Path],
     assert collection.source.count() >= 3
 
 
-def test_rows_without_an_id_are_numbered(tmp_path: Path) -> None:
-    rows = list(records(write_csv(tmp_path), RecordsFile(id="@row"), Faults()))
-    # The number of a row of text is the line on which it begins.
-    assert [(number, record["@row"]) for number, record in rows] == [(2, 1), (5, 2), (6, 3)]
-
-
-def faults_of(path: Path, **fields: Any) -> list[str]:
-    faults = Faults()
-    list(records(path, RecordsFile(**fields), faults))
-    return [str(fault).removeprefix(f"{path}:") for fault in faults.entries]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -112,10 +92,11 @@ def faults_of(path: Path, **fields: Any) -> list[str]:
     ],
 )
 def test_what_is_wrong_in_a_csv_file_is_named_with_its_line(content: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
+    path, faults = tmp_path / "rows.csv", Faults()
     path.write_text(content, encoding="utf-8")
-    (found,) = faults_of(path)
-    assert found.startswith(message)
+    list(records(path, RecordsFile(), faults))
+    (found,) = faults.entries
+    assert str(found).startswith(f"{path}:{message}")
 
 
 def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:
@@ -130,17 +111,18 @@ def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:
     assert len(list(load_collection(settings).documents())) == 3
 
 
-def test_reading_goes_on_after_a_fault(tmp_path):
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"a": 1}\nnope\n\xff\n{"a": 2}\n')
-    faults = Faults()
-    assert [number for number, _ in records(path, RecordsFile(), faults)] == [1, 4]
-    assert [fault.line for fault in faults.entries] == [2, 3]
-    for other in (".I 1\n.W\nwords\n", "[\n{\n", "id,text\n1,x\n"):
-        path.write_text(other * 99)
-        faults = Faults()
-        assert list(records(path, RecordsFile(), faults)) == []
-        assert [fault.line for fault in faults.entries] == [1]
+@pytest.mark.parametrize(
+    ("content", "read", "wrong"),
+    [
+        (b'{"a": 1}\nnope\n\xff\n{"a": 2}\n', [1, 4], [2, 3]),
+        *((other * 99, [], [1]) for other in (b".I 1\n.W\nwords\n", b"[\n{\n", b"id,text\n1,x\n")),
+    ],
+)
+def test_reading_goes_on_after_a_fault(tmp_path: Path, content: bytes, read: list[int], wrong: list[int]) -> None:
+    path, faults = tmp_path / "x.jsonl", Faults()
+    path.write_bytes(content)
+    assert [number for number, _ in records(path, RecordsFile(), faults)] == read
+    assert [fault.line for fault in faults.entries] == wrong
 
 
 def test_templates():

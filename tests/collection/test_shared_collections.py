@@ -1,13 +1,10 @@
 """The settings files under evaluations/collections load the real data, with the counts of their READMEs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from fairagent.collection import Collection, load_collection, make_target
+from fairagent.collection import Collection, load_collection
 from fairagent.settings import read_yaml
 
 SETTINGS = Path(__file__).resolve().parents[2] / "evaluations" / "collections"
@@ -65,14 +62,3 @@ def test_wikilead_people(shared):
     assert (people.sum(), (~people).sum(), (people & unlabeled).sum()) == (6_452, 12_777, 254)
     assert (unlabeled | people).all()
     assert collection.groups.of_type("region", ids) is None
-
-
-def test_wikilead_targets(shared):
-    """T01 has 47 men and 37 women among the relevant (its counts in topics.jsonl)."""
-    collection = load(shared, "wikilead")
-    qrels = make_target("qrels", "gender", collection, "T01")
-    assert qrels.labels == ("female", "male")
-    np.testing.assert_allclose(qrels.shares, [37 / 84, 47 / 84])
-    np.testing.assert_allclose(
-        make_target("trec", "gender", collection, "T01").shares, [37 / 168 + 0.25, 47 / 168 + 0.25]
-    )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import runpy
-import sys
 import threading
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,11 +12,10 @@ import numpy as np
 import pytest
 import tiny_models
 from fairft.small import save_retriever
-from tiny_models import save_causal, save_masked
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.guests.dense.encoders import SentenceEncoder
-from fairagent.guests.local.likelihood import ABOUT, CausalModel, MaskedModel, lowered
+from fairagent.guests.local.likelihood import ABOUT, CausalModel, lowered
 from fairagent.llm import ModelRequest
 from fairagent.llm.models import Models
 from fairagent.settings import ModelSettings, SelfDebiasSettings
@@ -32,7 +28,7 @@ searching, debiasing, serving = (
     SimpleNamespace(**runpy.run_path(str(FOLDER / f"{name}.py")))
     for name in ("search_prompts", "sentence_debias", "serve_transformers")
 )
-LocalCompletions, divergence = searching.LocalCompletions, searching.divergence
+divergence = searching.divergence
 passages_of, search_prompts = searching.passages_of, searching.search_prompts
 bias_subspace, counterfactuals = debiasing.bias_subspace, debiasing.counterfactuals
 save_debiased, without = debiasing.save_debiased, debiasing.without
@@ -73,67 +69,6 @@ def test_equal_groups_are_not_apart_and_three_may_be() -> None:
     assert divergence(np.eye(3)) == pytest.approx(np.log(3))
 
 
-@pytest.mark.parametrize(
-    "open_model", [lambda f: CausalModel(str(save_causal(f))), lambda f: MaskedModel(str(save_masked(f)))]
-)
-def test_local_models_beside_trying_all_prompts(tmp_path: Path, open_model: Callable[[Path], CausalModel]) -> None:
-    completions = LocalCompletions(open_model(tmp_path), ["nurse", "doctor", "judge", "zebra"], batch=5)
-    assert (completions.words, completions.left_out) == (("nurse", "doctor", "judge"), ("zebra",))
-    rows = completions.distributions(["he is", "she is born", "he"])
-    assert rows.sum(axis=1) == pytest.approx([1, 1, 1])
-    # Padding makes no difference.
-    assert completions.distributions(["he"])[0] == pytest.approx(rows[2], abs=1e-6)
-
-    words, groups = ["is", "born"], [("he", "she"), ("man", "woman")]
-    found = search_prompts(completions, groups, words, length=2, width=6)
-    tried = {}
-    for prompt in [*((word,) for word in words), *product(words, words)]:
-        spread = [completions.distributions([f"{member} {' '.join(prompt)}" for member in group]) for group in groups]
-        tried[" ".join(prompt)] = float(np.mean([divergence(rows) for rows in spread]))
-    assert {prompt.text: prompt.divergence for prompt in found} == pytest.approx(tried, abs=1e-6)
-    assert len(passages_of(found[:2], completions, groups)) == 8
-
-
-def test_what_makes_no_sense(tmp_path: Path) -> None:
-    for groups, words, length in (([], ["is"], 1), ([("he",)], ["is"], 1), (PAIRS, [], 1), (PAIRS, ["is"], 0)):
-        with pytest.raises(UsageError, match="a search of prompts"):
-            search_prompts(Leaning(), groups, words, length)
-    with pytest.raises(UsageError, match="same number"):
-        search_prompts(Leaning(), [("he", "she"), ("a", "b", "c")], ["is"])
-    with pytest.raises(DataError, match="fewer than two"):
-        LocalCompletions(CausalModel(str(save_causal(tmp_path))), ["zebra", "nurse"])
-
-
-def test_the_script_writes_a_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "words.txt").write_text("nurse\njudge\ndoctor\nunheardof\n")
-    (tmp_path / "vocabulary.txt").write_text("is\na\nthe\n")
-    out = tmp_path / "avoid.jsonl"
-    files = ("--words", tmp_path / "words.txt", "--vocabulary", tmp_path / "vocabulary.txt", "--out", out)
-    model = save_causal(tmp_path / "causal")
-    arguments = (
-        FOLDER / "search_prompts.py",
-        model,
-        "he/she",
-        *files,
-        "--length",
-        "2",
-        "--width",
-        "3",
-        "--class",
-        "gender",
-    )
-    monkeypatch.setattr("sys.argv", list(map(str, arguments)))
-    runpy.run_path(sys.argv[0], run_name="__main__")
-    found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert (len(found), {one["class"] for one in found}) == (3 * 2, {"gender"})
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1].endswith(": unheardof")
-    divergences = [float(line.split()[0]) for line in said[:3]]
-    assert divergences == sorted(divergences, reverse=True)
-
-
 def test_the_subspace_is_that_of_the_principal_components() -> None:
     rng = np.random.default_rng(4)
     first, second = rng.normal(size=(9, 5)), rng.normal(size=(9, 5))
@@ -148,16 +83,6 @@ def test_the_subspace_is_that_of_the_principal_components() -> None:
     left = without(first, found)
     np.testing.assert_allclose(left @ found.T, 0, atol=1e-12)
     np.testing.assert_allclose(without(left, found), left, atol=1e-12)
-
-
-def test_too_few_directions() -> None:
-    one = np.array([[1.0, 0.0, 0.0]])
-    with pytest.raises(DataError, match="1 pairs of counterfactual sentences do not differ in 2 directions"):
-        bias_subspace(one, -one, 2)
-    with pytest.raises(DataError, match="do not differ in 1"):
-        bias_subspace(one, one)
-    with pytest.raises(UsageError, match="at least one direction"):
-        bias_subspace(one, -one, 0)
 
 
 def test_counterfactuals_are_of_the_class(tmp_path: Path) -> None:

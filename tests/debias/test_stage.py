@@ -24,7 +24,6 @@ from fairagent.papers.debias_rag.stage import (
     features,
     gradient,
     loss,
-    project,
     step,
     synthesize,
 )
@@ -117,17 +116,6 @@ def test_the_gradient_is_that_of_the_loss(phi, first):
     for place, slope in enumerate(gradient(phi, theta)):
         along = np.eye(2)[place] * small
         assert (loss(phi, theta + along) - loss(phi, theta - along)) / (2 * small) == pytest.approx(slope, abs=1e-6)
-
-
-@given(arrays(np.float64, st.integers(1, 6), elements=st.floats(-5, 5)), arrays(np.float64, 6, elements=UNIT))
-def test_a_projection_is_on_the_simplex_and_nearest(v, other):
-    found = project(v)
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(1)
-    # No other point of the simplex is nearer.
-    other = other[: len(v)] + 1e-9
-    other = other / other.sum()
-    assert np.linalg.norm(found - v) <= np.linalg.norm(other - v) + 1e-9
 
 
 @given(PHI, UNIT, st.floats(0, 1000))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import tiny_models
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate.check import check_experiment, readiness
+from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.kind import half, sample_of
 from fairagent.types import Topic
 
@@ -129,16 +128,6 @@ def topics(tmp_path: Path, line: str) -> set[str]:
     return set(checked.plan.topics)
 
 
-def test_an_experiment_on_one_half(tmp_path: Path) -> None:
-    every = topics(tmp_path, "")
-    tune, test = (topics(tmp_path, f"topics: {name}\n") for name in ("tune", "test"))
-    assert tune | test == every
-    assert not tune & test
-    assert tune == {topic for topic in every if half("words", topic) == "tune"}
-    assert tune
-    assert test
-
-
 def test_a_sample_has_its_share_of_each_class() -> None:
     classes = {f"q{n}": ("a" if n < 50 else "b" if n < 80 else "c" if n < 99 else "d") for n in range(100)}
     topics = {id: Topic(id, id, group=group) for id, group in classes.items()}
@@ -153,8 +142,12 @@ def test_a_sample_has_its_share_of_each_class() -> None:
     assert sample_of({}, [], 3, seed=1) == ()
 
 
-def test_an_experiment_on_a_sample(tmp_path: Path) -> None:
+def test_an_experiment_on_one_half_or_a_sample(tmp_path: Path) -> None:
     every = topics(tmp_path, "")
+    tune, test = (topics(tmp_path, f"topics: {name}\n") for name in ("tune", "test"))
+    assert tune | test == every
+    assert not tune & test
+    assert tune == {topic for topic in every if half("words", topic) == "tune"} != set()
     few = topics(tmp_path, "topics: {sample: 3}\nseed: 4\n")
     assert len(few) == 3
     assert few < every
@@ -162,30 +155,6 @@ def test_an_experiment_on_a_sample(tmp_path: Path) -> None:
     assert len({frozenset(topics(tmp_path, f"topics: {{sample: 3}}\nseed: {seed}\n")) for seed in range(5)}) > 1
     with pytest.raises(SettingsError, match=r"topics\S*: expected 1 or more"):
         topics(tmp_path, "topics: {sample: 0}\n")
-
-
-DRAWN = """\
-kind: fair-rag
-name: drawn
-collection: collection.yaml
-topics: 3
-fair_rag: {k: 2, samples: 4, alphas: [8], pool: 10}
-systems:
-  citations: {profile: engine, engine: words}
-  nli: {profile: engine, engine: words, attribute: {kind: nli, encoder: nowhere/nli}}
-  not nli: {profile: engine, engine: words, attribute: {kind: nli, encoder: FOLDER}}
-"""
-
-
-@pytest.mark.usefixtures("no_variables")
-def test_weights_of_entailment(tmp_path: Path) -> None:
-    folder = tiny_models.save_classifier(tmp_path / "classes", ("good", "bad"))
-    found = readiness(words.write(tmp_path, DRAWN.replace("FOLDER", str(folder))))
-    said = {name: [found.lacks[place] for place in lacking] for name, lacking in found.systems.items()}
-    assert said["citations"] == []
-    assert len(said["nli"]) == len(said["not nli"]) == 1
-    assert "no classifier of text pairs 'nowhere/nli' on this machine" in said["nli"][0]
-    assert 'one of whose labels is "entailment"' in said["not nli"][0]
 
 
 def test_what_aims_at_the_judgments_searches_no_topic_without_any(tmp_path: Path) -> None:

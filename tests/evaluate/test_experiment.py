@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
+from fairagent.errors import BudgetExceeded, DataError, TransientModelError, UsageError
 from fairagent.evaluate.run import load_run, read_outcomes
 
 from . import words
@@ -45,23 +45,6 @@ def test_workers_and_order_change_nothing(tmp_path: Path) -> None:
     (backwards / "journal.jsonl").write_bytes(b"".join(reversed(lines)))
     words.run(file, backwards)
     assert files(backwards) == runs[0]
-
-
-def test_a_torn_line_is_done_again(tmp_path: Path) -> None:
-    file = words.write(tmp_path, FEW)
-    words.run(file, tmp_path / "run")
-    expected = files(tmp_path / "run")
-    journal = tmp_path / "run" / "journal.jsonl"
-    whole = journal.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    for torn in (b"".join(lines[:-1]) + lines[-1][:-1], b"".join(lines[:-1]) + lines[-1][:100], b"{"):
-        journal.write_bytes(torn)
-        words.run(file, tmp_path / "run")
-        assert files(tmp_path / "run") == expected
-        assert len(read_outcomes(journal.parent)) == 4 * 3
-    journal.write_bytes(lines[0] + b'{"topic": "T01"}\nnothing\n' + b"".join(lines[1:]))
-    with pytest.raises(DataError, match=r"journal is damaged(.|\n)*journal\.jsonl:2(.|\n)*journal\.jsonl:3"):
-        words.run(file, tmp_path / "run")
 
 
 def test_what_has_changed_is_refused_and_named(tmp_path: Path) -> None:
@@ -122,15 +105,6 @@ def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> No
     file.write_text(words.EXPERIMENT.replace("order: random", "order: plain"), encoding="utf-8")
     with pytest.raises(UsageError, match=r"systems\.random\.settings\.engine\.order"):
         words.run(file, tmp_path / "grown")
-
-
-def test_a_lock_of_another_host_is_not_broken(tmp_path: Path) -> None:
-    file = words.write(tmp_path)
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "lock").write_text('{"pid": 5, "host": "elsewhere"}', encoding="utf-8")
-    with pytest.raises(BackendUnavailable, match=r"process 5 on elsewhere is working .*remove .*lock"):
-        words.run(file, tmp_path / "run")
-    assert (tmp_path / "run" / "lock").exists()
 
 
 def test_a_failing_topic_is_left_out_for_all_systems(tmp_path: Path) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from fairagent import build_index, load_collection, open_agent, write_demo
 
 from . import words
 
@@ -53,39 +49,12 @@ def test_an_experiment_by_hand(tmp_path: Path) -> None:
         relevant.setdefault(line.split()[0], []).append(line.split()[2])
     for line in (tmp_path / "run" / "runs" / "plain.txt").read_text(encoding="utf-8").splitlines():
         shown.setdefault(line.split()[0], []).append(line.split()[2])
-    with (tmp_path / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
-        values = {
-            row["topic"]: float(row["value"])
-            for row in csv.DictReader(file)
-            if (row["system"], row["dimension"], row["measure"]) == ("plain", NAME, MEASURE)
-        }
+    values = {
+        row["topic"]: float(row["value"])
+        for row in words.rows(tmp_path / "run" / "topics.csv")
+        if (row["system"], row["dimension"], row["measure"]) == ("plain", NAME, MEASURE)
+    }
     assert len(values) >= 10
     for topic, value in values.items():
         assert value == pytest.approx(awrf_by_hand(shown[topic][:5], relevant[topic], cells), abs=1e-12), topic
     assert len(set(values.values())) > 3
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The demo collection, small, with gender x region, and its index."""
-    folder = tmp_path_factory.mktemp("crossed")
-    file = write_demo(folder / "demo", people=500)
-    with file.open("a", encoding="utf-8") as settings:
-        settings.write("intersections: {gender x region: [gender, region]}\n")
-    build_index(load_collection(file), folder / "index")
-    return file, folder / "index"
-
-
-@pytest.mark.parametrize("rerank", ["exposure", {"kind": "fa-star-ir", "group": {"gender x region": "female x Asia"}}])
-def test_a_search_is_fair_in_it(demo: tuple[Path, Path], rerank: Any) -> None:
-    agent = open_agent(*demo, dimensions=["gender x region"], n=10, rerank=rerank)
-    result = agent.search("Lawyers")
-    (exposure,) = result.trace.exposures
-    assert exposure.dimension == "gender x region"
-    assert len(exposure.labels) == 3 * 6
-    assert exposure.shares.sum() == pytest.approx(1)
-    # What is shown of each document is the product of what is known of it.
-    groups = agent.collection.groups
-    for hit in result.hits:
-        gender, region = (groups.memberships(name, [hit.id])[0] for name in ("gender", "region"))
-        assert sum(hit.groups["gender x region"].values()) == pytest.approx((1 - gender[0]) * (1 - region[0]))

@@ -11,8 +11,9 @@ from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.comparison import Equal
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.findings import verdict_lines
+from fairagent.evaluate.ranking import mean_recalls
 from fairagent.evaluate.results import measure_tables
-from fairagent.evaluate.run import LoopGain, loop_gains
+from fairagent.evaluate.run import LoopGain, Results, load_run, loop_gains
 
 from . import words
 from .made_runs import run_of
@@ -35,17 +36,27 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> CheckedExperiment:
     folder = tmp_path_factory.mktemp("loops")
     file = folder / "experiment.yaml"
     shared = f"collection: {write_demo(folder / 'demo', people=300)}\nsettings: {{index: {folder}/index}}\n"
-    file.write_text(f"name: loops\ntopics: 6\n{shared}{SYSTEMS}", encoding="utf-8")
+    file.write_text(f"name: loops\ntopics: 6\nrun_depth: 24\n{shared}{SYSTEMS}", encoding="utf-8")
     return check_experiment(file, environ={})
 
 
-def test_a_loop_that_changes_nothing_says_so(checked: CheckedExperiment, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def folder(checked: CheckedExperiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_indexes(checked, lambda what, done: None)
-    run = words.run_checked(checked, tmp_path / "run")
+    words.run_checked(checked, folder := tmp_path_factory.mktemp("run") / "run")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Results:
+    return load_run(folder)
+
+
+def test_a_loop_that_changes_nothing_says_so(checked: CheckedExperiment, folder: Path, run: Results) -> None:
     assert list(checked.plan.without_loops) == ["FAIR-QR, no loop"], "one for both, and none that the file has"
     assert run.systems == ("BM25", "no loop", "agent", "FAIR-QR", "FAIR-QR again")
     assert {row.system for row in run.comparisons} == {one.system for one in run.outcomes} == set(run.systems)
-    assert len(list((tmp_path / "run" / "runs").iterdir())) == 5
+    assert len(list((folder / "runs").iterdir())) == 5
     agent, idle = run.loops[0], run.loops[1:]
     # DESIGN's trap: the list that is re-ranked by the user's query holds the engine's own first documents.
     assert any(step.accepted and step.aim for one in run.outcomes if one.system == "FAIR-QR" for step in one.steps)
@@ -99,3 +110,25 @@ def test_a_p_value_that_a_test_cannot_undercut_is_a_bound() -> None:
     run = run_of(made)
     assert "p <= .0004 after Holm)" in " ".join(verdict_lines(run))
     assert measure_tables(run)[0].rows[1][5:7] == ("<=.0002", "<=.0004")
+
+
+def test_an_engine_has_the_recall_of_its_run_file(checked: CheckedExperiment, run: Results) -> None:
+    """The ranking of the engine alone, 24 deep, is what it retrieved: recall by hand from its ids and the judgments."""
+    collection = checked.collection
+    for one in (one for one in run.outcomes if one.system == "BM25"):
+        shown = {id for id, _ in one.scored}
+        relevant = [id for id, grade in collection.qrels[one.topic].items() if grade > 0]
+        rows = dict(zip(relevant, collection.groups.memberships("gender", relevant), strict=True))
+        (gender,) = (recall for recall in one.recall if recall.dimension == "gender")
+        for place in range(len(gender.labels)):
+            assert gender.relevant[place] == pytest.approx(sum(row[place] for row in rows.values()))
+            assert gender.retrieved[place] == pytest.approx(sum(row[place] for id, row in rows.items() if id in shown))
+        assert one.entered == 0
+
+
+def test_a_loop_is_measured_by_its_candidates(run: Results) -> None:
+    """FAIR-QR ranks as BM25 does, and yet its refined lists hold other documents."""
+    fair = [row for row in mean_recalls(run) if row.system == "FAIR-QR"]
+    assert all(row.entered > 0 for row in fair)
+    plain = {(row.dimension, row.group): row.recall for row in mean_recalls(run) if row.system == "BM25"}
+    assert any(plain[row.dimension, row.group] != row.recall for row in fair)

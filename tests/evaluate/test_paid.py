@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from faults import life
 
+from evaluate import words
 from fairagent.errors import UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
@@ -51,8 +51,7 @@ def test_tables_show_what_the_answers_took(file: Path, server: LoopbackServer, t
         assert of_system.calls > 10
         assert (of_system.input_tokens, of_system.output_tokens) == (400 * of_system.calls, 30 * of_system.calls)
         assert of_system.cost == pytest.approx(of_system.calls * (400 * 0.1 + 30 * 0.3) / 1e6)
-    with (tmp_path / "run" / "results.csv").open(encoding="utf-8", newline="") as table:
-        rows = {row["system"]: row for row in csv.DictReader(table)}
+    rows = {row["system"]: row for row in words.rows(tmp_path / "run" / "results.csv")}
     assert int(rows["asked"]["calls"]) == spent["asked"].calls
     # The first question is the same in two systems: it was paid for once, and costs both the same.
     assert len(server.requests) <= sum(cost.calls for cost in spent.values()) - 10

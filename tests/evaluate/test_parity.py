@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,9 +54,8 @@ def collection(folder: Path) -> Collection:
 
 def values(folder: Path) -> Iterator[tuple[str, str, str, str, float]]:
     """System, topic, dimension, measure and value of every line of topics.csv."""
-    with (folder / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            yield row["system"], row["topic"], row["dimension"], row["measure"], float(row["value"])
+    for row in words.rows(folder / "run" / "topics.csv"):
+        yield row["system"], row["topic"], row["dimension"], row["measure"], float(row["value"])
 
 
 def rankings(folder: Path, system: str) -> dict[str, list[str]]:

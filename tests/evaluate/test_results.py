@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -70,8 +69,7 @@ def test_scores_fall_strictly_even_as_32_bit_floats() -> None:
 
 
 def test_csv(folder: Path, run: Results) -> None:
-    with (folder / "run" / "results.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = words.rows(folder / "run" / "results.csv")
     assert len(rows) == 4 * (1 + 2 * 2) == len(run.comparisons)
     for row, made in zip(rows, run.comparisons, strict=True):
         assert (row["system"], row["dimension"], row["measure"]) == (made.system, made.dimension, made.measure)
@@ -80,8 +78,8 @@ def test_csv(folder: Path, run: Results) -> None:
     assert rows[0]["expected"] == "0.5"
     assert {row["oracle"] for row in rows if row["system"] == ORACLES} == {"1"}
     place = ("fair", "gender", run.measures[1])
-    with (folder / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
-        of = [row for row in csv.DictReader(file) if (row["system"], row["dimension"], row["measure"]) == place]
+    topics = words.rows(folder / "run" / "topics.csv")
+    of = [row for row in topics if (row["system"], row["dimension"], row["measure"]) == place]
     fair = next(row for row in run.comparisons if (row.system, row.dimension) == ("fair", "gender"))
     assert len(of) == fair.topics
     assert np.mean([float(row["value"]) for row in of]) == pytest.approx(fair.mean, rel=1e-12)
@@ -163,15 +161,6 @@ def test_the_journal_holds_all_and_results_are_made_from_it_alone(folder: Path, 
     write_results(run, tmp_path)
     for name in ("results.csv", "results.txt", "results.tex", "topics.csv", "timings.csv"):
         assert (tmp_path / name).read_bytes() == (folder / "run" / name).read_bytes()
-
-
-def test_no_secret_reaches_the_folder(tmp_path: Path) -> None:
-    secret = "http://me:canary-secret@localhost:1/v1"
-    file = words.write(tmp_path, words.EXPERIMENT + f"settings: {{model: {{base_url: '{secret}'}}}}\n")
-    words.run(file, tmp_path / "run", limit=1)
-    assert json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["fingerprint"]["seed"] == 7
-    for path in (tmp_path / "run").rglob("*"):
-        assert path.is_dir() or b"canary-secret" not in path.read_bytes()
 
 
 def test_a_table_of_one_column_or_no_rows_is_one_still() -> None:

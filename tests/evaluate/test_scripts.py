@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import json
 import lzma
 import runpy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
@@ -46,37 +45,6 @@ def constants() -> Iterator[ModuleType]:
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
             patched.setenv(name, "1")
         yield loaded("controller/constants")
-
-
-def test_collections_weigh_the_same_whatever_their_aims_and_topics(constants: ModuleType) -> None:
-    values = {"a": [np.full(100, 0.2)], "b": [np.full(2, 0.4), np.full(3, 0.8)]}
-    assert constants.objective(values, ["a", "b"]) == pytest.approx((0.2 + 0.6) / 2)
-    assert constants.objective(values, ["b"]) == pytest.approx(0.6)
-
-
-def test_a_fold_does_not_see_the_collection_left_out(constants: ModuleType) -> None:
-    folds = list(dict.fromkeys(name for name, _ in constants.AIMS))
-    asked: list[Any] = []
-
-    def run(tasks: Iterable[Any]) -> list[list[float]]:
-        # The first collection gains by more feedback, the others lose a little by it.
-        asked.extend(tasks)
-        return [[0.5 + (0.1 if name == folds[0] else -0.01) * config[0]] * 3 for (name, _), config in tasks]
-
-    table = constants.Table(run, None)
-    table.measure(constants.combinations())
-    lines = list(constants.report(table, folds))
-    assert len({json.dumps(task) for task in asked}) == len(asked), "measured once"
-    gain = (0.1 - 0.01 * (len(folds) - 1)) / len(folds)
-    assert f"the choice   {0.5 + 0.7 * gain:.4f}: mix 0.7, longest 2, types 0.0" in lines
-    assert f"all, mean    {0.5 + 0.375 * gain:.4f}" in lines
-    left_out = {line.split()[0]: line for line in lines if line.split() and line.split()[0] in folds}
-    assert left_out[folds[0]].endswith("mix 0.0, longest 2, types 0.0")
-    assert left_out[folds[0]].split()[2:6] == ["0.5000", "0.5700", "0.5375", "0.5700"]
-    for fold in folds[1:]:
-        assert "  mix 0.7, " in left_out[fold]
-    # The first fold loses .0375 to a choice at random, each of the others .00325.
-    assert lines[-1].endswith(f"{-(0.0375 + 0.00325 * (len(folds) - 1)) / len(folds):+.4f}")
 
 
 def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
@@ -168,25 +136,6 @@ model = loaded("model/run")
 def test_the_page_has_what_a_model_was_measured_to_buy(depth: str, capsys: pytest.CaptureFixture[str]) -> None:
     model.print_tables(model.read(EVALUATIONS / "model" / f"measured{depth}.csv"))
     assert capsys.readouterr().out.strip() in (EVALUATIONS / "model" / "README.md").read_text(encoding="utf-8")
-
-
-def test_a_part_beats_what_it_is_above_on_every_query(capsys: pytest.CaptureFixture[str]) -> None:
-    def row(topic: int, system: str, product: float) -> dict[str, str]:
-        costs = dict.fromkeys(model.COSTS, "0" if system in model.DULL else "1")
-        return {
-            "collection": "c",
-            "topic": f"{topic}",
-            "dimension": "d",
-            "system": system,
-            "product": f"{product}",
-        } | costs
-
-    rows = [row(topic, name, 0.5) for topic in range(12) for name in model.DULL]
-    rows += [row(topic, "judge", 0.5 + (-1) ** topic / 10) for topic in range(12)]
-    model.print_tables(rows)
-    assert capsys.readouterr().out.endswith("\nno, no part beat both feedback and no loop\n")
-    model.print_tables([*rows, *(row(topic, "keywords", 0.6 + topic / 100) for topic in range(12))])
-    assert capsys.readouterr().out.endswith("\nyes, keywords beat both feedback and no loop\n")
 
 
 def test_the_replies_that_are_shipped_are_one_models(tmp_path: Path) -> None:

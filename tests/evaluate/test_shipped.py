@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,13 +11,13 @@ from experiment_files import read_file
 
 from fairagent.collection.demo import write_demo
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.check import check_experiment, check_experiment_values, estimate
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.results import means_table
 from fairagent.llm.server import KEY_VARIABLE
 from fairagent.measures.parse import label_of
 from fairagent.papers.utility import kind as utility
-from fairagent.settings import Settings, read_yaml
+from fairagent.settings import read_yaml
 
 from . import words
 
@@ -81,24 +79,6 @@ def test_files_that_belong_together_ask_the_same() -> None:
     assert len({(one["collection"], *one.get("dimensions", ())) for one in aims}) == len(aims) == 8
 
 
-def test_systems_of_the_controller_are_what_they_are_called() -> None:
-    _, systems = read_file(AIMS[0])
-    chosen = {name: plan.settings for name, plan in systems.items()}
-    assert (chosen["agent"].loop, chosen["agent"].rerank) == (Settings().loop, Settings().rerank)
-    assert chosen["agent"].engine.kind in ("auto", "fused")
-    assert not any(chosen[name].sees_groups for name in ("BM25", "RM3", "fused"))
-    loops = {name: settings.loop.kind for name, settings in chosen.items() if settings.loops}
-    assert {name for name, kind in loops.items() if kind == "fair-qr"} == {"FAIR-QR, depth 20", "FAIR-QR, all"}
-    assert {name for name, kind in loops.items() if kind == "widen"} == {"agent"}
-    # No row asks a language model.
-    assert not any(plan.asks for plan in systems.values())
-    _, scored = read_file(CONTROLLER / "adaptive.yaml")
-    assert not any(plan.asks or plan.settings.loops for plan in scored.values())
-    scorers = {name: getattr(plan.settings.rerank, "scorer", None) for name, plan in scored.items()}
-    assert scorers.pop("BM25") is None
-    assert set(scorers.values()) == {"similarity:minilm"}
-
-
 def test_the_calls_of_a_loop_that_filters_are_known_before(tmp_path: Path) -> None:
     system = "{profile: offline, engine: words, loop: {actions: [group, filter]}, filter: fair, model: {name: tiny}}"
     file = words.write(tmp_path, f"{words.EXPERIMENT}  filter: {system}\n")
@@ -138,47 +118,6 @@ def test_they_have_the_topics_that_they_say(shared: Path, tmp_path: Path, monkey
     }
     found = {name: len(check_experiment(FOLDER / f"{name}.yaml", environ=environ).plan.topics) for name in counts}
     assert found == counts
-
-
-@pytest.mark.slow
-@pytest.mark.shared
-def test_forced_choice_and_likelihoods_are_of_the_same_items(no_variables: None, shared: Path) -> None:
-    folder = FOLDER / "stereotypes"
-    file = folder / "smollm2_stereoset_choice.yaml"
-    choice = check_experiment(file, environ=NOWHERE)
-    # 962, 810, 255 and 79 of 2,106: 91.4, 76.9, 24.2 and 7.5 of the 200.
-    counts = Counter(choice.subject.topics[id].group for id in choice.plan.topics)
-    assert counts == {"race": 91, "profession": 77, "gender": 24, "religion": 8}
-    # As `--limit-topics 200` draws from all: of that file nothing else matters.
-    likelihoods = read_yaml(folder / "smollm2_stereoset.yaml")
-    every = {key: value for key, value in read_yaml(file).items() if key != "topics"} | {"seed": likelihoods["seed"]}
-    assert check_experiment_values(every, file, folder, 200, NOWHERE).plan.topics == choice.plan.topics
-    assert likelihoods["questions"]["path"] == every["questions"]["path"]
-
-
-@pytest.mark.slow
-@pytest.mark.shared
-def test_trec_deep_learning_with_texts(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """43 topics of 2019, 36 of which have a passage of grade 3."""
-    monkeypatch.setattr(utility, "check_similarity", lambda section: None)
-    data = shared / "data/trec_dl"
-    ids: dict[str, None] = {}
-    with gzip.open(data / "qrels.tsv.gz", "rt") as qrels, gzip.open(data / "runs_top100.tsv.gz", "rt") as runs:
-        for line in (*qrels, *runs):
-            ids[line.split()[2]] = None
-    (tmp_path / "passages.tsv").write_text("".join(f"{id}\ta passage\n" for id in ids))
-    text = (FOLDER / "collections" / "trec_dl_2019.yaml").read_text()
-    text = text.replace("../../../msmarco/collection.tsv", str(tmp_path / "passages.tsv"))
-    (tmp_path / "collection.yaml").write_text(text.replace("../../../shared/data/trec_dl", str(data)))
-    experiment = (
-        (FOLDER / "utility" / "trec_dl_2019.yaml").read_text().replace("../../../shared/data/trec_dl", str(data))
-    )
-    file = tmp_path / "experiment.yaml"
-    file.write_text(experiment.replace("../collections/trec_dl_2019.yaml", "collection.yaml"))
-    checked = check_experiment(file, environ=NOWHERE)
-    assert (len(checked.plan.topics), checked.excluded) == (43, {})
-    file.write_text(file.read_text().replace("relevant: 2", "relevant: 3"))
-    assert len(check_experiment(file, environ=NOWHERE).plan.topics) == 36
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError, IndexMismatch
+from fairagent.errors import DataError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.outcome import Outcome
@@ -171,14 +171,6 @@ def test_groups_from_judgments_make_oracles_of_those_who_look_at_groups(tmp_path
         "topic\titeration\tdocument\trel\tstance\n" + "".join(lines), encoding="utf-8"
     )
     assert words.run(file, tmp_path / "run").oracle_systems == ("fair",)
-
-
-def test_an_index_of_something_else_is_a_problem(folder: Path, tmp_path: Path) -> None:
-    file = words.write(tmp_path, words.EXPERIMENT + f"  BM25: {{profile: engine, index: '{folder / 'index'}'}}\n")
-    with (tmp_path / "docs.jsonl").open("a", encoding="utf-8") as documents:
-        documents.write('{"id": "d40", "title": "", "text": "one more"}\n')
-    with pytest.raises(IndexMismatch, match="does not belong to collection 'words'"):
-        check_experiment(file, environ={})
 
 
 def test_nobody_is_judged_by_what_it_was_trained_on() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -15,7 +14,7 @@ from scripted import by_letter, collection, ranking
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.collection.targets import judged_by, open_choice
+from fairagent.collection.targets import judged_by
 from fairagent.evaluate.findings import verdict_lines
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, judged_value, standard_measures
 from fairagent.evaluate.results import results_latex, results_text
@@ -70,18 +69,6 @@ def test_python_judges_by_the_collections_target() -> None:
         assert judged_value(fairness, made, "t2", shown.ids, "gender", target) is None
 
 
-def test_ir_measures_judges_by_it_too() -> None:
-    ir_measures = pytest.importorskip("ir_measures")
-    from fairagent.guests.ir_measures import AWRF
-
-    made = collection(by_letter(["f1", "m1", "m2"]), target=Settings(target="uniform").target)
-    own, trec = AWRF(groups=made, unknown="ignore") @ 2, AWRF(groups=made, unknown="ignore", target="trec") @ 2
-    assert "target=uniform" in str(own)
-    found = ir_measures.calc_aggregate([own, trec], QRELS, {"t1": {"m1": 2.0, "m2": 1.0}})
-    assert found[trec] == pytest.approx(1)
-    assert found[own] < 0.9
-
-
 def write(folder: Path, own: str = "", more: str = "") -> Path:
     """The experiment on a collection with this `target`, or none and no population."""
     file = words.write(folder, words.EXPERIMENT + more)
@@ -104,8 +91,7 @@ def test_its_name_stands_wherever_a_number_depends_on_it(tmp_path: Path) -> None
     assert f"The target is {text}." in page(run)
     assert "(uniform)" in "".join(verdict_lines(run))
     for name in ("results.csv", "topics.csv"):
-        with (tmp_path / "run" / name).open(encoding="utf-8", newline="") as table:
-            of = {(row["dimension"], row["target"]) for row in csv.DictReader(table)}
+        of = {(row["dimension"], row["target"]) for row in words.rows(tmp_path / "run" / name)}
         assert of == {("", ""), ("gender", "uniform"), ("era", given)}
     for outcome in run.outcomes:
         assert [one.target for one in outcome.exposures] == [(0.5, 0.5), (0.25, 0.75)]
@@ -152,20 +138,3 @@ def test_a_missing_target_is_told_once_for_all_systems(tmp_path: Path) -> None:
     several = "settings: {target: {gender: corpus}}\ntarget: uniform\n"
     run = words.run(write(tmp_path, more=several), tmp_path / "several", limit=1)
     assert run.steers["fair"] == {"gender": "corpus", "era": "uniform"}
-
-
-def test_what_cannot_be_estimated_is_no_column_or_no_number() -> None:
-    made = collection(by_letter(["f1", "m1", "x1"]))
-    shown = open_choice(["gender"], made, "", ranking(["x1"]))
-    assert shown == open_choice(["gender"], made)
-    assert [line.split()[0] for line in shown.splitlines()[1:]] == ["uniform", "corpus", "`estimated`"]
-
-
-def test_a_target_that_does_not_fit_is_one_problem(tmp_path: Path) -> None:
-    for own, more, message in (
-        ("uniform", "target: {gender: {female: 0.5, robot: 0.5}}\n", "no group 'robot'"),
-        ("uniform", "target: {gender: {female: 0.5}}\n", "the shares add up to 0.5"),
-        ("uniform", "target: nothing\n", "no target of kind 'nothing'"),
-        ("{gender: {female: 0.5, robot: 0.5}, era: uniform}", "", "no group 'robot'"),
-    ):
-        assert words.refused(write(tmp_path, own, more)).count(message) == 1

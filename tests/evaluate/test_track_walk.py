@@ -6,11 +6,7 @@ import gzip
 import importlib.util
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -233,25 +229,3 @@ def test_a_damaged_file_is_found_before_anything_is_built(
     assert not (work / "index").exists()
     # The others are known to be whole, and not unpacked again.
     assert str(track / "trec_corpus_20220301_plain.json.gz") in json.loads((work / "whole.json").read_text("utf-8"))
-
-
-@pytest.mark.slow
-def test_kill_9_in_the_index_a_run_and_the_draws(tmp_path: Path, systems: Path, no_variables: None) -> None:
-    track = write_track(tmp_path / "track", 1500, 2022, TOPICS, median=300)
-
-    def start(work: Path) -> subprocess.Popen[bytes]:
-        options = ["--systems", str(systems), "--rankings", "20", "--work", str(work), "--yes", "--workers", "1"]
-        command = [sys.executable, str(HERE / "walk.py"), str(track), *options]
-        # A group of its own, so that what it has started is killed with it.
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert start(whole).wait() == 0
-    for pattern in ("index.partial/*", "table/*.jsonl", "submissions/editors/*.gz"):
-        process = start(killed)
-        while process.poll() is None and not list(killed.glob(pattern)):
-            time.sleep(0.005)
-        os.killpg(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-    assert start(killed).wait() == 0
-    assert made(killed) == made(whole)

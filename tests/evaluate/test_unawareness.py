@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from dataclasses import replace
@@ -173,23 +172,16 @@ def test_the_base_of_the_logarithm_is_that_of_the_first_awrf() -> None:
 # --- experiments --------------------------------------------------------------------------------------------------
 
 MEASURES = "measures: ['AWRF(unknown=ignore)@10', 'unlabeled@10', 'unlabeled(of=type)@10']\n"
-PREDICTED = words.COLLECTION.replace(
-    "groups.tsv\n  dimensions: {gender: {labels: [female, male]}, era: {}}",
-    "groups.jsonl\n  dimensions: {gender: {labels: [female, male], predicted: true}}",
-)
 
 
-def write(folder: Path, collection: str, more: str = "") -> Path:
+def write(folder: Path, collection: str) -> Path:
     """The collection of words: every second document without a gender is of a person, topics are of law or of art."""
-    file = words.write(folder, words.EXPERIMENT + MEASURES + more)
+    file = words.write(folder, words.EXPERIMENT + MEASURES)
     (folder / "collection.yaml").write_text(collection.replace("query: title", "query: title, group: of"), "utf-8")
     rows = [line.split("\t") for line in (folder / "groups.tsv").read_text("utf-8").splitlines()[1:]]
     table = ["id\tgender\tera\tabout"]
     table += ["\t".join([*row, "person" if row[1] or n % 10 == 4 else ""]) for n, row in enumerate(rows)]
     (folder / "groups.tsv").write_text("\n".join(table) + "\n", "utf-8")
-    scores = {"female": {"female": 0.9, "male": 0.1}, "male": {"female": 0.3, "male": 0.7}, "": None}
-    lines = [json.dumps({"id": row[0], "gender": scores[row[1]], "era": row[2]}) + "\n" for row in rows]
-    (folder / "groups.jsonl").write_text("".join(lines), "utf-8")
     topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text("utf-8").splitlines()]
     grouped = [{**topic, "of": "law" if n < 12 else "art"} for n, topic in enumerate(topics)]
     (folder / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in grouped), "utf-8")
@@ -203,8 +195,7 @@ def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
     )
     folder = tmp_path / "run"
     run = words.run(write(tmp_path, collection), folder)
-    with (folder / "unawareness.csv").open(encoding="utf-8", newline="") as file:
-        rows = {(row["system"], row["dimension"]): row for row in csv.DictReader(file)}
+    rows = {(row["system"], row["dimension"]): row for row in words.rows(folder / "unawareness.csv")}
     assert list(rows) == [(system, "gender") for system in run.systems]
     for (system, _), row in rows.items():
         of_gender = [one for one in run.comparisons if (one.system, one.dimension) == (system, "gender")]
@@ -225,21 +216,4 @@ def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
     page_of = page(run)
     assert "AWRF(unknown=ignore)@10 under missing labels" in page_of
     assert "What the means do not show" in page_of
-    with (folder / "query_groups.csv").open(encoding="utf-8", newline="") as file:
-        assert {row["query_group"] for row in csv.DictReader(file)} == {"law", "art", ""}
-
-
-def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
-    """The target is the population: that of the relevant documents would be made from the predicted labels."""
-    target = "target: population\ndimensions: [gender]\n"
-    truth = words.run(write(tmp_path / "truth", words.COLLECTION, target), tmp_path / "truth" / "run")
-    known = {row.system: row.labeled for row in unawareness(truth, math.e)}
-    words.run(write(tmp_path / "predicted", PREDICTED, target), tmp_path / "run")
-    with (tmp_path / "run" / "unawareness.csv").open(encoding="utf-8", newline="") as lines:
-        # Only this system's ranking does not depend on the labels.
-        row = next(row for row in csv.DictReader(lines) if row["system"] == "plain")
-    assert row["labeled"] == ""
-    # Nothing is known of errors: the chances are drawn from as they are, and the truth is among the draws.
-    assert float(row["likely_low"]) < known["plain"] < float(row["likely_high"])
-    assert float(row["low"]) < float(row["estimate"]) < float(row["high"])
-    assert "added up (PCC)" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert {row["query_group"] for row in words.rows(folder / "query_groups.csv")} == {"law", "art", ""}

@@ -147,21 +147,6 @@ def slow_pid(seconds: float) -> int:
     return os.getpid()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("at_once")
-def test_a_crew_is_this_process_and_others_that_stay() -> None:
-    pids: list[int] = []
-    with crew(3) as workers:
-        assert workers.width == 6
-        while len(set(pids)) < 3 and len(pids) < 2000:
-            workers.for_each(((slow_pid, (0.05,)) for _ in range(12)), pids.append)
-    assert len(set(pids)) == 3
-    assert os.getpid() in pids
-    for pid in set(pids) - {os.getpid()}:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
-
-
 @pytest.mark.parametrize("total", [0, 20])
 def test_a_short_run_starts_no_process(total: int) -> None:
     """Nor one that takes more than a moment, of which little is left."""

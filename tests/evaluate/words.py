@@ -5,13 +5,14 @@ As a program it runs an experiment on it, so that a test can kill it: `python wo
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -136,14 +137,21 @@ def refused(file: Path) -> str:
     return str(caught.value)
 
 
+def rows(path: Path) -> list[dict[str, str]]:
+    """The lines of a table (CSV), column -> cell."""
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
 def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit: int | None = None) -> Results:
     """Check and run the experiment in `file`."""
-    return run_checked(check_experiment(file, limit, environ={}), folder, workers, new=new)
+    return run_checked(check_experiment(file, limit, environ={}), folder, workers, new=new, environ={})
 
 
-def run_checked(checked: CheckedExperiment, folder: Path, workers: int = 2, *, new: bool = False) -> Results:
+def run_checked(
+    checked: CheckedExperiment, folder: Path, workers: int = 2, *, new: bool = False, environ: Any = None
+) -> Results:
     with threads(workers) as workers:
-        return run_experiment(checked, folder, workers, new, environ={})
+        return run_experiment(checked, folder, workers, new, environ=environ)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +21,7 @@ from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft import train
-from fairagent.papers.fairft.run import RECORD, Trained, check, run_evaluation, run_training
+from fairagent.papers.fairft.run import RECORD, Trained, check, run_training
 from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.train import CHECKPOINT, PROBE, Direction, Reduction, Signals, kl_loss, log_target
 from fairagent.types import Document, FloatArray
@@ -109,27 +104,6 @@ def test_broken_off_anywhere_it_comes_to_the_same(
     assert not list(folder.glob("vectors-*"))
 
 
-@pytest.mark.slow
-def test_killed_at_any_moment_it_comes_to_the_same(whole: Trained, task_file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    command = [sys.executable, "-c", "from fairagent.cli import main; main()", "fairft", "train", str(task_file)]
-    for kills in (1, 3):
-        process = subprocess.Popen(
-            [*command, "--run", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        seen, last = 0, 0.0
-        # Killed when the checkpoint has been replaced so many times.
-        while seen < kills and process.poll() is None:
-            path = folder / CHECKPOINT
-            changed = path.stat().st_mtime if path.exists() else 0.0
-            seen, last = seen + (changed != last), changed
-            time.sleep(0.001)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    trained = run_training(check(task_file), folder)
-    the_same(trained, whole)
-
-
 def test_a_finished_training_is_not_done_again(whole: Trained, task_file: Path) -> None:
     steps: list[int] = []
     again = run_training(check(task_file), whole.model.parent, lambda done, all, best: steps.append(done))
@@ -159,21 +133,6 @@ def test_other_settings_run_too(one_thread: None, tmp_path: Path, training: dict
     file.write_text(text, encoding="utf-8")
     trained = run_training(check(file), tmp_path / "run")
     assert np.isfinite(trained.history.measured).all()
-
-
-def test_signals_of_one_model_for_use_with_another(whole: Trained, task_file: Path, tmp_path: Path) -> None:
-    """Transfer: the retriever was trained with one model's signals; another model's say what that is worth to it."""
-    import tiny_models
-
-    other = tiny_models.save_causal(tmp_path / "other", seed=9, limit=256)
-    file = task_file.parent / "transfer.yaml"
-    text = task_file.read_text(encoding="utf-8").replace("model: causal", f"model: {other}")
-    file.write_text(text, encoding="utf-8")
-    change = run_evaluation(check(file), whole.model, tmp_path / "run")
-    assert change.questions == whole.change.questions
-    assert change.before.kl != pytest.approx(whole.change.before.kl)
-    # The rankings are those of the same two retrievers, whatever the model.
-    assert (change.overlap, change.overlap_first) == (whole.change.overlap, whole.change.overlap_first)
 
 
 def test_leaks_are_refused(task_file: Path) -> None:
@@ -208,18 +167,6 @@ def loss_and_gradient(
 
 @FEW
 @given(SCORES, LIKELIHOODS, DIRECTIONS)
-def test_it_is_never_negative_and_zero_where_both_agree(
-    scores: np.ndarray, likelihoods: np.ndarray, direction: Direction
-) -> None:
-    log_q = log_target(likelihoods, 0.1)
-    assert loss_and_gradient(scores, log_q, direction)[0] >= -1e-12
-    loss, gradient = loss_and_gradient(np.exp(likelihoods), log_q, direction)
-    assert loss == pytest.approx(0, abs=1e-12)
-    np.testing.assert_allclose(gradient, 0, atol=1e-9)
-
-
-@FEW
-@given(SCORES, LIKELIHOODS, DIRECTIONS)
 def test_the_gradient_is_that_of_differences(scores: np.ndarray, likelihoods: np.ndarray, direction: Direction) -> None:
     log_q = log_target(likelihoods, 0.1)
     step = np.zeros_like(scores)
@@ -228,19 +175,6 @@ def test_the_gradient_is_that_of_differences(scores: np.ndarray, likelihoods: np
     _, gradient = loss_and_gradient(scores, log_q, direction, "documents")
     np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-9)
     assert gradient[1, 2] == pytest.approx((above - below) / 2e-6, abs=1e-4)
-
-
-def test_constant_signals_want_all_documents_alike() -> None:
-    log_q = log_target(np.full((1, 4), -300.0), 0.1)
-    np.testing.assert_allclose(np.exp(log_q), 0.25)
-    _, gradient = loss_and_gradient(np.array([[0.9, 0.1, 0.0, 0.0]]), log_q)
-    assert gradient[0, 0] > 0 > gradient[0, 3]
-
-
-@pytest.mark.parametrize("bad", [0.1, np.nan])
-def test_what_is_no_likelihood_is_refused(bad: float) -> None:
-    with pytest.raises(DataError, match="above 0"):
-        log_target(np.array([[-1.0, bad]]), 0.1)
 
 
 ASKED = TrainingExample("q1", "Who can be a nurse?", "Anyone can")

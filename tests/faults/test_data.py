@@ -37,7 +37,7 @@ from fairagent.evaluate.results import alarms_of, results_text
 from fairagent.evaluate.run import Results
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
-from fairagent.measures import AWRF, awrf
+from fairagent.measures import awrf
 from fairagent.report.page import write_page
 from fairagent.types import AnswerResult, Group, Removal
 from fairagent.types.common import NO_REPLY, REMOVED, WORSE, Alarm
@@ -50,19 +50,14 @@ pytestmark = pytest.mark.usefixtures("no_variables")
 WRONG: list[tuple[dict[str, Any], type[FairAgentError], str]] = [
     # dimensions and targets
     ({"dimensions": ["age"]}, UsageError, "no dimension 'age'; there are: gender"),
-    ({"dimensions": "gender"}, SettingsError, "dimensions: expected a list"),
     ({"target": "populaton"}, SettingsError, "did you mean 'population'?"),
     ({"target": {"gender": "populaton"}}, SettingsError, "target.gender: no target of kind 'populaton'"),
     ({"target": {"gender": {"female": 0.5, "male": 0.4}}}, DataError, "the shares add up to 0.9, expected 1"),
-    ({"target": {"gender": {"female": 1.5, "male": -0.5}}}, DataError, "the share of 'female' is 1.5"),
     ({"target": {"gender": {"female": 0.5, "mail": 0.5}}}, DataError, "no group 'mail'"),
-    ({"target": {"gender": {}}}, DataError, "expected label -> share"),
     ({"target": {"female": 0.5, "male": 0.5}}, SettingsError, "{gender: {female: 0.5, male: 0.5}}"),
-    ({"target": {"age": "uniform"}}, UsageError, "no dimension 'age'"),
     ({"target": "qrels"}, DataError, "no target 'qrels'"),
     # numbers, names, engines and models
     ({"n": -1, "iteration": 3, "expansion": {"weight": 1.5}, "refine": "lmm"}, SettingsError, "4 errors"),
-    ({"iteration": 3}, SettingsError, "iteration: unknown key; did you mean 'iterations'?"),
     ({"discount": "log3"}, UsageError, "log2-max2"),
     ({"refine": {"term": 3}}, SettingsError, "refine.term: unknown key of refiner 'feedback'; did you mean 'terms'?"),
     ({"settings": "nowhere.yaml"}, SettingsError, "nowhere.yaml: no such file"),
@@ -155,13 +150,9 @@ def test_30_and_32_groups_that_are_aimed_at_in_vain(search: Search) -> None:
 
 
 def test_31_and_32_odd_rankings_and_distributions(search: Search) -> None:
-    target = np.array([0.0, 0.5, 0.5])
-    assert awrf(np.array([[0.0, 1, 0]]), target, 20) == pytest.approx(awrf(np.array([[0.0, 1, 0]]), target, 1))
     for membership in (np.zeros((0, 3)), np.array([[0, np.nan, 1]]), np.array([[0, np.inf, 1]])):
         with pytest.raises(DataError):
-            awrf(membership, target, 20)
-    with pytest.raises((DataError, UsageError)):
-        AWRF(0)
+            awrf(membership, np.array([0.0, 0.5, 0.5]), 20)
     assert search("zzzz").ranking.ids == ()
     everyone = [{"id": f"d{n}", "text": "law", "gender": "female"} for n in range(4)]
     trace = FairAgent.from_records(everyone, groups="gender", target="corpus", n=3).search("law").trace
@@ -183,9 +174,7 @@ def test_35_any_query_works_or_finds_nothing(search: Search) -> None:
     )
     for query in odd:
         result = search(query)
-        assert len(result.ranking) == 3, query
-        assert math.isfinite(result.trace.gap)
-        assert result.query.text == query
+        assert (len(result.ranking), result.query.text, math.isfinite(result.trace.gap)) == (3, query, True)
     with pytest.raises(DataError, match="half of a surrogate pair"):
         search("law \ud83d")
 

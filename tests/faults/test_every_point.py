@@ -1,4 +1,4 @@
-"""Cases 72 to 76, 123, 157, 175, 176, 206, 221 and 222: what writes is ended, or fails, at any point.
+"""Cases 72 to 76, 113, 123, 157, 175, 176, 206, 221 and 222: what writes is ended, or fails, at any point.
 
 `pytest -m night tests/faults/test_every_point.py` ends and fails each writer at each of its points in each way (see
 `harness`); `make test` takes some.
@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from evaluate import words
 from retrieve.conftest import Made
+from retrieve.test_ann import DOCUMENTS, ENCODER
 from retrieve.test_dense import Words
 from typer.testing import CliRunner
 
@@ -31,8 +32,9 @@ from fairagent.evaluate.run import load_run, read_outcomes
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.cache import ReplyCache
+from fairagent.retrieve.ann import build_ann
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.dense import build_dense_index
+from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.manifest import Manifest
 from fairagent.types import Document
 
@@ -87,6 +89,14 @@ def replacing(root: Path, server: LoopbackServer) -> Trials:
     """Embeddings, by those of other documents."""
     build_dense_index(OLD, root / "index", Words())
     return Trials(root, lambda: build_dense_index(NEW, root / "index", Words()), lambda: index_of(root))
+
+
+def beside(root: Path, server: LoopbackServer) -> Trials:
+    """Nearest neighbors of embeddings, which stay as they are."""
+    pytest.importorskip("faiss")
+    build_dense_index(Made(DOCUMENTS.made[:400]), root / "dense", ENCODER)
+    dense = DenseRetriever(root / "dense", ENCODER)
+    return Trials(root, lambda: build_ann(dense, root / "ann"), lambda: content(root / "ann"))
 
 
 # Case 222
@@ -204,12 +214,15 @@ def reporting(root: Path, server: LoopbackServer) -> Trials:
     return Trials(root, lambda: command("report", "run", "--baseline", "asked"), state, by_file=True)
 
 
-WRITERS = {"index": indexing, "update": updating, "dense": replacing, "report": reporting, "evaluate": evaluating}
+WRITERS = {
+    **{"index": indexing, "update": updating, "dense": replacing, "ann": beside},
+    **{"report": reporting, "evaluate": evaluating},
+}
 
 
 @pytest.mark.parametrize("few", [10, pytest.param(0, marks=[pytest.mark.night, pytest.mark.timeout(7200)])])
 @pytest.mark.parametrize("name", WRITERS)
-def test_72_and_74_and_75_and_76_and_123_and_157_and_175_and_176_and_206_and_221_and_222_a_failure_at_any_point(
+def test_72_and_74_and_75_and_76_and_113_and_123_and_157_and_175_and_176_and_206_and_221_and_222_a_failure_at_any_point(
     name: str, few: int, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script = lambda request: completion(json.dumps({"keywords": keywords(request)}), usage=(400, 30))
@@ -220,7 +233,7 @@ def test_72_and_74_and_75_and_76_and_123_and_157_and_175_and_176_and_206_and_221
 
 
 @pytest.mark.parametrize("build", [build_index, lambda made, folder: build_dense_index(made, folder, Words())])
-def test_73_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path, build: Callable[..., object]) -> None:
+def test_73_and_184_folders_of_others_are_left_alone(tmp_path: Path, build: Callable[..., object]) -> None:
     names = ("i.replaced", "i.old", "i.new", "x.partial")
     for name in names:
         (tmp_path / name / "partial.tex").mkdir(parents=True)
@@ -231,3 +244,5 @@ def test_73_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path, bui
         build(OLD, tmp_path / "x")
     assert all((tmp_path / name / "partial.tex" / "chapter1.tex").read_text() == "years of work" for name in names)
     assert not (tmp_path / "x").exists()
+    with pytest.raises(UsageError, match="was not made by fairagent"):
+        build(OLD, tmp_path / "i.old")

@@ -157,15 +157,6 @@ def test_182_a_text_that_was_removed_is_in_no_file(file: Path) -> None:
     assert not any(f'"d{n:03d}"'.encode() in left for n in REMOVED)
 
 
-def test_184_a_folder_of_somebody_else_is_no_index(file: Path) -> None:
-    folder = file.parent / "theirs"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="was not made by fairagent"):
-        build_index(file, folder, **PLAIN)
-    assert files(folder) == {"notes.txt": b"mine"}
-
-
 def test_205_what_was_indexed_serves_while_the_documents_have_changed(file: Path, index: Path) -> None:
     before = open_agent(file, index, **PLAIN).search("lawyer court")
     assert not note(before)
@@ -176,9 +167,17 @@ def test_205_what_was_indexed_serves_while_the_documents_have_changed(file: Path
     assert {f"d{n:03d}" for n in REMOVED} & {hit.id for hit in during.hits}
 
     assert note(during)
-    # Whoever would index by it would give new documents the old ones' name.
+    # Whoever would index by it would give new documents the old ones' name, or needs one state of the data.
     with pytest.raises(UsageError, match="have changed since they were indexed"):
         agent.collection.documents()
+    with pytest.raises(IndexMismatch, match="`fairagent index`"):
+        build(open_site(file, index, **PLAIN))
+    # So is who names another collection, and other passages.
+    for change in (("staff", "others"), ("target", "chunks: {tokens: 200}\ntarget")):
+        file.write_text(COLLECTION.replace(*change), encoding="utf-8")
+        with pytest.raises(IndexMismatch):
+            open_agent(file, index, **PLAIN)
+    file.write_text(COLLECTION, encoding="utf-8")
     build_index(file, index, **PLAIN)
     after = open_agent(file, index, **PLAIN).search("lawyer court")
     assert not note(after)
@@ -228,26 +227,6 @@ def test_124_and_122_another_version_and_damage_are_refused_and_made_anew(file: 
     assert files(index) == whole
 
 
-def test_177_an_index_that_is_replaced_while_it_is_opened_is_no_mixture(file: Path, index: Path) -> None:
-    opening = Manifest.opening(index)
-    assert opening.__enter__().documents == 210
-    write(file.parent, 1, REMOVED)
-    build_index(file, index, **PLAIN)
-    with pytest.raises(IndexMismatch, match="replaced while it was opened"):
-        opening.__exit__(None, None, None)
-
-
-def test_205_whoever_needs_one_state_of_the_data_is_refused(file: Path, index: Path) -> None:
-    write(file.parent, 1)
-    with pytest.raises(IndexMismatch, match="`fairagent index`"):
-        build(open_site(file, index, **PLAIN))
-    # So is who names another collection, and other passages.
-    for change in (("staff", "others"), ("target", "chunks: {tokens: 200}\ntarget")):
-        file.write_text(COLLECTION.replace(*change), encoding="utf-8")
-        with pytest.raises(IndexMismatch):
-            open_agent(file, index, **PLAIN)
-
-
 def test_207_what_was_removed_is_not_served_a_second_later(
     file: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,8 +267,12 @@ def test_207_what_was_removed_is_not_served_a_second_later(
         assert desk.document("d001")["title"] == "1 of version 1"
 
 
-def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path) -> None:
+def test_177_and_207_an_index_that_is_replaced_while_it_is_opened_or_used_is_no_mixture(
+    file: Path, index: Path
+) -> None:
     live, begun = open_live(file, index, **PLAIN), []
+    opening = Manifest.opening(index)
+    assert opening.__enter__().documents == 210
 
     def work(site: Any) -> int:
         begun.append(site)
@@ -301,3 +284,5 @@ def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, in
 
     assert live.use(work) == 110
     assert len(begun) == 2
+    with pytest.raises(IndexMismatch, match="replaced while it was opened"):
+        opening.__exit__(None, None, None)

@@ -86,24 +86,18 @@ def test_193_no_writer_follows_a_link_or_waits_for_a_fifo(writer: str, mine: Pat
         assert path.stat().st_nlink == 1
 
 
-def rights(path: Path) -> int:
-    return path.stat().st_mode & 0o777
-
-
 def test_193_and_195_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
+    def rights(path: Path, private: bool = False) -> int:
+        write_whole(path, "more", private=private)
+        return path.stat().st_mode & 0o777
+
     with Transcript(tmp_path / "transcript.jsonl"):
-        assert rights(tmp_path / "transcript.jsonl") == 0o600
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    write_whole(closed / "a", "")
-    write_whole(tmp_path / "b", "", private=True)
-    write_whole(tmp_path / "c", "")
-    assert (rights(closed / "a"), rights(tmp_path / "b")) == (0o600, 0o600)
+        assert (tmp_path / "transcript.jsonl").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "closed").mkdir(mode=0o700)
+    assert (rights(tmp_path / "closed" / "a"), rights(tmp_path / "b", private=True)) == (0o600, 0o600)
+    rights(tmp_path / "c")
     (tmp_path / "c").chmod(0o640)
-    write_whole(tmp_path / "c", "more")
-    assert rights(tmp_path / "c") == 0o640
-    write_whole(tmp_path / "c", "more", private=True)
-    assert rights(tmp_path / "c") == 0o600
+    assert (rights(tmp_path / "c"), rights(tmp_path / "c", private=True)) == (0o640, 0o600)
 
 
 def test_197_and_196_fifos_for_documents_and_links_for_databases_and_locks(mine: Path, tmp_path: Path) -> None:
@@ -124,21 +118,10 @@ def test_197_and_196_fifos_for_documents_and_links_for_databases_and_locks(mine:
         shutil.rmtree(tmp_path / "run")
 
 
-def test_193_a_link_above_the_file_leads_nowhere(mine: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    (folder / "deep").mkdir(parents=True)
-    for place in ("runs", "deep/runs"):
-        (folder / place).symlink_to(mine.parent)
-        with pytest.raises(NotRegular, match="is no folder"):
-            write_whole(folder / place / mine.name, "theirs", within=folder)
-    # One that the user names is followed.
-    (tmp_path / "named").symlink_to(folder)
-    write_whole(tmp_path / "named" / "more" / "a.txt", "mine too", within=tmp_path / "named")
-    assert (folder / "more" / "a.txt").read_text() == "mine too"
-
-
 @pytest.mark.parametrize("linked", ["folder", "parent"])
-def test_193_links_that_the_user_has_made_stay_and_are_written_through(linked: str, tmp_path: Path) -> None:
+def test_193_links_that_the_user_has_made_stay_and_are_written_through_and_no_others(
+    linked: str, mine: Path, tmp_path: Path
+) -> None:
     disk, index = tmp_path / "disk", tmp_path / "indexes" / "index"
     (disk / "index").mkdir(parents=True)
     if linked == "folder":
@@ -155,6 +138,12 @@ def test_193_links_that_the_user_has_made_stay_and_are_written_through(linked: s
     assert (index.is_symlink(), index.parent.is_symlink()) == (linked == "folder", linked == "parent")
     assert os.listdir(disk) == ["index"]
     assert {"a", *WRITERS} <= set(os.listdir(disk / "index"))
+    write_whole(index / "more" / "a.txt", "mine too", within=index)
+    assert (disk / "index" / "more" / "a.txt").read_text() == "mine too"
+    for place in ("runs", "more/runs"):
+        (index / place).symlink_to(mine.parent)
+        with pytest.raises(NotRegular, match="is no folder"):
+            write_whole(index / place / mine.name, "theirs", within=index)
 
 
 @pytest.mark.parametrize("place", [".", "new", "lock", ".fairagent"])

@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fairagent import (
-    DataError,
-    FairAgent,
-    SettingsError,
-    UsageError,
-    build_index,
-    fair_rerank,
-    load_collection,
-)
+from fairagent import DataError, FairAgent, SettingsError, UsageError, build_index, fair_rerank, load_collection
 from fairagent.cli.app import app
 from fairagent.collection import known as of_collection
 from fairagent.collection.known import KnownIds, compare_ids, warn_once
@@ -57,14 +49,13 @@ def test_137_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
     assert look_at(tmp_path / "rows.csv").groups == ()
 
 
-def test_142_hits_in_no_order_or_of_no_kind_are_refused() -> None:
-    with pytest.raises(UsageError, match="the hits are in no order: hit 3 has the score 3 and the one before it 1"):
-        fair_rerank([("a", 2), ("b", 1), ("c", 3)], {"gender": {"a": "female"}})
-    with pytest.raises(UsageError, match="hit 2 is a object"):
-        fair_rerank([("a", 2), object()], {"gender": {"a": "female"}})
-
-
-def test_144_a_build_in_memory_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_142_and_144_hits_in_no_order_or_of_no_kind_and_a_build_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what is built in memory no folder is left."""
+    for hits, said in (([("a", 2), ("b", 1), ("c", 3)], "hit 3 has the score 3"), ([("a", 2), object()], "hit 2 is a")):
+        with pytest.raises(UsageError, match=said):
+            fair_rerank(hits, {"gender": {"a": "female"}})
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UsageError, match="no dimension 'region'"):
         FairAgent.from_records(ROWS, groups="gender", dimensions=["region"])
@@ -72,7 +63,11 @@ def test_144_a_build_in_memory_that_fails_leaves_no_folder(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_192_one_labelled_document_is_said_and_searched() -> None:
+def test_143_and_192_no_label_at_all_or_a_single_one_is_said() -> None:
+    """BM25 searches; a search that shall be fair is refused rather than unfair in silence."""
+    assert len(FairAgent.from_records(ROWS).search("law").hits) == 9
+    with pytest.raises(SettingsError, match="nothing to be fair to"):
+        FairAgent.from_records(ROWS, rerank="exposure")
     one = [row | {"gender": row["gender"] if row["id"] == "d0" else None} for row in ROWS]
     agent = FairAgent.from_records(one, groups="gender", target="uniform", n=5)
     assert "a single document of 9 has a label of 'gender' (male)" in agent.collection.notes[-1]
@@ -99,13 +94,6 @@ def test_214_ids_that_almost_match() -> None:
             compare_ids("documents of the run", map(change, ids), there)
     capitals = KnownIds.of("the collection", ["A1", "B2"])
     assert compare_ids("ids", ["A1", "b2"], capitals).endswith("(50 %): 'b2'; in capitals 1 of 1 are")
-
-
-def test_143_no_groups_at_all() -> None:
-    """BM25 searches; a search that shall be fair is refused rather than unfair in silence."""
-    assert len(FairAgent.from_records(ROWS).search("law").hits) == 9
-    with pytest.raises(SettingsError, match="nothing to be fair to"):
-        FairAgent.from_records(ROWS, rerank="exposure")
 
 
 def test_191_a_map_that_leaves_no_label(tmp_path: Path) -> None:

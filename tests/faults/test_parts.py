@@ -108,8 +108,6 @@ ODD = [
     ("return Ranking(ids, np.append(scores[1:], np.nan))", "nan of document 'd"),
     ("return Ranking(ids, np.arange(len(ids), dtype=float))", "scores that rise, from 0 to 1"),
     ("return Ranking(ids, list(scores))", "a value of type list"),
-    ("return Ranking(ids, scores > 0)", "a value of type ndarray"),
-    ("return Ranking(ids, scores[:3])", "not one score a document"),
     ("return Ranking((ids[0],) * 5, scores)", "a document twice"),
     ("return Ranking(('no such\\x1b', *ids[1:]), scores)", "no candidates, 'no such\ufffd' first"),
     ("return Ranking((), np.zeros(0))", "an empty ranking"),
@@ -120,9 +118,7 @@ ODD = [
         f"raise type({HOSTILE!r}, (Exception,), {{}})({HOSTILE!r})",
         "it says \ufffd[31mred\ufffd[0m\ufffd and another line",
     ),
-    ("raise StopIteration", "StopIteration"),
     ("class E(Exception):\n    def __str__(self): raise E\nraise E", "E: "),
-    ("return ids.nothing", "AttributeError: 'tuple' object"),
     *(
         (f"{change}\nreturn Ranking(ids, scores)", "ValueError")
         for change in ("scores[0] = 7", "pool.targets[0][0] = 1")
@@ -156,17 +152,14 @@ def test_215_and_216_and_220_what_is_no_ranking_raises_or_changes_what_it_got(
             searched(collection, **settings)
 
 
-def test_215_and_216_what_passes(install: Callable[..., None], collection: Collection) -> None:
-    """Noise of rounding, which is made level, Ctrl-C and what is ours."""
+def test_215_and_216_and_220_what_passes(install: Callable[..., None], collection: Collection) -> None:
+    """Noise of rounding, which is made level, Ctrl-C and what is ours; what is changed afterwards stays."""
     install("return Ranking(ids, 100 + 1e-8 * np.arange(len(ids)))")
     assert searched(collection).ranking.scores.tolist() == [100.0] * 5
     for body, error in (("raise KeyboardInterrupt", KeyboardInterrupt), ("raise BudgetExceeded('x')", BudgetExceeded)):
         install(body)
         with pytest.raises(error):
             searched(collection)
-
-
-def test_220_what_it_gives_and_changes_afterwards_stays(install: Callable[..., None], collection: Collection) -> None:
     install("mine = self.__dict__.setdefault('mine', np.zeros(5))\nmine[:] += scores\nreturn Ranking(ids, mine)")
     agent = open_in_memory(collection, engine="bm25", loop="none", n=5, rerank="odd")
     first = agent.search("lawyer").ranking.scores

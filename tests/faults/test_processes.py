@@ -104,9 +104,7 @@ def ended(folder: Path, at: str, number: int, *arguments: str, deaf: bool = Fals
 
 
 def in_folder(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
-    )
+    return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
 
 
 SEARCH = ("search", "lawyer", "-c", "collection.yaml", "--index", "index", "--set", "engine=bm25")

@@ -21,6 +21,7 @@ from fairagent.guests.testing.server import Request, ServerReply, completion
 from fairagent.llm.prompts import Prompts, shipped_folder
 
 from . import life
+from .harness import failing
 
 EXPERIMENT = """\
 name: prompts
@@ -169,16 +170,25 @@ def test_165_and_166_a_template_with_faults_or_without_end_is_neither_saved_nor_
     assert not own.exists()
 
 
-@pytest.mark.parametrize("id", ["../refine_query", "/etc/passwd", "variants/few-shot/refine_query", "", "x" * 101])
-def test_167_an_id_that_leads_elsewhere_is_none(studio: Studio, own: Path, id: str) -> None:
-    for path in ("check", "save"):
-        post(studio, path, 400, id=id)
-    with studio.client() as client:
-        reply = client.get(f"/api/prompts/{id.replace('/', '%2f') or '%20'}")
-        # A client makes /api of /api/prompts/.. by itself.
-        assert reply.status_code in (400, 404) or reply.url.path == "/docs"
-        assert "root:" not in reply.text
+def test_167_an_id_that_leads_elsewhere_is_none_and_no_link_is_followed(
+    studio: Studio, own: Path, tmp_path: Path
+) -> None:
+    for id in ("../refine_query", "/etc/passwd", "variants/few-shot/refine_query", "", "x" * 101):
+        for path in ("check", "save"):
+            post(studio, path, 400, id=id)
+        with studio.client() as client:
+            reply = client.get(f"/api/prompts/{id.replace('/', '%2f') or '%20'}")
+            # A client makes /api of /api/prompts/.. by itself.
+            assert reply.status_code in (400, 404) or reply.url.path == "/docs"
+            assert "root:" not in reply.text
     assert not own.exists()
+    other = tmp_path / "other.j2"
+    other.write_text(SHIPPED, encoding="utf-8")
+    own.mkdir()
+    (own / f"{ID}.j2").symlink_to(other)
+    assert "is a link to another file" in post(studio, "save", 400, was=file_of(studio)["sha256"])["error"]
+    assert other.read_text(encoding="utf-8") == SHIPPED
+    assert (own / f"{ID}.j2").is_symlink()
 
 
 @pytest.mark.parametrize("place", [shipped_folder(), shipped_folder() / "variants" / "few-shot"])
@@ -191,69 +201,45 @@ def test_167_a_shipped_template_is_never_written(folder: Path, tmp_path: Path, p
     assert (place / f"{ID}.j2").read_bytes() == before
 
 
-def test_167_a_link_out_of_the_folder_is_not_followed(studio: Studio, own: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.j2"
-    other.write_text(SHIPPED, encoding="utf-8")
-    own.mkdir()
-    (own / f"{ID}.j2").symlink_to(other)
-    assert "is a link to another file" in post(studio, "save", 400, was=file_of(studio)["sha256"])["error"]
-    assert other.read_text(encoding="utf-8") == SHIPPED
-    assert (own / f"{ID}.j2").is_symlink()
-
-
-def test_170_a_disk_that_is_full_leaves_the_old_file(
-    studio: Studio, own: Path, monkeypatch: pytest.MonkeyPatch
+def test_168_and_170_a_file_that_changed_meanwhile_stays_as_it_is_and_so_does_one_on_a_full_disk(
+    studio: Studio, own: Path
 ) -> None:
-    was = post(studio, "save", was="")["own"]["sha256"]
-
-    def full(*_: Any) -> Any:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("fairagent.storage.files.os.fsync", full)
+    was, path = post(studio, "save", was="")["own"]["sha256"], own / f"{ID}.j2"
+    with failing(own, "ENOSPC", 1):
         said = post(studio, "save", 503, template=SHIPPED, was=was)["error"]
     assert "cannot be written (No space left on device)" in said
-    assert [path.name for path in own.iterdir()] == [f"{ID}.j2"]
-    assert (own / f"{ID}.j2").read_text(encoding="utf-8") == EDITED
-    assert post(studio, "save", template=SHIPPED, was=was)["own"]["template"] == SHIPPED
-
-
-@pytest.mark.parametrize("theirs", ["theirs", None], ids=["changed", "removed"])
-def test_168_a_file_that_changed_meanwhile_stays_as_it_is(studio: Studio, own: Path, theirs: str | None) -> None:
-    was = post(studio, "save", was="")["own"]["sha256"]
-    path = own / f"{ID}.j2"
-    path.write_text(theirs, encoding="utf-8") if theirs else path.unlink()
-    post(studio, "save", 409, template=SHIPPED, was=was)
-    now = file_of(studio)
-    assert now["template"] == theirs == (path.read_text(encoding="utf-8") if path.exists() else None)
-    post(studio, "save", was=now["sha256"])
+    assert [one.name for one in own.iterdir()] == [path.name]
     assert path.read_text(encoding="utf-8") == EDITED
-
-
-def test_168_of_those_who_save_at_once_all_but_one_are_told(studio: Studio) -> None:
-    was = post(studio, "save", was="")["own"]["sha256"]
+    for theirs in ("theirs", None):
+        path.write_text(theirs, encoding="utf-8") if theirs else path.unlink()
+        post(studio, "save", 409, template=SHIPPED, was=was)
+        now = file_of(studio)
+        assert now["template"] == theirs == (path.read_text(encoding="utf-8") if path.exists() else None)
+        was = post(studio, "save", was=now["sha256"])["own"]["sha256"]
+        assert path.read_text(encoding="utf-8") == EDITED
 
     def save(number: int) -> int:
         with studio.client() as client:
             body = {"id": ID, "template": EDITED.replace("NAME WOMEN.", f"NAME {number}."), "was": was}
             return client.post("/api/prompts/save", json=body).status_code
 
+    # Of those who save at once all but one are told.
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(save, range(4))) == [200, 409, 409, 409]
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"x" * 40_000, None], ids=["no text", "too large", "a folder"])
-def test_169_a_file_that_is_no_template_is_never_overwritten(studio: Studio, own: Path, content: bytes | None) -> None:
+def test_169_a_file_that_is_no_template_is_never_overwritten(studio: Studio, own: Path) -> None:
     own.mkdir()
     path = own / f"{ID}.j2"
-    path.mkdir() if content is None else path.write_bytes(content)
-    found = studio.get(f"/api/prompts/{ID}")
-    studio.get("/api/prompts")
-    assert found["own"]["fault"]
-    assert found["versions"][0]["template"] == SHIPPED
-    for was in ("", found["own"]["sha256"]):
-        post(studio, "save", 400, was=was)
-    assert path.is_dir() or path.read_bytes() == content
+    for content in (b"\xff\xfe\x00", b"x" * 40_000, None):
+        path.unlink(missing_ok=True)
+        path.mkdir() if content is None else path.write_bytes(content)
+        found = studio.get(f"/api/prompts/{ID}")
+        assert found["own"]["fault"]
+        assert found["versions"][0]["template"] == SHIPPED
+        for was in ("", found["own"]["sha256"]):
+            post(studio, "save", 400, was=was)
+        assert path.is_dir() or path.read_bytes() == content
 
 
 def test_171_and_172_and_173_what_fails_while_trying(folder: Path) -> None:

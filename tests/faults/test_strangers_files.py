@@ -7,22 +7,18 @@ import gzip
 import io
 import json
 import logging
-import os
-import pty
-import re
 import resource
-import subprocess
-import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fuzz.mutate import BOMBS
+from typer.testing import CliRunner
 
 from fairagent import DataError, SettingsError, load_collection
 from fairagent.answer.citations import CitationReader, without_citations
+from fairagent.cli import app
 from fairagent.collection.records import LONGEST_LINE, Faults, json_records
 from fairagent.evaluate.tables import Column, Table
 from fairagent.settings import load_settings
@@ -30,7 +26,6 @@ from fairagent.storage.arrays import read_array
 from fairagent.storage.readers import Malformed, file_bytes, parse_json, parse_yaml
 from fairagent.types.clean import in_line, logger, printable, spreadsheet_cell
 
-from .life import environment
 from .tiny import COLLECTION, DOCUMENTS, write
 
 NESTED = "a: &a {k: 1}\n" + "".join(
@@ -168,8 +163,7 @@ def test_61_a_spreadsheet_runs_nothing() -> None:
         assert spreadsheet_cell(text) == text
 
 
-@pytest.mark.slow
-def test_60_a_terminal_is_not_steered(tmp_path: Path) -> None:
+def test_60_a_terminal_is_not_steered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By titles, labels, a dimension, topics, further fields, settings and arguments."""
     gender, label = json.dumps("gen\x1b[31mder\u202e"), json.dumps(f"fem{EVIL}")
     collection = f"""\
@@ -191,6 +185,7 @@ population: {{{gender}: {{{label}: 0.5, male: 0.5}}}}
     two = tmp_path / f"two{EVIL.partition('/')[0][:12]}.txt"
     two.write_text("T1 Q0 m1 1 2 me\n")
     (tmp_path / "bad.yaml").write_text(f"name: {json.dumps(EVIL)}\ndocuments: {{path: {json.dumps(EVIL)}}}\n")
+    monkeypatch.chdir(tmp_path)
     for arguments, expected in (
         (("index", "--collection", "c/collection.yaml"), 0),
         (("search", f"law {EVIL}", "--collection", "c/collection.yaml"), 0),
@@ -199,29 +194,9 @@ population: {{{gender}: {{{label}: 0.5, male: 0.5}}}}
         (("search", "law", "--collection", f"none{EVIL}.yaml"), 2),
         ((f"no{EVIL}",), 2),
     ):
-        code, sent = in_a_terminal(*arguments, folder=tmp_path)
-        # What rich sends a terminal itself: colors, the cursor shown or hidden, a line begun anew.
-        shown = re.sub(r"\x1b\[[0-9;?]*[mhlKAG]|\r", "", sent)
-        assert code == expected, shown
-        assert shown == printable(shown), arguments
-        assert not any(line.startswith("rank 1  fake") for line in shown.splitlines()), shown
-
-
-def in_a_terminal(*arguments: str, folder: Path) -> tuple[int, str]:
-    """Exit code and all that `fairagent` sends a terminal."""
-    ours, theirs = pty.openpty()
-    command, environ = (
-        [sys.executable, "-m", "fairagent", *arguments],
-        environment(TERM="xterm-256color", COLUMNS="200"),
-    )
-    process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environ)
-    os.close(theirs)
-    sent = b""
-    with suppress(OSError):  # how Linux says that nobody writes any more
-        while piece := os.read(ours, 65536):
-            sent += piece
-    os.close(ours)
-    return process.wait(), sent.decode()
+        done = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+        assert (done.exit_code, done.output) == (expected, printable(done.output)), arguments
+        assert not any(line.startswith("rank 1  fake") for line in done.output.splitlines())
 
 
 def test_59_csv_in_the_place_of_json_lines_is_one_fault(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -12,17 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 from faults import tiny
 from track_files import FILES_2021, FILES_2022, write_track
 from typer.testing import CliRunner
 
 from fairagent import UsageError, load_collection
-from fairagent.collection import GroupTable
 from fairagent.errors import DataError, Fault
 from fairagent.settings import load_settings
 from fairagent.storage.packages import is_installed
-from fairagent.types import Query
 from fairagent.types.clean import printable
 from fuzz.mutate import ODD_TOKENS, Whole, damaged
 
@@ -216,33 +212,6 @@ def finished(random: Random, folder: Path) -> None:
     page(run)
 
 
-@target()
-def transcripts(random: Random, folder: Path) -> None:
-    """Lines with the right checksum, whatever they say, and some with a wrong one."""
-    from fairagent.guests.testing import ScriptedModel
-    from fairagent.llm import ModelRequest
-    from fairagent.llm.exchange import Transcript, read_transcript, transcript
-    from fairagent.storage.files import sealed
-
-    file = folder / "t.jsonl"
-    with transcript(file):
-        for text in ("red", "blue"):
-            ScriptedModel([text]).complete(ModelRequest((("system", "Colors."), ("user", "Which?"))))
-    plain = [
-        {name: said for name, said in json.loads(line).items() if name != "sha256"}
-        for line in file.read_text().splitlines()
-    ]
-    body = "".join(f"{json.dumps(said, separators=(',', ':'))}\n" for said in plain)
-    write(random, folder, {"t.jsonl": body.encode()})
-    lines = file.read_bytes().decode(errors="replace").split("\n")
-    file.write_text("".join(f"{sealed(line)}\n" for line in lines if line), "utf-8", "replace")
-    found = [one for one in read_transcript(file) if one]
-    with Transcript(file) as kept:
-        for one in found:
-            kept.add(one)
-    assert [one for one in read_transcript(file) if one] == [*found, *found]
-
-
 HITS: tuple[Any, ...] = (
     [
         {"id": "a", "score": 2.0, "payload": {"gender": "female"}},
@@ -269,20 +238,6 @@ def hits(random: Random, folder: Path) -> None:
     if isinstance(random, Whole):
         target = "uniform"
     fair_rerank(found, groups, target, n=random.choice((1, 2, 10)), unknown=random.choice(("share", "ignore")))
-
-
-def damage_array(random: Random, path: Path) -> None:
-    """Put odd values into an array, whose file stays as long as it was."""
-    array = np.load(path)
-    if not array.size or isinstance(random, Whole):
-        return
-    values = (0, 1, -1, -7, 5, 127, 255, 2**31 - 1, 2**40, float("nan"), float("inf"))
-    for _ in range(random.choice((1, 1, 3))):
-        with np.errstate(all="ignore"):
-            odd = np.array([random.choice(values)], np.float64).astype(array.dtype, casting="unsafe")
-        place = random.randrange(len(array))
-        array[place : place + random.choice((1, 1, 2, 10**6))] = odd[0]
-    np.save(path, array)
 
 
 @target(3)
@@ -415,60 +370,12 @@ def experiment(random: Random, folder: Path) -> None:
     readiness(folder / "e.yaml", environ={})
 
 
-def made(name: str, make: Callable[[Path], object]) -> Path:
-    """What `make` has put into a folder, once."""
-    if not (ROOT / name).is_dir():
-        make(ROOT / name)
-    return ROOT / name
-
-
-@target(2)
-def saved_groups(random: Random, folder: Path) -> None:
-    groups: Any = load_collection(tiny.write(ROOT / "groups-source")).groups
-    write(random, folder, content_of(made("groups", groups.save)))
-    table = GroupTable.load(folder)
-    for dimension in table.dimensions:
-        table.memberships(dimension, ["m1", "u1", "none"])
-
-
-def make_index(place: Path) -> None:
-    """An index of the tiny collection, and light vectors of it."""
+@cache
+def built_index() -> Files:
     from fairagent.retrieve.bm25.build import build_index
-    from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.light import build_light
 
-    build_index(load_collection(tiny.write(ROOT / "indexed")), place / "index")
-    build_light(BM25Retriever(place / "index"), place / "light")
-
-
-@target(6)
-def indexes(random: Random, folder: Path) -> None:
-    """Damaged files of an index without the record that would tell: what is read of them is checked when it is used."""
-    from fairagent.retrieve.bm25.build import build_index
-    from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.dense import DenseRetriever
-    from fairagent.retrieve.light import LightEncoder
-    from fairagent.storage.digests import RECORD
-
-    shutil.copytree(made("indexes", make_index), folder, dirs_exist_ok=True)
-    for name in ("index", "light"):
-        (folder / name / RECORD).unlink()
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    for path in random.sample(files, random.choice((1, 1, 2))):
-        if path.suffix == ".npy" and random.random() < 0.6:
-            damage_array(random, path)
-        else:
-            path.write_bytes(damaged(random, path.read_bytes(), form_of(path.name)))
-    documents = load_collection(tiny.write(folder / "indexed"))
-    engine, ids = BM25Retriever(folder / "index", documents), list(tiny.DOCUMENTS)
-    for text in ("law", "court judge she", "river advocate"):
-        engine.search(Query(text), 4)
-        engine.score(Query(text), ids)
-    engine.words(engine.postings(ids).vocabulary)
-    engine.documents(ids)
-    light = LightEncoder.open(engine, folder / "light")
-    DenseRetriever(folder / "light", light, documents).search(Query("law river"), 4)
-    build_index(documents, folder / "index")
+    build_index(load_collection(tiny.write(ROOT / "indexed")), ROOT / "index")
+    return content_of(ROOT / "index")
 
 
 @target(10)
@@ -481,7 +388,7 @@ def commands(random: Random, folder: Path) -> None:
     lines = COMMANDS
     if random.random() < 0.2:
         lines = SEARCHES
-        shutil.copytree(made("indexes", make_index) / "index", folder / "index")
+        write(random, folder / "index", built_index())
     elif random.random() < 0.4:
         lines = REPORTS
         for place in (folder / "run", folder / "other"):

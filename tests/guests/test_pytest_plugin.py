@@ -1,7 +1,5 @@
 """The plugin of pytest: its fixtures in another project, what a failing test says, and what it costs who needs none."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

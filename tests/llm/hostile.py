@@ -33,6 +33,7 @@ class HostileServer(socketserver.ThreadingTCPServer):
     def __init__(self, plan: Plan) -> None:
         super().__init__(("127.0.0.1", 0), socketserver.StreamRequestHandler)
         self.plan, self.stopped = plan, threading.Event()
+        self.heads: list[str] = []
         self.requests: list[bytes] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
 
@@ -49,9 +50,11 @@ class HostileServer(socketserver.ThreadingTCPServer):
         self.asked += 1
         try:
             with request.makefile("rb") as file:
-                length = 0
-                while (line := file.readline().lower()) not in (b"\r\n", b""):
-                    length = int(line.partition(b":")[2]) if line.startswith(b"content-length") else length
+                head, length = b"", 0
+                while (line := file.readline()) not in (b"\r\n", b""):
+                    head += line
+                    length = int(line.partition(b":")[2]) if line.lower().startswith(b"content-length") else length
+                self.heads.append(head.decode("latin-1"))
                 self.requests.append(file.read(length))
             for step in self.plan():
                 if step is None:

@@ -42,8 +42,6 @@ from fairagent.llm.models import CachingModel
 from fairagent.settings import Price
 from fairagent.types import Usage
 
-from .test_cache import Scripted
-
 
 class Verdict(Reply):
     word: str
@@ -54,18 +52,13 @@ ASKED = ModelRequest((("system", "Judge."), ("user", "Is it fair?")))
 GOOD = '{"word": "a", "fair": true}'
 
 
-def test_a_good_reply_is_asked_for_once():
-    model = ScriptedModel([ModelReply(GOOD, 5, 3, seconds=0.5)])
-    assert ask(model, ASKED, Verdict) == (Verdict(word="a", fair=True), Usage(1, 5, 3, None, 0.5))
-    assert model.requests == [ModelRequest(ASKED.messages, reply=Verdict)]
-
-
 @pytest.mark.parametrize("bad", ["no idea", '{"word": "a"}', '{"word": "a", "fair": tr', ReplyInvalid("it was empty")])
 def test_one_correction_repeats_the_prompt_and_names_the_fault(bad):
-    model = ScriptedModel([bad, GOOD])
+    model = ScriptedModel([bad, *[ModelReply(GOOD, 5, 3, seconds=0.5)] * 2])
     verdict, usage = ask(model, ASKED, Verdict)
-    assert verdict.fair
-    assert usage.calls == (1 if isinstance(bad, ReplyInvalid) else 2)
+    assert (verdict, usage.calls) == (Verdict(word="a", fair=True), 1 if isinstance(bad, ReplyInvalid) else 2)
+    assert model.requests[0] == ModelRequest(ASKED.messages, reply=Verdict)
+    assert ask(model, ASKED, Verdict) == (verdict, Usage(1, 5, 3, None, 0.5))
     system, user = model.requests[1].messages
     assert system == ASKED.messages[0]
     assert user[1].startswith("Is it fair?\n\nYour previous reply could not be used: ")
@@ -78,16 +71,13 @@ def test_three_invalid_replies_are_an_error_with_text_and_usage():
     assert len(model.requests) == 3
     assert caught.value.raw == ("third" * 1000)[:2000]
     assert caught.value.usage == Usage(3, 18, 12, None, 0.0, unusable=3)
-
-
-def test_a_search_corrects_one_reply_and_an_experiment_two_of_each():
-    for serves, asked in ((True, 3), (False, 6)):
-        model = ScriptedModel(["hm"] * 6)
-        with one_search(serves):
-            for _ in range(2):
-                with pytest.raises(ReplyInvalid):
-                    ask(model, ASKED, Verdict)
-        assert len(model.requests) == asked
+    # Where what was reached is served, one reply of all is corrected.
+    model = ScriptedModel(["hm"] * 6)
+    with one_search():
+        for asked in (2, 3):
+            with pytest.raises(ReplyInvalid):
+                ask(model, ASKED, Verdict)
+            assert len(model.requests) == asked
 
 
 def test_a_reply_of_the_right_form_may_still_be_refused():
@@ -173,19 +163,21 @@ def door(model, cache=None) -> CachingModel:
     return CachingModel(model, cache, Ledger(), name="tiny")
 
 
-def test_an_exchange_has_all_that_was_asked_and_said(server, make_model, heard) -> None:
+def test_an_exchange_has_all_that_was_asked_and_said(server, make_model, cache: ReplyCache, heard) -> None:
     server.script = [completion("red", usage=(11, 7))]
+    asked = door(make_model(price=Price(input=1, output=10)), cache)
     with exchanges_to(heard.append):
-        door(make_model(price=Price(input=1, output=10))).complete(COLORS_PLEASE)
-    (one,) = heard
+        asked.complete(COLORS_PLEASE)
+        asked.complete(COLORS_PLEASE)
     sent = tuple((message["role"], message["content"]) for message in server.requests[0]["messages"])
-    assert one.messages == COLORS_PLEASE.messages == sent
-    assert (one.prompt, one.reply, one.max_tokens, one.seed, one.temperature) == ("name_colors", "", 50, 3, None)
-    assert (one.model, one.text, one.error, one.finish) == ("tiny-2026", "red", "", "stop")
-    assert (one.calls, one.input_tokens, one.output_tokens, one.estimated) == (1, 11, 7, False)
-    assert one.cost == pytest.approx(0.000081)
-    assert (one.cached, one.attempts) == (False, ())
-    assert one.seconds > 0
+    for one in heard:
+        assert one.messages == COLORS_PLEASE.messages == sent
+        assert (one.prompt, one.reply, one.max_tokens, one.seed, one.temperature) == ("name_colors", "", 50, 3, None)
+        assert (one.model, one.text, one.error, one.finish) == ("tiny-2026", "red", "", "stop")
+        assert (one.calls, one.input_tokens, one.output_tokens, one.estimated) == (1, 11, 7, False)
+        assert (one.cost, one.attempts) == (pytest.approx(0.000081), ())
+    assert [one.cached for one in heard] == [False, True]
+    assert heard[0].seconds > 0
 
 
 def test_every_attempt_is_seen_retries_and_corrections(server, make_model, heard) -> None:
@@ -222,16 +214,6 @@ def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> Non
     assert ["broken" in one.error for one in down.attempts] == [True]
     assert "broken" in down.error
     assert (down.model, down.calls) == ("tiny", 2)
-
-
-def test_a_reply_from_the_cache_says_so(cache: ReplyCache, heard) -> None:
-    asked = door(Scripted([ModelReply("red", 10, 1, calls=3, finish="stop")]), cache)
-    with exchanges_to(heard.append):
-        asked.complete(COLORS_PLEASE)
-        asked.complete(COLORS_PLEASE)
-    assert [(one.text, one.cached, one.calls, one.attempts) for one in heard] == [
-        ("red", cached, 3, ()) for cached in (False, True)
-    ]
 
 
 def test_a_file_is_continued_and_read_again(tmp_path: Path, heard) -> None:

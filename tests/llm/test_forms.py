@@ -1,4 +1,4 @@
-"""The table of replies: what a dozen servers send around a reply, times what models write into it, through real HTTP.
+"""The table of replies: what servers send around a reply, times what models write into it, through real HTTP.
 
 Written by us in the forms that their references and public reports show; no text of theirs is copied.
 """
@@ -26,7 +26,6 @@ GOOD, DRAFT = '{"keywords": ["piano", "drums"]}', '{"keywords": ["wrong"]}'
 THINK = f"Perhaps {DRAFT}? No."
 
 TOKENS = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-EMPTY_FILTER = {"hate": {"filtered": False, "severity": "safe"}}
 
 # Of each server: fields of its message, of its choice and of its body, and how its models think aloud.
 SERVERS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
@@ -35,29 +34,17 @@ SERVERS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] =
         {"usage": {**TOKENS, "completion_tokens_details": {"reasoning_tokens": 0}}, "system_fingerprint": "fp_1"},
         "",
     ),
-    "azure": (
-        *({"refusal": None}, {"content_filter_results": EMPTY_FILTER}),
-        {"usage": TOKENS, "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": EMPTY_FILTER}]},
-        "",
-    ),
     "vllm, qwen": (
         *({"reasoning_content": None, "tool_calls": []}, {"stop_reason": None, "logprobs": None}),
         *({"usage": {**TOKENS, "prompt_tokens_details": None}, "prompt_logprobs": None}, f"{THINK}\n</think>\n\n"),
     ),
-    "vllm with a parser": (
+    "with a parser": (
         *({"reasoning_content": THINK, "reasoning": THINK, "tool_calls": None}, {"stop_reason": None}),
-        *({"usage": TOKENS}, ""),
-    ),
-    "ollama": ({}, {}, {"usage": TOKENS, "system_fingerprint": "fp_ollama"}, f"<think>\n{THINK}\n</think>\n\n"),
-    "llama.cpp": ({}, {}, {"usage": TOKENS, "timings": {"predicted_ms": 1.5}}, f"<think>{THINK}</think>"),
-    "lm studio": ({}, {"logprobs": None}, {"usage": TOKENS, "stats": {}}, f"[THINK]{THINK}[/THINK]"),
-    "gemini": ({"extra_content": {}}, {}, {"usage": {**TOKENS, "completion_tokens": 0}}, f"<thought>{THINK}</thought>"),
-    "anthropic": ({}, {"logprobs": None}, {"usage": TOKENS}, f"<thinking>\n{THINK}\n</thinking>\n"),
-    "mistral": ({"tool_calls": None, "prefix": False}, {}, {"usage": TOKENS}, "parts"),
-    "deepseek": (
-        *({"reasoning_content": THINK}, {"logprobs": None}),
         *({"usage": {**TOKENS, "prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 6}}, ""),
     ),
+    "llama.cpp": ({}, {}, {"usage": TOKENS, "timings": {"predicted_ms": 1.5}}, f"<think>{THINK}</think>"),
+    "gemini": ({"extra_content": {}}, {}, {"usage": {**TOKENS, "completion_tokens": 0}}, f"<thought>{THINK}</thought>"),
+    "mistral": ({"tool_calls": None, "prefix": False}, {}, {"usage": TOKENS}, "parts"),
     "gpt-oss": (
         *({}, {}, {"usage": None}),
         f"<|channel|>analysis<|message|>{THINK}<|end|><|start|>assistant<|channel|>final<|message|>",

@@ -66,9 +66,7 @@ def test_the_texts_tokens_are_told_apart_from_all_others(ask: Any) -> None:
     scores = model.score([("the judge", " is good"), ("a b c", " d"), ("", "the judge")])
     assert [score.tolist() for score in scores] == [[-3.0, -4.0], [-4.0], [-1.0, -2.0]]
     asked = next(request for request in server.requests if request["prompt"] == "the judge is good")
-    assert asked["echo"] is True
-    assert asked["logprobs"] == 1
-    assert asked["max_tokens"] == 1
+    assert (asked["echo"], asked["logprobs"], asked["max_tokens"]) == (True, 1, 1)
     assert set(server.paths) == {"/v1/completions"}
 
 
@@ -98,9 +96,9 @@ def test_a_server_without_log_probabilities_is_named(ask: Any, choice: Request) 
     assert len(server.requests) == 1
 
 
-def test_nothing_is_asked_twice_with_a_cache(ask: Any, tmp_path: Path) -> None:
+def test_nothing_is_asked_twice_with_a_cache_and_a_budget_holds(ask: Any, tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "replies")
-    model, server = ask(echo, cache=cache, workers=1)
+    model, server = ask(echo, cache=cache, workers=1, budget=Budget(BudgetSettings(calls=3)))
     first = model.score([("a", " b c"), ("a", " b")])
     again = model.score([("a", " b"), ("a", " b c")])
     assert len(server.requests) == 2
@@ -108,12 +106,7 @@ def test_nothing_is_asked_twice_with_a_cache(ask: Any, tmp_path: Path) -> None:
     for key in list(cache._rows.iterkeys()):
         cache._rows.set(key, '{"text": "[\\"no number\\"]", "input_tokens": 1, "output_tokens": 0}')
     assert model.score([("a", " b")])[0].tolist() == [-2.0]
+    with pytest.raises(BudgetExceeded, match="3 calls"):
+        model.score([("a", " c")])
     assert len(server.requests) == 3
     cache.close()
-
-
-def test_a_budget_holds(ask: Any) -> None:
-    model, server = ask(echo, budget=Budget(BudgetSettings(calls=1)), workers=1)
-    with pytest.raises(BudgetExceeded, match="1 calls"):
-        model.score([("a", " b"), ("a", " c")])
-    assert len(server.requests) == 1

@@ -36,7 +36,7 @@ from fairagent.papers.debias_rag.benchmarks.bold import PROMPT
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.preference import ChoiceScorer
 from fairagent.papers.debias_rag.stage import Rewriter
-from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, Asker, GradedQuestion, Grader, Task
+from fairagent.papers.fairft.graded import Accuracy, Agreement, Asker, GradedKind, GradedQuestion, Grader
 from fairagent.papers.utility.trial import ModelWriter
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.types import Document, Query, Usage
@@ -216,7 +216,7 @@ def ask(model: Model, prompts: Prompts) -> None:
     assert Asker(model, prompts, short=True).ask("Where is the court?", [DOCUMENT]).text
 
 
-def judge(task: Task) -> Callable[[Model, Prompts], None]:
+def judge(task: type[GradedKind]) -> Callable[[Model, Prompts], None]:
     def grade(model: Model, prompts: Prompts) -> None:
         found = Grader(task, model, prompts).grade(GradedQuestion("q1", "Is it so?", expected="it is"), "Perhaps so.")
         assert found.judged
@@ -268,8 +268,8 @@ def write_on(model: Model, prompts: Prompts) -> None:
 
 STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "ask": ask,
-    "judge_agreement": judge(AGREEMENT),
-    "judge_accuracy": judge(ACCURACY),
+    "judge_agreement": judge(Agreement),
+    "judge_accuracy": judge(Accuracy),
     "utility_answer": utility_answer,
     "paper_utility_answer": paper_answer,
     "paper_fairness_filter": paper_fairness,

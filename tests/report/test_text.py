@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.report.record import result_record
-from fairagent.report.text import BLOCKS, draw_bar, exposure_table, hits_table, plain, verdict_text
+from fairagent.report.text import draw_bar, exposure_table, hits_table, plain, verdict_text
 from fairagent.types import NO_LABEL, Exposure, ExposureChange, Hit, Ranking, SearchResult, Trace
 from fairagent.types.change import Rows, exposure_change, percent, seen_change
 
@@ -136,12 +136,6 @@ def test_the_width_is_kept_and_the_tick_is_where_it_is_said_to_be(share: float, 
         assert len(drawn) == width
         assert [i for i, cell in enumerate(drawn) if cell == tick] == [place]
         assert drawn.isascii() == ascii_only
-
-
-@given(SHARES, SHARES)
-def test_more_is_never_shorter(one: float, other: float) -> None:
-    low, high = (sum(map(BLOCKS.find, draw_bar(share, 1.0, 30)[0][:-1])) for share in sorted((one, other)))
-    assert low <= high
 
 
 FEMALE = "gender: female gets"

@@ -1,7 +1,5 @@
 """A made collection of some 65 documents in several scripts, and its index, built once."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

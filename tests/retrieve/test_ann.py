@@ -1,7 +1,5 @@
 """The ANN index: scores of exact search, recall as measured, the same for every group, and never fewer documents."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fairagent.retrieve import ann
-from fairagent.retrieve.ann import INDEX, AnnIndex, AnnManifest, build_ann, exact_lists, open_ann
+from fairagent.retrieve.ann import AnnIndex, AnnManifest, build_ann, exact_lists, open_ann
 from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.types import Document, FloatArray, Query
@@ -92,34 +90,23 @@ def test_scores_and_order_are_those_of_exact_search(exact: DenseRetriever, appro
 def test_no_group_is_found_less(exact: DenseRetriever, approximate: DenseRetriever) -> None:
     for n in (100, 500):
         pairs = [(set(exact.search(query, n).ids), set(approximate.search(query, n).ids)) for query in QUERIES]
-        overall = sum(len(a & b) for a, b in pairs) / sum(len(a) for a, _ in pairs)
-        for group in ("side: many", "side: few"):
-            of = [({id for id in a if of_groups(exact.ids.known([id]))[group][0]}, b) for a, b in pairs]
-            assert sum(len(a & b) for a, b in of) / sum(len(a) for a, _ in of) >= overall - 0.02
+        few = {id for a, _ in pairs for id in a if of_groups(exact.ids.known([id]))["side: few"][0]}
+        found = [[len(a & b & few), len(a & few), len(a & b - few), len(a - few)] for a, b in pairs]
+        rare, of_rare, other, of_other = np.sum(found, axis=0)
+        overall = (rare + other) / (of_rare + of_other)
+        assert min(rare / of_rare, other / of_other) >= overall - 0.02
 
 
-@pytest.mark.parametrize("n", [9000, COUNT, 10 * COUNT])
-def test_of_most_of_the_collection_the_list_is_exact(
-    exact: DenseRetriever, approximate: DenseRetriever, n: int
+@pytest.mark.parametrize("n", [50, 9000, 10 * COUNT])
+def test_of_most_of_the_collection_and_where_cells_hold_too_few_the_list_is_exact(
+    exact: DenseRetriever, approximate: DenseRetriever, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if n == 50:
+        monkeypatch.setattr(AnnIndex, "candidates", lambda self, vector, n: np.arange(n - 1))
     for query in QUERIES[:3]:
         found, first = approximate.search(query, n), exact.search(query, n)
         assert (found.ids, found.scores.tolist()) == (first.ids, first.scores.tolist())
         assert len(found) == min(n, COUNT)
-
-
-def test_where_the_cells_hold_too_few_the_list_is_exact(
-    exact: DenseRetriever, approximate: DenseRetriever, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(AnnIndex, "candidates", lambda self, vector, n: np.arange(n - 1))
-    for query in QUERIES[:3]:
-        assert approximate.search(query, 50).ids == exact.search(query, 50).ids
-
-
-def drawn(exact: DenseRetriever) -> Embeddings:
-    """The stored embeddings that were drawn as queries."""
-    rows = np.sort(np.random.default_rng(ann.SEED).choice(COUNT, 200, replace=False))
-    return exact.stored[rows].astype(np.float32)
 
 
 def test_the_report_is_what_was_measured(folder: Path, exact: DenseRetriever) -> None:
@@ -129,7 +116,9 @@ def test_the_report_is_what_was_measured(folder: Path, exact: DenseRetriever) ->
     assert found.probes < found.cells / 2
     assert all(10 <= len(index.candidates(vector, 10)) < COUNT / 10 for vector in clustered(5, 9))
     hits: list[bool] = []
-    for vector in (*drawn(exact), *ENCODER.queries(list("123"))):
+    rows = np.sort(np.random.default_rng(ann.SEED).choice(COUNT, 200, replace=False))
+    drawn = exact.stored[rows].astype(np.float32)
+    for vector in (*drawn, *ENCODER.queries(list("123"))):
         first = exact.best(vector, np.arange(COUNT), 500)
         hits += np.isin(first, exact.best(vector, index.candidates(vector, 500), 500)).tolist()
     assert found.recall == pytest.approx(np.mean(hits), abs=2e-4)
@@ -150,32 +139,21 @@ def test_exact_lists_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_the_fewest_cells_that_reach_the_floor(
+def test_a_group_that_stands_far_from_the_queries_cells_raises_the_effort(
     exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A group whose documents stand far from the queries' cells raises the effort: nothing else would look there."""
+    """Nothing else would look there: it is made of what was missed."""
     monkeypatch.setattr(ann, "FLOOR", 0.9)
-    made = build_ann(exact, tmp_path / "ann", of_groups)
-    assert min(made.recall, *made.groups.values()) >= 0.9
-    index, queries = open_ann(tmp_path / "ann", exact.folder), drawn(exact)
-    expected, missed = exact_lists(exact.stored, queries, 500), np.zeros(COUNT)
-    fewer = max(1, made.probes - max(1, made.probes // 5))
-    hits = []
-    for vector, first in zip(queries, expected, strict=True):
-        hits.append(np.isin(first, exact.best(vector, index.in_cells(vector, 500, fewer), 500)))
+    made = build_ann(exact, tmp_path / "ann")
+    index, missed = open_ann(tmp_path / "ann", exact.folder), np.zeros(COUNT)
+    rows = np.sort(np.random.default_rng(ann.SEED).choice(COUNT, 200, replace=False))
+    queries = exact.stored[rows].astype(np.float32)
+    for vector, first in zip(queries, exact_lists(exact.stored, queries, 500), strict=True):
         missed[np.setdiff1d(first, exact.best(vector, index.in_cells(vector, 500, made.probes), 500))] += 1
-    assert made.probes == 1 or np.concatenate(hits).mean() < 0.9 + 0.01
     monkeypatch.setattr(ann, "COUNTED", 10)
     held = build_ann(exact, tmp_path / "held", lambda numbers: {"missed": (missed[numbers] > 0).astype(np.float64)})
     assert held.probes > made.probes
     assert held.groups["missed"] >= 0.9
-
-
-@pytest.mark.slow
-def test_it_comes_out_the_same_again(folder: Path, exact: DenseRetriever, tmp_path: Path) -> None:
-    again = build_ann(exact, tmp_path / "ann", of_groups, ENCODER.queries(list("123")))
-    assert (tmp_path / "ann" / INDEX).read_bytes() == (folder / "ann" / INDEX).read_bytes()
-    assert again == AnnManifest.read(folder / "ann")
 
 
 @pytest.mark.parametrize("count", [1, 2, 40])
@@ -186,11 +164,3 @@ def test_few_documents(tmp_path: Path, count: int) -> None:
     small = DenseRetriever(tmp_path / "dense", ENCODER, ann=open_ann(tmp_path / "ann", tmp_path / "dense"))
     for n in (1, count, 500):
         assert small.search(QUERIES[0], n).ids == plain.search(QUERIES[0], n).ids
-
-
-@pytest.mark.parametrize(
-    ("when", "documents", "expected"),
-    [("auto", 200_000, False), ("auto", 200_001, True), ("never", 10**7, False), ("always", 5, True)],
-)
-def test_when_it_is_searched(when: ann.When, documents: int, expected: bool) -> None:
-    assert ann.is_wanted(when, documents) is expected

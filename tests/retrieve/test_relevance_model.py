@@ -1,7 +1,5 @@
 """Relevance models by hand, on two documents of three terms; BM25 + RM3 as a retriever."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,11 +103,14 @@ def test_expansion_weighs_what_it_should():
     assert [term.weight for term in expanded.terms] == pytest.approx([6 * 0.5 / 0.875, 6 * 0.375 / 0.875])
 
 
-def test_nothing_to_expand_with():
+def test_nothing_to_expand_with(retriever: BM25Retriever) -> None:
     query = Query("x y")
     assert RM3().expand(Letters(), query, Ranking((), scores())) is query
     assert RM3(weight=0.0).expand(Letters(), query, Ranking(("aab",), scores(1))).terms == ()
     assert RM3().expand(Letters(), Query(""), Ranking(("aab",), scores(1))).terms == ()
+    for one, rm3 in ((Query("zzzz"), SMALL), (QUERY, RM3(documents=0))):
+        assert RM3Retriever(retriever, rm3).expanded(one) is one
+        assert RM3Retriever(retriever, rm3).search(one, 5).ids == retriever.search(one, 5).ids
 
 
 QUERY = Query("lawyer", "7")
@@ -119,15 +120,7 @@ SMALL = RM3(documents=3, terms=5, weight=0.5, max_share=1.0)
 def test_it_is_the_search_for_the_expanded_query(retriever: BM25Retriever) -> None:
     expanded = SMALL.expand(retriever, QUERY, retriever.search(QUERY, 3))
     assert len(expanded.terms) == 5
-    found = RM3Retriever(retriever, SMALL).search(QUERY, 10)
-    expected = retriever.search(expanded, 10)
-    assert found.ids == expected.ids
-    assert found.scores.tolist() == expected.scores.tolist()
+    found, expected = RM3Retriever(retriever, SMALL).search(QUERY, 10), retriever.search(expanded, 10)
+    assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
     assert found.ids != retriever.search(QUERY, 10).ids
     assert RM3Retriever(retriever, SMALL).score(QUERY, found.ids[::-1]) == pytest.approx(found.scores[::-1], abs=1e-4)
-
-
-@pytest.mark.parametrize(("query", "rm3"), [(Query("zzzz"), SMALL), (QUERY, RM3(documents=0))])
-def test_nothing_to_learn_from(retriever: BM25Retriever, query: Query, rm3: RM3) -> None:
-    assert RM3Retriever(retriever, rm3).expanded(query) is query
-    assert RM3Retriever(retriever, rm3).search(query, 5).ids == retriever.search(query, 5).ids

@@ -1,9 +1,6 @@
 """What a model makes of documents is brought up to date: made for new texts alone, and the same as made of all."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +16,9 @@ from fairagent.types import Document
 from . import test_dense as dense
 from .test_dense import MADE, Made
 
-
-@dataclass(frozen=True)
-class Kind:
-    """How an index is built, and with which encoder."""
-
-    build: Callable[..., Any]
-    encoder: Callable[..., Any]
-
-
-KINDS = [
-    pytest.param(Kind(build_dense_index, dense.Words), id="dense"),
-    pytest.param(Kind(build_splade_index, splade.Words), id="splade"),
-]
+KINDS = pytest.mark.parametrize(
+    ("build", "words"), [(build_dense_index, dense.Words), (build_splade_index, splade.Words)], ids=["dense", "splade"]
+)
 CHANGED = {7: "a new river", 50: "court court", 51: "law and bank", 99: "boat boats"}
 NEW = [Document("new1", "another judge"), Document("new2", "", "River")]
 EDITED = Made(
@@ -51,32 +38,32 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "fairagent-files.json"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@KINDS
 @pytest.mark.parametrize("chunk", [16, 1000])
 def test_only_new_texts_are_encoded_and_every_file_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, chunk: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Any, words: Any, chunk: int
 ) -> None:
     monkeypatch.setattr(dense_engine, "CHUNK", chunk)
-    kind.build(MADE, tmp_path / "index", kind.encoder())
-    encoder, told = kind.encoder(), []
-    kind.build(EDITED, tmp_path / "index", encoder, told.append)
+    build(MADE, tmp_path / "index", words())
+    encoder, told = words(), []
+    build(EDITED, tmp_path / "index", encoder, told.append)
     assert encoder.encoded == [PROBE_TEXT, *FRESH, "River"]
     assert told[-1] == len(EDITED.made)
-    kind.build(EDITED, tmp_path / "anew", kind.encoder())
+    build(EDITED, tmp_path / "anew", words())
     assert files(tmp_path / "index") == files(tmp_path / "anew")
     assert differences(tmp_path / "index", whole=True) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_taken_over_from_another_model_or_from_damaged_files(tmp_path: Path, kind: Kind) -> None:
-    kind.build(MADE, tmp_path / "index", kind.encoder())
+@KINDS
+def test_nothing_is_taken_over_from_another_model_or_from_damaged_files(tmp_path: Path, build: Any, words: Any) -> None:
+    build(MADE, tmp_path / "index", words())
     (name,) = {"vectors.npy", "weights.npy"} & {path.name for path in (tmp_path / "index").iterdir()}
     damaged = bytearray((tmp_path / "index" / name).read_bytes())
     damaged[-1] ^= 1
     (tmp_path / "index" / name).write_bytes(damaged)
-    encoder = kind.encoder()
-    kind.build(EDITED, tmp_path / "index", encoder)
+    encoder = words()
+    build(EDITED, tmp_path / "index", encoder)
     assert len(encoder.encoded) == 1 + len(EDITED.made)
-    other = kind.encoder(name="others")
-    kind.build(MADE, tmp_path / "index", other)
+    other = words(name="others")
+    build(MADE, tmp_path / "index", other)
     assert len(other.encoded) == 1 + len(MADE.made)

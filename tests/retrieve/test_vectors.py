@@ -1,7 +1,5 @@
 """Vector search as a part: its ANN index is made where it is wanted, searched, measured by group, and reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +36,7 @@ def site(place: Path, **engine: Any) -> Site:
 
 
 def told(site: Site) -> list[str]:
-    names: dict[str, None] = {}
+    names = dict[str, None]()
     prepare(site, lambda what, done: names.setdefault(what))
     return list(names)
 
@@ -60,14 +58,20 @@ def test_it_is_made_where_it_is_wanted(
     assert len(engine.search(Query("judge singer"), 8)) == 8
 
 
-def test_where_it_is_wanted_and_not_there_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_is_not_there_or_of_other_embeddings_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("faiss")
-    monkeypatch.setattr(ann, "EXACT", 10)
-    told(site(tmp_path, ann="never"))
-    here = site(tmp_path, ann="always")
+    here, exact = site(tmp_path, ann="always"), site(tmp_path, ann="never")
+    told(exact)
     with pytest.raises(BackendUnavailable, match=r"no ANN index at .*`fairagent index`, or set `ann: never`"):
         here.settings.engine.build(here)
-    assert site(tmp_path, ann="never").settings.engine.build(site(tmp_path, ann="never"))
+    assert exact.settings.engine.build(exact)
+    told(here)
+    file = ann_folder(here, BUNDLED) / AnnManifest.FILE
+    file.write_text(file.read_text().replace('"vectors": "', '"vectors": "0'))
+    with pytest.raises(IndexMismatch, match=r"was not made from the embeddings at .*\(other vectors\)"):
+        here.settings.engine.check(here)
+    # Who searches without it is not kept from that.
+    exact.settings.engine.check(exact)
 
 
 def test_the_groups_of_the_collection_and_its_topics_are_measured(
@@ -83,16 +87,3 @@ def test_the_groups_of_the_collection_and_its_topics_are_measured(
     dimensions = here.collection.groups.dimensions
     labels = {f"{name}: {label}" for name in dimensions for label in here.collection.groups.labels(name)}
     assert labels <= set(found.groups) <= labels | {f"{name}: unknown" for name in dimensions}
-
-
-def test_check_refuses_an_index_of_other_embeddings(tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
-    here = site(tmp_path, ann="always")
-    told(here)
-    file = ann_folder(here, BUNDLED) / AnnManifest.FILE
-    file.write_text(file.read_text().replace('"vectors": "', '"vectors": "0'))
-    with pytest.raises(IndexMismatch, match=r"was not made from the embeddings at .*\(other vectors\)"):
-        here.settings.engine.check(here)
-    # Who searches without it is not kept from that.
-    exact = site(tmp_path, ann="never")
-    exact.settings.engine.check(exact)

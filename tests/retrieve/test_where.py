@@ -1,7 +1,5 @@
 """Engines that are kept to some documents: the same lists as those of the engine, filtered."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,9 +67,12 @@ def test_a_list_is_the_engines_own_filtered(engine: str) -> None:
     assert list(kept.search(Query("court judge"), len(ROWS)).ids) == expected
 
 
-def test_conditions_are_added_to_each_other(agent: FairAgent) -> None:
+def test_conditions_are_added_to_each_other_and_may_be_met_by_nothing(agent: FairAgent) -> None:
     twice = agent.under(SearchOptions(where={"city": "Oslo"})).under(SearchOptions(where={"alive": True}))
     assert set(twice.search("lawyer", n=240).ranking.ids) == having(city="Oslo", alive=True)
+    found = agent.search("lawyer", where={"city": "Paris"})
+    assert found.hits == ()
+    assert any("city = 'Paris': 0 documents" in note for note in found.trace.notes)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +88,6 @@ def test_conditions_are_added_to_each_other(agent: FairAgent) -> None:
 def test_conditions_that_cannot_be(agent: FairAgent, where: Any, error: type[Exception], named: str) -> None:
     with pytest.raises(error, match=named):
         agent.search("lawyer", where=where)
-
-
-def test_no_document_meets_them(agent: FairAgent) -> None:
-    found = agent.search("lawyer", where={"city": "Paris"})
-    assert found.hits == ()
-    assert any("city = 'Paris': 0 documents" in note for note in found.trace.notes)
 
 
 class Elsewhere:

@@ -87,6 +87,11 @@ def test_a_file_is_read_once_by_all_processes_and_one_of_just_now_each_time(
     monkeypatch.setattr(digests, "_known", {})
     assert file_digest(large, later) == of(CONTENT)
     assert (len(hashed), len(list(notes.iterdir()))) == (3, 1)
+    # Without a place for notes each process reads it once.
+    monkeypatch.setattr(digests, "_known", {})
+    monkeypatch.setattr(digests, "notes_folder", lambda: large)
+    assert file_digest(large, later) == file_digest(large, later) == of(CONTENT)
+    assert len(hashed) == 4
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_remembered(large: Path, notes: Path) -> None:
@@ -130,9 +135,3 @@ def test_a_damaged_note_counts_for_nothing(
     monkeypatch.setattr(digests, "_known", {})
     assert file_digest(large, later) == of(CONTENT)
     assert path.read_bytes() == whole
-
-
-def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, notes: Path, hashed: list[int]) -> None:
-    notes.write_text("a file is in the way")
-    assert file_digest(large, later) == file_digest(large, later) == of(CONTENT)
-    assert len(hashed) == 1

@@ -189,29 +189,22 @@ def test_a_value_that_somebody_cancelled_was_making_is_made_by_the_next() -> Non
 
 
 def test_what_is_left_behind_is_put_away_when_it_comes() -> None:
-    held, late, put_away = threading.Event(), threading.Event(), []
-
-    def away(value: str) -> None:
-        put_away.append(value)
-        late.set()
-
-    work = Work(lambda: abandonable(lambda: (held.wait(LONG), "late")[1], away))
+    held, put_away = threading.Event(), list[str]()
+    work = Work(lambda: abandonable(lambda: (held.wait(LONG), "late")[1], put_away.append))
     work.end()
     held.set()
-    assert late.wait(LONG)
-    assert put_away == ["late"]
+    waited(lambda: put_away == ["late"])
 
 
 def test_an_error_is_that_of_the_work() -> None:
     def wrong() -> None:
         raise TimeoutError("of the work itself")
 
-    for run in (lambda: abandonable(wrong, print), lambda: Memo().get("key", wrong)):
-        work = Work(run)
-        with pytest.raises(TimeoutError, match="of the work itself"):
-            work.result()
-    with ThreadPoolExecutor(1) as pool, pytest.raises(TimeoutError, match="of the work itself"):
-        result_of(pool.submit(wrong))
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(wrong)
+        for run in (lambda: abandonable(wrong, print), lambda: Memo().get("k", wrong), lambda: result_of(done)):
+            with pytest.raises(TimeoutError, match="of the work itself"):
+                Work(run).result()
 
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n"

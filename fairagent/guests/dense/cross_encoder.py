@@ -74,7 +74,6 @@ class CrossEncoderReranker:
     depth: int = 100
 
     def rerank(self, pool: Pool) -> Ranking:
-        """The best `pool.n` of the candidates."""
         ids = pool.ranking.ids[: self.depth]
         texts = list(map(full_text, texts_for(pool.query, ids, self.retriever)))
         best = ordered(ids, pair_scores(self.scorer, pool.query, texts, ids), pool.n)
@@ -94,7 +93,6 @@ class CrossEncoderConfig(Part):
     """How many of the first candidates the model reads; the others stay behind them. More take longer in proportion."""
 
     def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the scorer is not on this machine."""
         pair_scorer(site, self.scorer)
 
     def open_scorer(self) -> PairScorer:
@@ -102,5 +100,4 @@ class CrossEncoderConfig(Part):
         return CrossEncoderScorer(self.scorer)
 
     def build(self, site: Site) -> CrossEncoderReranker:
-        """The re-ranker."""
         return CrossEncoderReranker(site.engine, pair_scorer(site, self.scorer), self.depth)

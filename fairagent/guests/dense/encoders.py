@@ -1,9 +1,7 @@
 """Text encoders: sentence-transformers models, loaded from this machine only."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -78,9 +76,11 @@ class MeanPooledEncoder(SentenceEncoder):
     ) -> None:
         super().__init__(name, device)
         self.name = f"{COSINE if unit else CONTRIEVER}{name}"
-        # sentence-transformers pools a model of which it knows nothing else by the mean.
+        # sentence-transformers pools a model of which it knows nothing else by the mean, which it has spelled two ways.
         layers = [type(module).__name__ for module in self.model]
-        if layers != ["Transformer", "Pooling"] or not _by_mean(self.model[1].get_config_dict()):
+        pooling = self.model[1].get_config_dict() if layers == ["Transformer", "Pooling"] else {}
+        modes = [key for key, chosen in pooling.items() if key.startswith("pooling_mode_") and chosen is True]
+        if pooling.get("pooling_mode") != "mean" and modes != ["pooling_mode_mean_tokens"]:
             raise BackendUnavailable(
                 f"the model {name!r} does not end in the mean of its tokens (its layers: {', '.join(layers)}); "
                 f"name it without {self.name.removesuffix(name)!r}"
@@ -90,11 +90,9 @@ class MeanPooledEncoder(SentenceEncoder):
         self._unit = unit
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of documents."""
         return self._mean(texts, self._limits[1])
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of queries."""
         with one_torch_thread():
             return self._mean(texts, self._limits[0])
 
@@ -103,12 +101,6 @@ class MeanPooledEncoder(SentenceEncoder):
             self.model.max_seq_length = tokens
             vectors = self.model.encode(list(texts), normalize_embeddings=self._unit, show_progress_bar=False)
         return np.asarray(vectors, dtype=np.float32)
-
-
-def _by_mean(pooling: Mapping[str, Any]) -> bool:
-    """Whether the settings of a pooling layer, of either spelling that sentence-transformers has had, say the mean."""
-    spelled_out = [key for key, chosen in pooling.items() if key.startswith("pooling_mode_") and chosen is True]
-    return pooling.get("pooling_mode") == "mean" or spelled_out == ["pooling_mode_mean_tokens"]
 
 
 def open_sentence_encoder(name: str, device: str = "cpu") -> SentenceEncoder:

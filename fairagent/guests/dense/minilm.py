@@ -7,8 +7,6 @@ does not depend on what it was computed with.
 Source: Wang et al., MiniLM, NeurIPS 2020; the words are BERT's (Devlin et al., NAACL 2019), as light vectors know them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

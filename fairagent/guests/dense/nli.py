@@ -51,23 +51,20 @@ class NliAttributor:
         if nothing := no_attribution("nli", "entailing", hypothesis, documents):
             return nothing
         premises = [f"{page.title}\n{page.text}".strip() for page in map(page_of, documents)]
-        # Fast tokenizers change their padding and truncation in place, which other threads would see.
-        with self._lock:
-            hypothesis, notes = self._fitting(hypothesis)
-            entailed = [
-                self._entailed(premises[start : start + BATCH], hypothesis) for start in range(0, len(premises), BATCH)
-            ]
-        return Attribution("nli", np.concatenate(entailed).astype(np.float64), notes, called="entailing")
-
-    def _entailed(self, premises: Sequence[str], hypothesis: str) -> Any:
-        """Which of the premises entail the hypothesis, (n,) of bool."""
         import torch
 
         options = {"truncation": "only_first", "max_length": self._limit, "padding": True, "return_tensors": "pt"}
-        pairs = self._tokenizer(list(premises), [hypothesis] * len(premises), **options).to(self._model.device)
-        with torch.inference_mode():
-            scores = self._model(**pairs).logits
-        return (scores.argmax(dim=-1) == self._entailment).cpu().numpy()
+        entailed: list[Any] = []
+        # Fast tokenizers change their padding and truncation in place, which other threads would see.
+        with self._lock:
+            hypothesis, notes = self._fitting(hypothesis)
+            for start in range(0, len(premises), BATCH):
+                some = premises[start : start + BATCH]
+                pairs = self._tokenizer(some, [hypothesis] * len(some), **options).to(self._model.device)
+                with torch.inference_mode():
+                    labels = self._model(**pairs).logits.argmax(dim=-1)
+                entailed.append((labels == self._entailment).cpu().numpy())
+        return Attribution("nli", np.concatenate(entailed).astype(np.float64), notes, called="entailing")
 
     def _fitting(self, hypothesis: str) -> tuple[str, tuple[str, ...]]:
         """The hypothesis, cut only where it would leave no room for a premise; and a note then."""
@@ -104,11 +101,9 @@ class NliConfig(Part):
     """The model's folder, or its name in the Hugging Face cache. It has to be given."""
 
     def check(self, site: Site) -> None:
-        """Raise what `build` would, without reading the weights."""
         entailment_label(read_config(self._named(), WHAT).id2label, self.encoder)
 
     def build(self, site: Site) -> NliAttributor:
-        """The attributor; SettingsError without a model."""
         return NliAttributor(self._named())
 
     def _named(self) -> str:

@@ -4,10 +4,8 @@ Every text is a sparse vector with a weight for each entry of the model's vocabu
 those of all documents by columns, so that a query reads the columns of its own entries.
 """
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -19,7 +17,7 @@ from scipy.sparse import csc_array, csr_array, vstack
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.dense.encoders import open_transformer
-from fairagent.retrieve.base import Retriever, check_length, engine_time, ignore, lend_texts
+from fairagent.retrieve.base import Retriever, check_length, engine_time, lend_texts
 from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, prepare_index
 from fairagent.retrieve.catalog import IdTable, mapped
 from fairagent.retrieve.dense import PROBE_TEXT, EncodedManifest, encode_collection
@@ -94,18 +92,19 @@ class SpladeManifest(EncodedManifest):
 
     @staticmethod
     def stored(folder: Path) -> csr_array:
-        """See `EncodedManifest`."""
         return _columns(folder, len(IdTable.load(folder))).tocsr()
 
     @staticmethod
     def stacked(parts: Sequence[csr_array]) -> csr_array:
-        """See `EncodedManifest`."""
         rows: csr_array = vstack(parts, format="csr")
         return rows
 
     @staticmethod
+    def probe(encoder: SpladeEncoder) -> Embeddings:
+        return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
+
+    @staticmethod
     def write(folder: Path, blocks: Iterator[csr_array], dimension: int) -> None:
-        """See `EncodedManifest`."""
         columns = vstack(list(blocks), format="csc")
         columns.eliminate_zeros()
         columns.sort_indices()
@@ -125,23 +124,8 @@ def _columns(folder: Path, count: int) -> csc_array:
     return columns
 
 
-def build_splade_index(
-    collection: Indexable,
-    folder: Path,
-    encoder: SpladeEncoder,
-    progress: Callable[[int], None] = ignore,
-    earlier: Path | None = None,
-) -> SpladeManifest:
-    """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
-
-    The rest is as in `encode_collection`. Memory holds all weights.
-    """
-    return encode_collection(SpladeManifest, collection, folder, encoder, probe_vector(encoder), progress, earlier)
-
-
-def probe_vector(encoder: SpladeEncoder) -> Embeddings:
-    """The weights of the test text, (d,), zeros included."""
-    return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
+build_splade_index = partial(encode_collection, SpladeManifest)
+"""`encode_collection` into columns of weights, all of which are in memory until they are written."""
 
 
 class SpladeRetriever:
@@ -160,7 +144,7 @@ class SpladeRetriever:
         with SpladeManifest.opening(folder, collection) as manifest:
             self.manifest, self.ids = manifest, IdTable.load(folder)
             self._weights = _columns(folder, len(self.ids))
-        manifest.check_model(folder, encoder.name, probe_vector(encoder))
+        manifest.check_model(folder, encoder)
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
         self._scores = lru_cache(maxsize=16)(self._scored)
@@ -203,7 +187,6 @@ class SpladeConfig(Part):
     """The SPLADE model: a folder, or a name in the Hugging Face cache, e.g. naver/splade-cocondenser-ensembledistil."""
 
     def check(self, site: Site) -> None:
-        """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         self.open_encoder(site.memo)
         folder = self._folder(site)
         if SpladeManifest.exists(folder):
@@ -211,7 +194,6 @@ class SpladeConfig(Part):
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index and the weights where there are none."""
         prepare_index(site, progress)
         folder = self._folder(site)
         if not SpladeManifest.exists(folder):
@@ -220,8 +202,6 @@ class SpladeConfig(Part):
             build_splade_index(site.collection, folder, encoder, report, site.earlier and site.earlier / folder.name)
 
     def build(self, site: Site) -> Retriever:
-        """The engine."""
-
         def opened() -> Retriever:
             splade = SpladeRetriever(self._folder(site), self.open_encoder(site.memo), site.collection)
             return lend_texts(PassageRetriever(splade) if site.collection.chunks else splade, open_index(site))

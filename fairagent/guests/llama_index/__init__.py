@@ -1,13 +1,5 @@
 """fairagent in a LlamaIndex pipeline, and LlamaIndex's retrievers in fairagent.
 
-    FairRetriever            a fair ranking as a LlamaIndex retriever
-    fair_query_engine        a query engine that answers from one
-    FairFilterPostprocessor  takes biased nodes out of any retriever's list
-    DebiasPostprocessor      chooses contexts with DebiasRAG, and adds counterfactual ones
-    ExposurePostprocessor    re-ranks any retriever's list so that every group gets its share
-    LlamaIndexRetriever      any LlamaIndex retriever as the engine of a pipeline
-    fair_agent               the pipeline of your settings over one
-
 Importing this imports llama_index.core; it raises BackendUnavailable where that is not installed.
 """
 
@@ -20,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field, SkipValidation
+from pydantic import SkipValidation
 
 from fairagent.answer.context import debias_with
 from fairagent.answer.filtering import Filter, filter_with
@@ -29,16 +21,16 @@ from fairagent.collection.known import warn_once
 from fairagent.collection.labels import meant
 from fairagent.collection.records import listed, shown
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError, UsageError
-from fairagent.guests.results import OnResult, check_texts, documents_found, metadata_of
+from fairagent.guests.results import ExposureStage, OnResult, check_texts, documents_found, metadata_of
 from fairagent.guests.terms import LocalTerms, local_bm25
 from fairagent.llm.models import Models
 from fairagent.papers.debias_rag.stage import DebiasRAG
 from fairagent.retrieve.base import TextSource, check_length, engine_time
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.hits import FairHits, HitGroups, Shares, at_path, fair_rerank, fields_of, groups_alone
+from fairagent.search.hits import HitGroups, Shares, at_path, fields_of, groups_alone
 from fairagent.search.pipeline import build, resolve
-from fairagent.settings import Settings, Unknown
+from fairagent.settings import Settings
 from fairagent.storage.packages import expect_installed
 from fairagent.types import Debiased, Document, Filtered, FloatArray, Query, Ranking
 from fairagent.types.clean import label_text
@@ -205,7 +197,6 @@ class MetadataGroups:
         self.dimensions = tuple(fields)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
-        """The known labels, in the order of the columns 1 .. g."""
         if dimension not in self._labels:
             raise UsageError(f"no dimension {dimension!r}; there are: {listed(self.dimensions)}")
         return self._labels[dimension]
@@ -239,7 +230,6 @@ class MetadataGroups:
         return np.asarray(rows / rows.sum(axis=1, keepdims=True), dtype=np.float64)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> None:
-        """Not known. Raises UsageError for an unknown dimension."""
         self.labels(dimension)
 
     def shares(self, dimension: str) -> FloatArray:
@@ -334,7 +324,6 @@ class FairFilterPostprocessor(_Postprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        """The nodes that stay. Raises UsageError without a query, and what the filter raises."""
         if query_bundle is None:
             raise UsageError("FairFilterPostprocessor judges documents for a query, and none was given")
         documents = [document_of(node.node, node.node.node_id) for node in nodes]
@@ -357,7 +346,6 @@ class DebiasPostprocessor(_Postprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        """The chosen nodes. Raises UsageError without a query, and what the debiasing raises."""
         if query_bundle is None:
             raise UsageError("DebiasPostprocessor chooses contexts for a query, and none was given")
         # Two nodes may have one id.
@@ -377,47 +365,26 @@ class DebiasPostprocessor(_Postprocessor):
         ]
 
 
-class ExposurePostprocessor(_Postprocessor):
-    """The `n` nodes that are relevant and together give every group about its target share of the exposure.
+class ExposurePostprocessor(ExposureStage, _Postprocessor):
+    """The nodes that `ExposureStage` chooses, in their new order, with the re-ranker's scores, from 1 down.
 
-    Put it behind a retriever that returns many more nodes than `n`: it can only choose among those. `groups`, `target`,
-    `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are fields of the metadata, or known by
-    the ids of the nodes' documents. Scores are the re-ranker's, from 1 down. `on_fair` receives the exposures before
-    and after. Raises UsageError for groups that do not go with the target.
+    Groups are fields of the metadata, or known by the ids of the nodes' documents.
     """
 
-    groups: SkipValidation[Any]
-    target: SkipValidation[Any] = None
-    n: int = Field(default=10, ge=1)
-    fairness: float | None = Field(default=None, ge=0)
-    keep: float | None = Field(default=None, ge=0, le=1)
-    gap: float | None = Field(default=None, ge=0)
-    unknown: Unknown = "share"
     id_key: str = ""
     """The metadata key with the id of a node's document; "": its source node's id, or its own."""
-    on_fair: SkipValidation[Callable[[FairHits], None]] | None = None
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Look at the groups."""
-        super().model_post_init(context)
-        fields_of(self.groups, self.target)
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        """The first `n` nodes of the new order; raises what `fair_rerank` does."""
         # Two passages of a document are two nodes: ids name its groups.
         hits = [
             {"id": document_id(one.node, self.id_key), "score": one.score, "metadata": one.node.metadata}
             for one in nodes
         ]
-        dial: dict[str, Any] = {"fairness": self.fairness, "keep": self.keep, "gap": self.gap}
-        fair = fair_rerank(hits, self.groups, self.target, self.n, unknown=self.unknown, **dial)
-        if self.on_fair:
-            self.on_fair(fair)
         node_of_hit = {id(hit): one.node for hit, one in zip(hits, nodes, strict=True)}
-        scores = np.linspace(1, 0, len(fair.hits), endpoint=False).tolist()
-        placed = zip(fair.hits, scores, strict=True)
+        chosen = self.reranked(hits)
+        placed = zip(chosen, np.linspace(1, 0, len(chosen), endpoint=False).tolist(), strict=True)
         return [NodeWithScore(node=node_of_hit[id(hit)], score=score) for hit, score in placed]
 
 
@@ -444,7 +411,6 @@ class FairRetriever(BaseRetriever):
         super().__init__(callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """What the pipeline's search finds, and what it raises."""
         lines = documents_found(self._agent, query_bundle.query_str, self._on_result)
         return [NodeWithScore(node=node_of(text, metadata_of(hit, text)), score=score) for hit, text, score in lines]
 

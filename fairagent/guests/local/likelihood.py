@@ -4,8 +4,6 @@ Source of Self-Debias: Schick, Udupa and Schuetze, "Self-Diagnosis and Self-Debi
 the sentences for gender, race and religion are those of Meade, Poole-Dayan and Reddy (ACL 2022).
 """
 
-from __future__ import annotations
-
 import inspect
 import threading
 from collections.abc import Sequence
@@ -47,11 +45,10 @@ class _LocalModel:
     """What both sorts share: the tokenizer and the model, opened, and the length limit of their inputs."""
 
     opener: ClassVar[str]
-    inputs: ClassVar[str]
 
     def __init__(self, name: str, device: str = "", dtype: str = "", batch: int = 8) -> None:
         if batch < 1:
-            raise UsageError(f"batch is how many {self.inputs} a model reads at a time, at least 1, not {batch}")
+            raise UsageError(f"batch is how many texts a model reads at a time, at least 1, not {batch}")
         self.name = name
         self.shortened = 0
         self.tokenizer, self.model = load(self.opener, name, device, dtype)
@@ -99,7 +96,6 @@ class MaskedModel(_LocalModel):
 
     masked = True
     opener = "AutoModelForMaskedLM"
-    inputs = "inputs"
 
     def __init__(self, name: str, device: str = "", dtype: str = "", batch: int = 8) -> None:
         super().__init__(name, device, dtype, batch)
@@ -169,21 +165,16 @@ class MaskedModel(_LocalModel):
         return float(torch.softmax(logits, dim=-1)[FOLLOWS])
 
     def _encode(self, text: str, context: str) -> _Encoded:
-        offsets: dict[str, Any] = {"return_offsets_mapping": True, "return_token_type_ids": True, "verbose": False}
+        options: dict[str, Any] = {"return_offsets_mapping": True, "return_token_type_ids": True, "verbose": False}
+        alone, both = (("", text), (context, text)) if context else ((text,), (text,))
         with self._lock:
-            if context:
-                length = len(self.tokenizer("", text, add_special_tokens=True, verbose=False)["input_ids"])
-                whole = self.tokenizer(context, text, add_special_tokens=True, verbose=False)
-                if cut := len(whole["input_ids"]) > self._limit:
-                    offsets |= {"truncation": "only_first", "max_length": self._limit}
-            else:
-                cut = False
-                length = len(self.tokenizer(text, truncation=False, verbose=False)["input_ids"])
+            length, whole = (len(self.tokenizer(*one, verbose=False)["input_ids"]) for one in (alone, both))
             if length > self._limit:
                 raise self._refuse(text, length)
-            encoded = self.tokenizer(*((context, text) if context else (text,)), **offsets)
-            if cut:
+            if whole > self._limit:
+                options |= {"truncation": "only_first", "max_length": self._limit}
                 self._count_shortened()
+            encoded = self.tokenizer(*both, **options)
         segment = 1 if context else 0
         own = [place for place, of in enumerate(encoded.sequence_ids()) if of == segment]
         spans = [encoded["offset_mapping"][place] for place in own]
@@ -231,7 +222,6 @@ class CausalModel(_LocalModel):
 
     masked = False
     opener = "AutoModelForCausalLM"
-    inputs = "pairs"
 
     def __init__(self, name: str, device: str = "", dtype: str = "", batch: int = 8, chat: bool = False) -> None:
         super().__init__(name, device, dtype, batch)
@@ -317,8 +307,15 @@ class CausalModel(_LocalModel):
         ends = [end for _, end in encoded["offset_mapping"]]
         start = next((place for place, end in enumerate(ends) if end > len(context)), len(ends))
         before, tokens = encoded["input_ids"][:start], encoded["input_ids"][start:]
+        beginning: list[int] = []
         # A template writes the token for the beginning itself.
-        beginning = [] if before and (self._chat or not self._begins) else [self._beginning()]
+        if not before or (self._begins and not self._chat):
+            # Models without one of their own were trained on texts that follow the end of another.
+            first = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+            beginning = [id for id in first if id is not None][:1]
+            if not beginning:
+                message = "has no token for the beginning of a text; give every text a context"
+                raise BackendUnavailable(f"the tokenizer of {self.name!r} {message}")
         room = self._limit - len(beginning) - len(tokens)
         if not tokens:
             raise DataError(f"the tokenizer of {self.name!r} finds no token in the text {text[:60]!r}; leave it out")
@@ -328,16 +325,6 @@ class CausalModel(_LocalModel):
             self._count_shortened()
             before = before[len(before) - room :]
         return [*beginning, *before, *tokens], len(beginning) + len(before)
-
-    def _beginning(self) -> int:
-        """The token that stands before a text."""
-        # Models without one of their own were trained on texts that follow the end of another.
-        for id in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id):
-            if id is not None:
-                return int(id)
-        raise BackendUnavailable(
-            f"the tokenizer of {self.name!r} has no token for the beginning of a text; give every text a context"
-        )
 
 
 ABOUT = "The following text discriminates against people because of their {kind}:\n"
@@ -377,15 +364,15 @@ class SelfDebiased:
     def score(self, pairs: Sequence[Pair]) -> list[FloatArray]:
         """See `Likelihood.score`; DataError also where a text has other tokens after such a sentence."""
         check_texts(pairs)
-        return [self._score(context, text) for context, text in pairs]
-
-    def _score(self, context: str, text: str) -> FloatArray:
-        biased_contexts = [before + context for before in self._before]
-        (tokens, plain), *biased = self._model.distributions([(one, text) for one in (context, *biased_contexts)])
-        if any(not np.array_equal(tokens, others) for others, _ in biased):
-            raise DataError(
-                f"the tokens of {text[:60]!r} are others after {self._before[0]!r}, so that their probabilities "
-                "cannot be compared; let the text begin with a word, or leave it out"
-            )
-        changed = lowered(plain, np.stack([table for _, table in biased]), self._rule.decay, self._rule.least)
-        return np.asarray(changed[np.arange(len(tokens)), tokens])
+        scores: list[FloatArray] = []
+        for context, text in pairs:
+            contexts = (context, *(before + context for before in self._before))
+            (tokens, plain), *biased = self._model.distributions([(one, text) for one in contexts])
+            if any(not np.array_equal(tokens, others) for others, _ in biased):
+                raise DataError(
+                    f"the tokens of {text[:60]!r} are others after {self._before[0]!r}, so that their probabilities "
+                    "cannot be compared; let the text begin with a word, or leave it out"
+                )
+            changed = lowered(plain, np.stack([table for _, table in biased]), self._rule.decay, self._rule.least)
+            scores.append(np.asarray(changed[np.arange(len(tokens)), tokens]))
+        return scores

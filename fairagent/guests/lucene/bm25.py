@@ -4,8 +4,6 @@ Hits cross from Java as one JSON text, and the ids of a pool the other way: a ca
 and one that makes an object twenty.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import threading
@@ -25,7 +23,7 @@ from fairagent.collection import Collection
 from fairagent.collection.known import KnownIds, notes_of_groups, warn_once
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
 from fairagent.guests.lucene.java import java_class, start_java, using_java
-from fairagent.retrieve.base import MAX_TERMS, check_length, engine_time, full_text, term_weights
+from fairagent.retrieve.base import MAX_TERMS, check_length, engine_time, full_text, term_weights, unknown_ids
 from fairagent.retrieve.bm25.analysis import WORD, open_analyzer
 from fairagent.retrieve.manifest import MANIFEST
 from fairagent.retrieve.relevance_model import Postings
@@ -108,7 +106,6 @@ class AnseriniEngine:
         return int(self.starts[-1])
 
     def close(self) -> None:
-        """Release the files."""
         with using_java():
             self.reader.close()
 
@@ -118,7 +115,6 @@ class AnseriniEngine:
 
     @engine_time()
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents, those that share a term with the query."""
         check_length(n)
         with using_java():
             terms = _weighted(self.weights(query))
@@ -186,8 +182,7 @@ class AnseriniEngine:
         names, numbers, scores = self.hits(query, max(1, len(ids)))
         place = {name: place for place, name in enumerate(names)}
         if missing := sorted({id for id in ids if id.encode("utf-8", "surrogatepass") not in place}):
-            shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
-            raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
+            raise unknown_ids(missing, "the index")
         places = np.array([place[id.encode()] for id in ids], np.intp)
         return numbers[places], scores[places]
 
@@ -320,15 +315,12 @@ class AnseriniRetriever(AnseriniEngine):
         self._held, self._word = lru_cache(maxsize=20_000)(self._read), lru_cache(maxsize=None)(self._readable)
 
     def weights(self, query: Query) -> dict[str, float]:
-        """The terms that are searched, with their weights."""
         return term_weights(query, self.analyzer.terms)
 
     def document_frequency(self, word: str) -> int:
-        """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
         return min(map(self._frequency, self.analyze(word)), default=0)
 
     def analyze(self, text: str) -> list[str]:
-        """The index terms of `text` in order."""
         return self.analyzer.terms(text)
 
     def _frequency(self, term: str) -> int:
@@ -394,9 +386,9 @@ class LuceneAnalyzer:
         from jnius import JavaException
         from pyserini import analysis
 
-        options: dict[str, dict[str, Any]] = {"english": {}, "english-nostem": {"stemming": False}}
-        options["english-krovetz"] = {"stemmer": "krovetz"}
-        self.name, self._utils, kind = name, analysis.JAnalyzerUtils, None
+        options: dict[str, dict[str, Any]]
+        options = {"english": {}, "english-nostem": {"stemming": False}, "english-krovetz": {"stemmer": "krovetz"}}
+        self.name, self._utils = name, analysis.JAnalyzerUtils
         with using_java():
             languages = java_class("io.anserini.analysis.AnalyzerMap").analyzerMap
             if name in options:
@@ -418,7 +410,6 @@ class LuceneAnalyzer:
         self._word = lru_cache(maxsize=50_000)(self._terms)
 
     def terms(self, text: str) -> list[str]:
-        """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
         # Words and short queries are worth remembering.
         return list(self._word(text) if len(text) <= 40 else self._terms(text))
 

@@ -1,7 +1,5 @@
 """Indexes that Anserini has built as parts: BM25, impacts, embeddings; a folder, or a prebuilt one of pyserini's."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
@@ -55,11 +53,10 @@ class AnseriniPart(Part):
 
     @property
     def foreign(self) -> tuple[Part, ...]:
-        """Itself."""
         return (self,)
 
     @property
-    def words(self) -> LuceneConfig | None:
+    def words(self) -> "LuceneConfig | None":
         """The index with the texts and terms of the documents, where another one is named."""
         values = dict(self)
         return LuceneConfig(index=values["texts"], analyzer=values["analyzer"]) if values.get("texts") else None
@@ -76,7 +73,6 @@ class AnseriniPart(Part):
         return Path(util.download_prebuilt_index(self.index, verbose=False))
 
     def relative_to(self, folder: Path) -> Self:
-        """With the paths from anywhere."""
         named = {name: getattr(self, name) for name in ("index", "texts") if getattr(self, name, "")}
         moved = {name: str((folder / Path(path).expanduser()).absolute()) for name, path in named.items()}
         return self.model_copy(update={name: path for name, path in moved.items() if not prebuilt(named[name])})
@@ -96,11 +92,9 @@ class AnseriniPart(Part):
             self.words.prepare(site, progress)
 
     def check(self, site: Site) -> None:
-        """Raise what keeps the index from being searched, and DataError where no document of the groups is in it."""
         self.build(site)
 
     def diagnose(self, site: Site) -> Iterator[Check]:
-        """What there is; raises what keeps the index from being searched."""
         self.check(site)
         yield Check("index", "ok", self.summary(site))
 
@@ -116,7 +110,6 @@ class AnseriniPart(Part):
         return engine
 
     def open(self, site: Site, words: Any) -> Any:
-        """Open the index."""
         raise NotImplementedError
 
     def summary(self, site: Site) -> str:
@@ -138,7 +131,6 @@ class LuceneConfig(AnseriniPart):
     """How much long documents are held back, 0 (not at all) to 1 (in proportion to their length)."""
 
     def open(self, site: Site, words: Any) -> AnseriniRetriever:
-        """Open the index."""
         return AnseriniRetriever(self.folder, self.analyzer, self.k1, self.b)
 
 
@@ -159,7 +151,6 @@ class LuceneImpactConfig(AnseriniPart):
     """The analyzer of `texts`."""
 
     def open(self, site: Site, words: Any) -> ImpactRetriever:
-        """Open the index."""
         splade: Any = read_part("engine", {"kind": "splade", "model": self.encoder}) if self.encoder else None
         model = splade.open_encoder(site.memo) if splade else None
         return ImpactRetriever(self.folder, model, self.scale, self.levels, words)
@@ -180,5 +171,4 @@ class LuceneHnswConfig(AnseriniPart):
     """The analyzer of `texts`."""
 
     def open(self, site: Site, words: Any) -> HnswRetriever:
-        """Open the index."""
         return HnswRetriever(self.folder, encoder(site, self.encoder), self.ef, words)

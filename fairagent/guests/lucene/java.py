@@ -3,14 +3,11 @@
 pyserini's own start asks for a Java module that slim runtimes lack, and the JVM then ends the Python process. So it is
 started here, once a process, with pyserini's jar and with `-Xrs`, without which Ctrl-C kills before any `finally` runs.
 
-Indexes are then opened and read by pyserini's `LuceneIndexReader`, analyzers come from `get_lucene_analyzer`, classes
-from `pyclass`, prebuilt indexes by their names. What stays ours (pyserini 1.6, measured):
-* the search: importing `pyserini.search.lucene` takes 7.6 CPU s, 634 MB (torch, transformers, openai) and an OpenAI
-  key, the index reader alone 1.7 s and 199 MB. `LuceneSearcher` can be had behind a stub of its package (1.8 s, 203
-  MB), but it rounds scores to four decimals, lowers those of ties, loads the stored text of every hit (12 ms in place
-  of 1 for 500) and scores no given documents; the `IndexSearcher` in it, which could, is made at its first search;
-* terms of documents: `get_document_vector` takes 2 ms a document, the same as one JSON text 0.12;
-* the analyzers of fa, pl, sv and uk, which `get_lucene_analyzer` lacks: from Anserini's table.
+pyserini's `LuceneIndexReader` opens and reads indexes; analyzers, classes and prebuilt indexes are its own. The search
+is ours (pyserini 1.6, measured): to import `pyserini.search.lucene` takes 7.6 CPU s, 634 MB and an OpenAI key, and its
+`LuceneSearcher` rounds scores to four decimals, lowers those of ties, loads the stored text of every hit and scores no
+given documents. Terms of documents take 2 ms each by `get_document_vector`, .12 as one JSON text; and
+`get_lucene_analyzer` lacks the analyzers of fa, pl, sv and uk.
 
 pyjnius binds a method to its object by writing the object into the method, which all objects of the class share
 (its issue 563). So arguments are evaluated BEFORE the method is named: `builder.add(make_query())` adds to whatever

@@ -1,7 +1,5 @@
 """Anserini's HNSW indexes of embeddings, and impact indexes: terms with quantized weights of a model (SPLADE)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -59,7 +57,6 @@ class HnswRetriever(AnseriniEngine):
                 raise IndexMismatch(f"the embeddings at {self.folder} (mean cosine {alike:.2f}) are not of {named}")
 
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` of the documents that the graph finds."""
         check_length(n)
         return self.nearest(self.query_vector(query), n) if str(query).strip() else Ranking((), np.zeros(0))
 
@@ -88,11 +85,9 @@ class HnswRetriever(AnseriniEngine):
 
     @engine_time()
     def vectors(self, ids: Sequence[str]) -> Embeddings:
-        """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
         return self._rows(self.of_pool(ids, self.wanted(ids))[0])
 
     def query_vector(self, query: Query) -> Embeddings:
-        """The embedding of a query's text and keywords, (d,)."""
         return np.asarray(self._query_vector(str(query)))
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
@@ -148,7 +143,6 @@ class ImpactRetriever(AnseriniEngine):
         self._encoded = lru_cache(maxsize=64)(self._weights)
 
     def weights(self, query: Query) -> dict[str, float]:
-        """The terms that are searched, with their weights."""
         return self._encoded(str(query)) if self._encoder else term_weights(query, str.split)
 
     def _weights(self, text: str) -> dict[str, float]:

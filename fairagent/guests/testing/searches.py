@@ -1,7 +1,5 @@
 """What a search function shows of each group, over several queries, and an assertion about it for tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -37,7 +35,6 @@ class SearchExposure:
 
     @property
     def measured(self) -> dict[str, tuple[Exposure, ...]]:
-        """The queries that have hits."""
         return {query: exposures for query, exposures in self.by_query.items() if exposures}
 
     @property
@@ -60,7 +57,6 @@ class SearchExposure:
         return max(self.measured, key=self.gap_of)
 
     def __str__(self) -> str:
-        """The table of the means, and the worst query."""
         return self.text({})
 
     def text(self, least: Mapping[str, Mapping[str, float]]) -> str:
@@ -69,9 +65,13 @@ class SearchExposure:
         lines = [f"attention in the first {self.at} hits" + (f", mean of {count} queries" if count > 1 else "")]
         for one in self._by_dimension:
             lines += ["", _table(one, self.shares[one[0].dimension], least.get(one[0].dimension, {})).text().rstrip()]
-        worst = "; ".join(map(_in_a_line, self.by_query[self.worst]))
+        told = []
+        for exposure in self.by_query[self.worst]:
+            rows = [f"{row.label} {row.share:.0%}" for row in exposure_rows(exposure)[:-1]]
+            rows += [f"{exposure.unknown:.0%} without a label"] if exposure.unknown else []
+            told.append(f"{exposure.dimension}: {', '.join(rows)}")
         name = "the worst query" if count > 1 else "the query"
-        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {worst}", *self.notes]
+        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {'; '.join(told)}", *self.notes]
         return "\n".join(lines)
 
     @property
@@ -99,15 +99,8 @@ def exposure_of(
     and targets that cannot be used: each names the query.
 
     >>> shelf = {"jazz": [{"id": "a", "sex": "m"}, {"id": "b", "sex": "m"}, {"id": "c", "sex": "f"}]}
-    >>> print(exposure_of(shelf.get, "jazz", "sex", {"f": 0.5, "m": 0.5}))
-    attention in the first 20 hits
-    <BLANKLINE>
-    sex                share  target
-    f                  24.0%   50.0%
-    m                  76.0%   50.0%
-    no label (of all)   0.0%
-    <BLANKLINE>
-    the query is 'jazz' (gap 0.0369): sex: f 24%, m 76%
+    >>> str(exposure_of(shelf.get, "jazz", "sex", {"f": 0.5, "m": 0.5})).splitlines()[-1]
+    "the query is 'jazz' (gap 0.0369): sex: f 24%, m 76%"
     """
     texts = [queries] if isinstance(queries, str) else list(queries)
     if not texts or not all(isinstance(query, str) for query in texts):
@@ -199,13 +192,6 @@ def _least(given: Least, shares: Mapping[str, Mapping[str, float]]) -> dict[str,
                 raise UsageError(f"min_share: {label!r}: {bound!r} is no share; it is from 0 to 1")
             least.setdefault(name, {})[label] = float(bound)
     return least
-
-
-def _in_a_line(exposure: Exposure) -> str:
-    """The shares of one list in a line."""
-    rows = [f"{row.label} {row.share:.0%}" for row in exposure_rows(exposure)[:-1]]
-    none = [f"{exposure.unknown:.0%} without a label"] if exposure.unknown else []
-    return f"{exposure.dimension}: {', '.join([*rows, *none])}"
 
 
 def _table(one: Sequence[Exposure], shares: Mapping[str, float], least: Mapping[str, float]) -> Table:

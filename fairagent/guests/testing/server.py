@@ -1,7 +1,5 @@
 """A server of chat completions and embeddings on the loopback interface that answers from a script, and records."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
@@ -10,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 JSON = "application/json"
 
@@ -29,10 +27,6 @@ class ServerReply:
     delay: float = 0.0
     cut: int = 0
     hang_up: bool = False
-
-    def encoded(self) -> bytes:
-        """The body's bytes."""
-        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
 
 
 def completion(text: str | None, finish: str = "stop", usage: Any = (11, 7), **message: Any) -> ServerReply:
@@ -75,10 +69,7 @@ def streamed(*pieces: str, finish: str | None = "stop", usage: Any = (11, 7), do
     return ServerReply("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
 
 
-VECTOR_LENGTH = 16
-
-
-def embeddings(texts: Sequence[str], length: int = VECTOR_LENGTH, usage: int | None = 3) -> ServerReply:
+def embeddings(texts: Sequence[str], length: int = 16, usage: int | None = 3) -> ServerReply:
     """A well-formed answer to `texts`: every word has a place in its text's vector; `usage` are tokens a text.
 
     >>> embeddings(["red", "red red"], length=2).body["data"][1]
@@ -153,7 +144,7 @@ class LoopbackServer:
         """The address for `model.base_url` or OPENAI_BASE_URL."""
         return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
-    def __enter__(self) -> LoopbackServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -198,7 +189,7 @@ def _send(handler: BaseHTTPRequestHandler, answer: ServerReply) -> None:
         handler.close_connection = True
         handler.connection.shutdown(socket.SHUT_RDWR)
         return
-    body = answer.encoded()
+    body = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()
     try:
         handler.send_response(answer.status)
         for name, value in {"content-type": answer.content_type, **answer.headers}.items():

@@ -52,7 +52,7 @@ from fairagent.measures.expected_exposure import (
     disparity_intervals,
     fitted_line,
 )
-from fairagent.papers.fair_rag.lamp import FEWEST, TOKENS, Labeling, Lamp, LampQuestion, LampTask, load_lamp, parse_task
+from fairagent.papers.fair_rag.lamp import FEWEST, TOKENS, Labeling, Lamp, LampTask, load_lamp, parse_task
 from fairagent.papers.fair_rag.trial import (
     HIGHEST,
     NORMALIZED,
@@ -68,7 +68,7 @@ from fairagent.retrieve.encoders import EncoderPart, open_encoder
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import file_name
 from fairagent.storage.threads import Memo
-from fairagent.types import FloatArray, Topic
+from fairagent.types import FloatArray
 
 FILE = "fair_rag.csv"
 MEASURED = (
@@ -202,27 +202,15 @@ def curves(run: Results) -> tuple[Curve, ...]:
     return tuple(made)
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
-    """One row's mean gap in one dimension where documents are retrieved, after re-ranking, and in what is cited."""
-
-    row: str
-    dimension: str
-    retrieved: float
-    reranked: float
-    cited: float
+STAGES = ("gap retrieved", "gap re-ranked", "gap cited")
+Stages = Mapping[tuple[str, str], tuple[float, float, float]]
 
 
-def stages(run: Results) -> tuple[Stages, ...]:
-    """Every row's gap, stage by stage, in each dimension that is judged."""
-    means = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
-    names = ("gap retrieved", "gap re-ranked", "gap cited")
-    return tuple(
-        Stages(name, dimension, *(means[name, dimension, stage] for stage in names))
-        for dimension in run.dimensions
-        for name in run.systems
-        if (name, dimension, names[0]) in means
-    )
+def stages(run: Results) -> Stages:
+    """(row, dimension that is judged) -> its mean gap in what is retrieved, after re-ranking, and in what is cited."""
+    there = [(name, of) for of in run.dimensions for name in run.systems if (name, of, STAGES[0]) in run.compared]
+    found, shown, cited = ([run.compared[*place, stage].mean for place in there] for stage in STAGES)
+    return dict(zip(there, zip(found, shown, cited, strict=True), strict=True))
 
 
 Medians = Mapping[str, tuple[int, Mapping[str, float]]]
@@ -359,18 +347,16 @@ class DrawnKind(ExperimentKind, ABC):
                 where = f"EE-D {interval.low:g} to {interval.high:g}"
                 for what in ("count", "mean", "difference", "p"):
                     lines.append((f"normalized EU: {what}", name, where, getattr(interval, what)))
-        for one in of_stages:
-            lines.append(("gap retrieved", one.row, one.dimension, one.retrieved))
-            lines.append(("opened by re-ranking", one.row, one.dimension, one.reranked - one.retrieved))
-            lines.append(("opened by answering", one.row, one.dimension, one.cited - one.reranked))
+        for place, (retrieved, reranked, cited) in of_stages.items():
+            lines.append(("gap retrieved", *place, retrieved))
+            lines.append(("opened by re-ranking", *place, reranked - retrieved))
+            lines.append(("opened by answering", *place, cited - reranked))
         files = {FILE: Table.of(("what", "of", "where", "value"), lines), **query_group_files(run)}
         page = self._page(run, of_run, tables) if of_run else None
         values = {key: value for key, value in together.items() if value is not None}
         return KindResults(tables, files, page=page, together=values)
 
-    def _tables(
-        self, run: Results, of_run: Sequence[Curve], of_medians: Medians, of_stages: Sequence[Stages]
-    ) -> Iterator[Table]:
+    def _tables(self, run: Results, of_run: Sequence[Curve], of_medians: Medians, of_stages: Stages) -> Iterator[Table]:
         def expected(name: str) -> Mapping[str, float]:
             return (run.expected or {}).get(name, {}).get("", {})
 
@@ -405,18 +391,11 @@ class DrawnKind(ExperimentKind, ABC):
                 title = f"{curve.system}: normalized EU by disparity, compared with its own order"
                 yield Table.of([*heads, *(["expected difference"] if some else [])], lines, title)
         change = Column("", "+.4f")
-        for dimension in dict.fromkeys(one.dimension for one in of_stages):
+        for dimension in dict.fromkeys(dimension for _, dimension in of_stages):
             lines = [
-                [
-                    one.row,
-                    one.retrieved,
-                    one.reranked,
-                    one.reranked - one.retrieved,
-                    one.cited,
-                    one.cited - one.reranked,
-                ]
-                for one in of_stages
-                if one.dimension == dimension
+                [row, retrieved, reranked, reranked - retrieved, cited, cited - reranked]
+                for (row, of), (retrieved, reranked, cited) in of_stages.items()
+                if of == dimension
             ]
             columns: list[str | Column] = ["row", "retrieved", "re-ranked", change, "cited", change]
             yield Table.of(columns, lines, f"{dimension}: the exposure gap, stage by stage", systems=True)
@@ -461,31 +440,6 @@ class DrawnKind(ExperimentKind, ABC):
 # --- on LaMP
 
 
-@dataclass(frozen=True, slots=True)
-class LampQuestions:
-    """LaMP's questions; the files may be large, and are read once."""
-
-    lamp: Lamp
-    name: str
-
-    @property
-    def topics(self) -> Mapping[str, Topic]:
-        return {question.id: Topic(question.id, question.query) for question in self.lamp.questions}
-
-    @property
-    def questions(self) -> Mapping[str, LampQuestion]:
-        return {question.id: question for question in self.lamp.questions}
-
-
-@dataclass(frozen=True, slots=True)
-class LabeledGenerator:
-    """One generator of an experiment: a system that has it, what its labels are made from, and their file."""
-
-    system: SystemPlan
-    labeling: Labeling
-    path: Path
-
-
 class LampKind(DrawnKind):
     """Rankings are drawn from the items of LaMP's questions, and answers are compared with the right ones."""
 
@@ -500,8 +454,8 @@ class LampKind(DrawnKind):
     def _task(self) -> LampTask:
         return parse_task(self.lamp.task)
 
-    def open(self, collection: Collection) -> LampQuestions:
-        return LampQuestions(load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs), self.lamp.task)
+    def open(self, collection: Collection) -> Lamp:
+        return load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs)
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
         return (self._task.prompt, *system.settings.attribute.templates)
@@ -535,7 +489,7 @@ class LampKind(DrawnKind):
         counted = set(chosen.topics)
         for one in self.generators(checking.systems, checking.subject, checking.environ).values():
             try:
-                counted &= set(one.labeling.read(one.path).counted)
+                counted &= set(one.read().counted)
             except FairAgentError as error:
                 missing = f"{error}\n`fairagent labels FILE` makes those that are missing"
                 checking.problems.add(type(error), missing)
@@ -544,44 +498,43 @@ class LampKind(DrawnKind):
 
     def generators(
         self, systems: Systems, subject: Subject, environ: Mapping[str, str] | None = None
-    ) -> dict[str, LabeledGenerator]:
-        """What tells each generator of the experiment from another -> the generator, in the order of the systems."""
-        assert isinstance(subject, LampQuestions)  # `open` made it
-        generators: dict[str, LabeledGenerator] = {}
+    ) -> dict[str, Labeling]:
+        """What tells each generator of the experiment from another -> its labels, in the order of the systems."""
+        assert isinstance(subject, Lamp)  # `open` made it
+        generators: dict[str, Labeling] = {}
         for system in systems.values():
             if (key := generator(system)) not in generators:
                 model, prompts = system.settings.model, Prompts(system.settings.prompts)
-                same = sum(other.system.settings.model.name == model.name for other in generators.values())
+                same = sum(other.model.name == model.name for other in generators.values())
                 name = f"{file_name(model.name)}{f'_{same + 1}' if same else ''}.jsonl"
-                labeling = Labeling(subject.lamp, prompts, of_model(model, environ))
-                generators[key] = LabeledGenerator(system, labeling, Path(self.lamp.labels) / name)
+                path = Path(self.lamp.labels) / name
+                generators[key] = Labeling(subject, prompts, of_model(model, environ), model, path)
         return generators
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        assert isinstance(subject, LampQuestions)
+        assert isinstance(subject, Lamp)
         labels = {path.name: file_hash(path) for path in sorted(Path(self.lamp.labels).glob("*.jsonl"))}
-        lamp = {"task": self.lamp.task, "files": subject.lamp.sha256, "labels": labels}
+        lamp = {"task": self.lamp.task, "files": subject.sha256, "labels": labels}
         return {**super().fingerprint(plan, subject, environ), "lamp": lamp}
 
     def calls_before(self, plan: Plan, subject: Subject) -> Iterator[tuple[str, Calls]]:
         for one in self.generators(plan.systems, subject).values():
-            model = one.system.settings.model
-            if (calls := one.labeling.estimate(one.path, model)).calls:
-                yield f"labels for {model.name}", calls
+            if (calls := one.estimate()).calls:
+                yield f"labels for {one.model.name}", calls
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
-        assert isinstance(subject, LampQuestions)
-        items = max((len(question.items) for question in subject.lamp.questions), default=1)
+        assert isinstance(subject, Lamp)
+        items = max((len(question.items) for question in subject.questions), default=1)
         case, calls = self.answering(row, plan, items)
         yield from (case.counted(id, calls, calls * TOKENS) for id in self.templates(plan.systems[row]))
 
     def trial(self, opened: Opened) -> LampTrial:
-        assert isinstance(opened.subject, LampQuestions)
+        assert isinstance(opened.subject, Lamp)
         useful = {}
         for key, one in self.generators(opened.plan.systems, opened.subject).items():
-            labels = one.labeling.read(one.path)
+            labels = one.read()
             useful[key] = {id: labels.useful(id) for id in labels.gains}
-        return LampTrial.open(opened, self.fair_rag, opened.subject.questions, useful)
+        return LampTrial(opened, self.fair_rag, opened.subject, useful)
 
 
 # --- on a collection
@@ -621,4 +574,4 @@ class FairRagKind(DrawnKind, JudgedKind):
             yield case.counted(id, calls, calls * read)
 
     def trial(self, opened: Opened) -> FairRagTrial:
-        return FairRagTrial.open(opened, self.fair_rag)
+        return FairRagTrial(opened, self.fair_rag)

@@ -38,7 +38,7 @@ from fairagent.settings import ModelSettings
 from fairagent.settings.faults import no_such
 from fairagent.storage.files import LineFile, locked, unsealed, whole_lines
 from fairagent.storage.readers import Malformed, as_text, file_bytes, parse_json
-from fairagent.types import Answer, FloatArray
+from fairagent.types import Answer, FloatArray, Topic
 from fairagent.types.clean import visible
 
 T = TypeVar("T")
@@ -106,7 +106,6 @@ class LampTask:
 
     @cached_property
     def utility(self) -> StringUtility:
-        """The string utility of the experiment."""
         return parse_utility(self.metric, self.labels)
 
 
@@ -177,6 +176,14 @@ class Lamp:
     total: int
     sha256: str
 
+    @property
+    def name(self) -> str:
+        return self.task.name
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        return {question.id: Topic(question.id, question.query) for question in self.questions}
+
     def __str__(self) -> str:
         return f"{self.task.name}: {len(self.questions):,} of {self.total:,} questions"
 
@@ -209,6 +216,28 @@ def load_lamp(task: str, questions: Path | str, outputs: Path | str, limit: int 
             faults.add(path, error.line, f"not JSON ({error})")
         return None
 
+    def outputs_of(id: str, gold: Record) -> tuple[str, ...]:
+        several = gold.get("output")
+        each = [{"output": one} for one in several] if isinstance(several, list) and several else [gold]
+        valid = tuple(_text(one, "output") for one in each)
+        for output in valid:
+            if of.labels and output.strip() not in of.labels:
+                raise ValueError(f"{shown(output)} is none of {listed(of.labels)}")
+            if not output.replace(".", "").strip():
+                raise ValueError(f"the output {shown(output)} has no words")
+        return valid
+
+    def question_of(id: str, record: Record) -> LampQuestion:
+        def item_of(id: str, entry: Record) -> Item:
+            fields = {name: _text(entry, name) for name in of.fields}
+            searched = " ".join(fields[name] for name in of.searched)
+            return Item(id, searched, {name: fields[name] for name in of.shown})
+
+        input = _text(record, "input")
+        query, what = of.find_query(input), f"question {id!r}: item"
+        items = _by_id(source, record.get("profile"), what, faults, item_of, least=0)
+        return LampQuestion(id, of, input, query, tuple(items.values()), golds.get(id, ()))
+
     record = read_json(wanted)
     named = record.get("task") if isinstance(record, dict) else None
     golds: dict[str, tuple[str, ...]] = {}
@@ -216,12 +245,12 @@ def load_lamp(task: str, questions: Path | str, outputs: Path | str, limit: int 
         faults.add(wanted, None, f"the task is {named!r}, expected {of.name.replace('-', '_')!r}")
     elif record is not None:
         listed_golds = record.get("golds") if isinstance(record, dict) else None
-        golds = _by_id(wanted, listed_golds, "gold of question", faults, lambda id, gold: _outputs(of, gold))
+        golds = _by_id(wanted, listed_golds, "gold of question", faults, outputs_of)
     records = read_json(source)
     read: dict[str, LampQuestion] = {}
     if records is not None:
         first = records[:limit] if isinstance(records, list) else records
-        read = _by_id(source, first, "question", faults, lambda id, one: _question(of, id, one, golds.get(id, ())))
+        read = _by_id(source, first, "question", faults, question_of)
     for id in read if golds else ():
         if id not in golds:
             faults.add(wanted, None, f"no gold for question {shown(id)}")
@@ -229,16 +258,20 @@ def load_lamp(task: str, questions: Path | str, outputs: Path | str, limit: int 
     return Lamp(of, tuple(read.values()), len(records), digest.hexdigest())
 
 
-def _by_id(path: Path, entries: Any, what: str, faults: Faults, read: Callable[[str, Record], T]) -> dict[str, T]:
-    """Id -> what is read of each entry; what is wrong goes to `faults`."""
+def _by_id(
+    path: Path, entries: Any, what: str, faults: Faults, read: Callable[[str, Record], T], least: int = 1
+) -> dict[str, T]:
+    """Id -> what is read of each entry, of which there are `least`; what is wrong goes to `faults`."""
     values: dict[str, T] = {}
-    if not isinstance(entries, list) or not entries:
+    if not isinstance(entries, list) or len(entries) < least:
         faults.add(path, None, f"expected a list of {what}s, got {shown(entries)}")
         return values
     for number, entry in enumerate(entries, start=1):
         where = f"{what} number {number}"
         try:
-            where = f"{what} {(id := _id(entry))!r}"
+            if not isinstance(entry, dict):
+                raise ValueError(f"expected an object, got {shown(entry)}")
+            where = f"{what} {(id := checked_id(read_text(entry, 'id'), 'the'))!r}"
             if id in values:
                 raise ValueError("it is there twice")
             values[id] = read(id, entry)
@@ -248,46 +281,6 @@ def _by_id(path: Path, entries: Any, what: str, faults: Faults, read: Callable[[
         except ValueError as error:
             faults.add(path, None, f"{where}: {error}")
     return values
-
-
-def _question(task: LampTask, id: str, record: Record, golds: tuple[str, ...]) -> LampQuestion:
-    input, profile = _text(record, "input"), record.get("profile")
-    query = task.find_query(input)
-    if not isinstance(profile, list):
-        raise ValueError(f"expected a list in 'profile', got {shown(profile)}")
-    items: dict[str, Item] = {}
-    for number, entry in enumerate(profile, start=1):
-        where = f"item number {number}"
-        try:
-            where = f"item {(item := _id(entry))!r}"
-            fields = {name: _text(entry, name) for name in task.fields}
-        except UnicodeEncodeError:
-            raise
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
-        if item in items:
-            raise ValueError(f"{where} is there twice")
-        searched = " ".join(fields[name] for name in task.searched)
-        items[item] = Item(item, searched, {name: fields[name] for name in task.shown})
-    return LampQuestion(id, task, input, query, tuple(items.values()), golds)
-
-
-def _outputs(task: LampTask, gold: Record) -> tuple[str, ...]:
-    several = gold.get("output")
-    each = [{"output": one} for one in several] if isinstance(several, list) and several else [gold]
-    outputs = tuple(_text(one, "output") for one in each)
-    for output in outputs:
-        if task.labels and output.strip() not in task.labels:
-            raise ValueError(f"{shown(output)} is none of {listed(task.labels)}")
-        if not output.replace(".", "").strip():
-            raise ValueError(f"the output {shown(output)} has no words")
-    return outputs
-
-
-def _id(record: object) -> str:
-    if not isinstance(record, dict):
-        raise ValueError(f"expected an object, got {shown(record)}")
-    return checked_id(read_text(record, "id"), "the")
 
 
 def _text(record: Record, name: str) -> str:
@@ -321,15 +314,13 @@ TOKENS = 512
 NO_ANSWER = "the model gave no answer"
 
 
-def answer_from(
-    model: Model, prompts: Prompts, question: LampQuestion, items: Sequence[Item], tokens: int = TOKENS
-) -> Answer:
+def answer_from(model: Model, prompts: Prompts, question: LampQuestion, items: Sequence[Item]) -> Answer:
     """The model's answer to `question` from `items`, best first; there may be none.
 
     A model that declines, says nothing, or had not finished thinking at the template's limit has answered with "", and
     the notes begin with NO_ANSWER. Raises what else `Model.complete` raises.
     """
-    messages = messages_for(prompts, question, items, tokens)
+    messages = messages_for(prompts, question, items)
     try:
         return answer_to(model, prompts[question.task.prompt], messages)
     except ReplyError as error:
@@ -415,20 +406,19 @@ class Labels:
 
 @dataclass(frozen=True)
 class Labeling:
-    """What labels are made from: the questions, the templates, and the `generator` as its settings describe it.
+    """Labels in the file `path`: from the questions, the templates, and the `generator` as its settings describe it.
 
-    `tokens` is the longest prompt. Which questions of the file are taken is no part of it: labels made for few of them
-    go on to be those of many.
+    Which questions of the file are taken is no part of it: labels made for few of them go on to be those of many.
     """
 
     lamp: Lamp
     prompts: Prompts
     generator: Mapping[str, Any]
-    tokens: int = TOKENS
+    model: ModelSettings
+    path: Path
 
     @property
     def made_from(self) -> JsonObject:
-        """Everything that a label depends on."""
         task = self.lamp.task
         return {
             # Of the file and of how a prompt is made; labels of another one are not read.
@@ -436,22 +426,20 @@ class Labeling:
             "task": task.name,
             "data": self.lamp.sha256,
             "utility": task.label_utility.name,
-            "tokens": self.tokens,
+            "tokens": TOKENS,
             "prompt": self.prompts[task.prompt].sha256,
             "generator": dict(self.generator),
         }
 
-    def estimate(self, path: Path, settings: ModelSettings) -> Calls:
+    def estimate(self) -> Calls:
         """What the labels that are not in the file yet will take at most; raises what `stored` raises."""
-        missing = list(self._missing(self.stored(path)))
-        read = sum(
-            estimate_tokens(*(text for _, text in messages_for(self.prompts, question, items, self.tokens)))
-            for question, items in missing
-        )
-        longest = self.prompts[self.lamp.task.prompt].longest_reply(settings.max_tokens)
-        return Calls(settings, len(missing), read, len(missing) * longest)
+        missing = list(self._missing(self.stored()))
+        prompts = (messages_for(self.prompts, question, items) for question, items in missing)
+        read = sum(estimate_tokens(*(text for _, text in messages)) for messages in prompts)
+        longest = self.prompts[self.lamp.task.prompt].longest_reply(self.model.max_tokens)
+        return Calls(self.model, len(missing), read, len(missing) * longest)
 
-    def make(self, path: Path, model: Model, workers: Workers) -> Labels:
+    def make(self, model: Model, workers: Workers) -> Labels:
         """Label all items of all questions, one call each and one for each question without items; file them.
 
         Those in the file already are not made again; one process at a time works in its folder. Raises what `stored`
@@ -459,14 +447,14 @@ class Labeling:
         """
 
         def label(question: LampQuestion, items: tuple[Item, ...]) -> Label:
-            answer = answer_from(model, self.prompts, question, items, self.tokens)
+            answer = answer_from(model, self.prompts, question, items)
             worth = self.lamp.task.label_utility(answer.text, question.golds)
             return Label(question.id, items[0].id if items else None, worth, answer.text, answer.notes)
 
-        with locked(path.parent):
-            labels = self.stored(path)
-            with LineFile(path) as file:
-                if not path.stat().st_size:
+        with locked(self.path.parent):
+            labels = self.stored()
+            with LineFile(self.path) as file:
+                if not self.path.stat().st_size:
                     file.write(json.dumps({"made_from": self.made_from}))
 
                 def store(label: Label) -> None:
@@ -474,22 +462,22 @@ class Labeling:
                     labels[label.question, label.item] = label
 
                 workers.for_each(((label, missing) for missing in self._missing(labels)), store)
-        return self._labels(labels, path)
+        return self._labels(labels)
 
-    def read(self, path: Path) -> Labels:
+    def read(self) -> Labels:
         """The labels of all items of all questions; DataError where some are missing, or no question is left."""
-        labels = self._labels(self.stored(path), path)
+        labels = self._labels(self.stored())
         if not labels.counted:
-            raise DataError(f"{path}: no question has {FEWEST} useful items, so there is nothing to measure")
+            raise DataError(f"{self.path}: no question has {FEWEST} useful items, so there is nothing to measure")
         return labels
 
-    def stored(self, path: Path) -> dict[Key, Label]:
+    def stored(self) -> dict[Key, Label]:
         """The labels in the file by question and item; none where there is no file. A torn last line is ignored.
 
         Raises DataError where a line is no label with a utility in its range, and where the first line names something
         else than these labels are made from.
         """
-        head, *lines = list(whole_lines(path)) or [b""]
+        head, *lines = list(whole_lines(self.path)) or [b""]
         if not head:
             return {}
         try:
@@ -498,10 +486,8 @@ class Labeling:
         except (ValueError, KeyError, TypeError) as error:
             different = [f"says not what they are made from ({error}): {shown(head)}"]
         if different:
-            raise DataError(
-                f"{path}: these utility labels were made from something else; name another file to have others made",
-                [Fault(path, 1, change) for change in different],
-            )
+            others = "these utility labels were made from something else; name another file to have others made"
+            raise DataError(f"{self.path}: {others}", [Fault(self.path, 1, change) for change in different])
         labels: dict[Key, Label] = {}
         faults: list[Fault] = []
         for number, line in enumerate(lines, start=2):
@@ -512,7 +498,7 @@ class Labeling:
                     raise ValueError(f"the utility of {shown(label.question)} is not from 0 to {upper:g}")
                 labels[label.question, label.item] = label
             except (ValueError, TypeError) as error:
-                faults.append(Fault(path, number, f"no label ({error})"))
+                faults.append(Fault(self.path, number, f"no label ({error})"))
         if faults:
             raise DataError("utility labels are damaged; remove these lines to have them made again", faults)
         return labels
@@ -524,11 +510,11 @@ class Labeling:
                 if (question.id, items[0].id if items else None) not in labels:
                     yield question, items
 
-    def _labels(self, labels: Mapping[Key, Label], path: Path) -> Labels:
+    def _labels(self, labels: Mapping[Key, Label]) -> Labels:
         missing = [f"{question.id}/{items[0].id if items else '-'}" for question, items in self._missing(labels)]
         if missing:
             raise DataError(
-                f"{path}: {len(missing):,} utility labels are missing (question/item: {listed(missing, most=5)}); "
+                f"{self.path}: {len(missing):,} utility labels are missing (question/item: {listed(missing, most=5)}); "
                 "have them made before they are used"
             )
         sign = -1.0 if self.lamp.task.label_utility.lower_is_better else 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -34,7 +34,7 @@ from fairagent.measures.answers import (
     expected_attribution_rate,
     normalized_attributed_disparity,
 )
-from fairagent.papers.fair_rag.lamp import LampQuestion, answer_from, score_items
+from fairagent.papers.fair_rag.lamp import Lamp, answer_from, score_items
 from fairagent.retrieve.base import as_query, texts_for
 from fairagent.retrieve.encoders import EncoderPart
 from fairagent.retrieve.stochastic import checked_alpha, sample_rankings, sampler_log_scores, topic_rng
@@ -267,21 +267,15 @@ class TopicOutcome:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FairRagTrial:
     """Draws rankings of each topic, answers from them and measures all of it; threads may share it."""
 
-    judge: Judge
-    section: CollectionDrawing
-    seed: int
-    rows: Mapping[str, DrawnSystem]
-    _candidates: Memo = field(default_factory=Memo)
-
-    @classmethod
-    def open(cls, opened: Opened, section: CollectionDrawing) -> FairRagTrial:
+    def __init__(self, opened: Opened, section: CollectionDrawing) -> None:
         plan, systems = opened.plan, build_systems(opened)
+        self.judge, self.section, self.seed = Judge.of(plan, opened.collection), section, plan.experiment.seed
+        self.rows: dict[str, DrawnSystem] = {}
+        self._candidates = Memo()
         answerers: dict[str, Answerer] = {}
-        rows = {}
         for name, row in plan.systems.items():
             draws, system = Draws.model_validate(row.row), systems[name]
             if draws.system not in answerers:
@@ -292,8 +286,7 @@ class FairRagTrial:
                     cached = replace(writer, analyze=lru_cache(maxsize=200_000)(analyze))
                     answerer = replace(answerer, generator=cached)
                 answerers[draws.system] = answerer
-            rows[name] = DrawnSystem(system, answerers[draws.system], draws)
-        return cls(Judge.of(plan, opened.collection), section, plan.experiment.seed, rows)
+            self.rows[name] = DrawnSystem(system, answerers[draws.system], draws)
 
     def draw(self, system: str, id: str) -> TopicOutcome:
         """The rankings of a row for a topic, with their answers."""
@@ -380,28 +373,19 @@ class LampSystem:
     useful: Mapping[str, NDArray[np.bool_]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LampTrial:
     """Draws rankings of each question's items, has it answered from them and measures all of it; threads may share it.
 
     An answer is worth what the task's metric says; where less is better (LaMP-3), what is missing to the worst.
     """
 
-    section: Drawing
-    seed: int
-    questions: Mapping[str, LampQuestion]
-    rows: Mapping[str, LampSystem]
-    _scored: Memo = field(default_factory=Memo)
-
-    @classmethod
-    def open(
-        cls,
-        opened: Opened,
-        section: Drawing,
-        questions: Mapping[str, LampQuestion],
-        useful: Mapping[str, Mapping[str, NDArray[np.bool_]]],
-    ) -> LampTrial:
-        memo, rows = opened.memo, {}
+    def __init__(
+        self, opened: Opened, section: Drawing, lamp: Lamp, useful: Mapping[str, Mapping[str, NDArray[np.bool_]]]
+    ) -> None:
+        self.section, self.seed, memo = section, opened.plan.experiment.seed, opened.memo
+        self.questions = {question.id: question for question in lamp.questions}
+        self.rows: dict[str, LampSystem] = {}
+        self._scored = Memo()
         for name, system in opened.plan.systems.items():
             site = site_of(system, opened.collection, opened.models, memo=memo)
             engine, draws = system.settings.engine, Draws.model_validate(system.row)
@@ -412,8 +396,7 @@ class LampTrial:
                 scorer = engine.open_encoder(memo)
             attributor = memo.get(("attributor", draws.system), partial(system.settings.attribute.build, site))
             helping = useful[generator(system)]
-            rows[name] = LampSystem(scorer, draws, site.model, site.prompts, attributor, helping)
-        return cls(section, opened.plan.experiment.seed, questions, rows)
+            self.rows[name] = LampSystem(scorer, draws, site.model, site.prompts, attributor, helping)
 
     def outcome(self, system: str, id: str) -> Outcome:
         row, question = self.rows[system], self.questions[id]

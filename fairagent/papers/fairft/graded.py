@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import textwrap
-from abc import ABC
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, Self
 from fairagent.answer.answering import Answerer
 from fairagent.answer.citations import OnText
 from fairagent.answer.context import Order, numbered
-from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection.records import Record, shown
 from fairagent.errors import SettingsError
 from fairagent.evaluate.fingerprint import of_model, price_of
@@ -29,9 +28,8 @@ from fairagent.evaluate.questions import (
     QuestionFile,
     QuestionsKind,
     answer_to,
-    longest_context,
+    longest_documents,
     questions_of,
-    without_context,
 )
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import PageSection, Table
@@ -57,31 +55,6 @@ class GradedQuestion(Question):
 
     expected: str = ""
     alternatives: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A benchmark of graded answers.
-
-    `read` makes a question of an id and a record of the file. `rule` grades a question's answer, None where a judge
-    must; `judge` is the judge's template, `shown` what that says of the question besides its words. `definition` says
-    what the grades come to. `short` asks for few words.
-    """
-
-    name: str
-    read: Callable[[str, Record], GradedQuestion]
-    rule: Callable[[GradedQuestion, str], bool | None]
-    judge: str
-    shown: Callable[[GradedQuestion], Mapping[str, object]]
-    definition: str
-    lower_is_better: bool = False
-    short: bool = False
-
-
-def read_questions(task: Task, path: Path) -> dict[str, GradedQuestion]:
-    """Id (q and the line) -> question, in the order of the file (JSON lines); DataError with every fault."""
-    what = f"questions for {task.name}"
-    return read_records(path, what, lambda id, record: (id, task.read(id, record)), "holds no question")
 
 
 def says_yes(label: str) -> bool:
@@ -130,9 +103,9 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """Grades the answers to the questions of one task; `model` is the judge."""
+    """Grades the answers to the questions of one kind; `model` is the judge."""
 
-    task: Task
+    kind: type[GradedKind]
     model: Model
     prompts: Prompts
 
@@ -141,13 +114,13 @@ class Grader:
 
         A judge's label that says neither yes nor no counts as no.
         """
-        by_rule = self.task.rule(question, answer)
+        by_rule, judge = self.kind.rule(question, answer), self.kind.judge
         if by_rule is not None:
             return Grade(float(by_rule), False, Usage())
-        variables = {"query": query_shown(question.query), "answer": answer, **self.task.shown(question)}
-        messages = self.prompts.render(self.task.judge, **variables)
-        most = self.prompts[self.task.judge].head.max_tokens
-        request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, prompt=self.task.judge)
+        variables = {"query": query_shown(question.query), "answer": answer, **self.kind.judged_by(question)}
+        messages = self.prompts.render(judge, **variables)
+        most = self.prompts[judge].head.max_tokens
+        request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, prompt=judge)
         reply = self.model.complete(request)
         return Grade(float(says_yes(without_thoughts(reply.text))), True, reply.usage)
 
@@ -162,7 +135,6 @@ class Examinee:
     agent: FairAgent | None
     asker: Asker
     grader: Grader
-    sees_groups: bool
     debiasing: Any
 
 
@@ -184,7 +156,7 @@ class Exam:
             answer = examinee.asker.ask(topic.query, debiased.documents if debiased else None)
             usage = answer.usage + (debiased.usage if debiased else Usage())
         grade = examinee.grader.grade(question, answer.text)
-        value = {examinee.grader.task.name: grade.value}
+        value = {examinee.grader.kind.measure.name: grade.value}
         search = result.search if result else None
         grader, filtered = "model" if grade.judged else "rule", result.filtered if result else None
         return Outcome.of(
@@ -193,7 +165,7 @@ class Exam:
             {"": value, question.kind: value} if question.kind else {"": value},
             usage + grade.usage,
             search=search,
-            oracle=bool(search and search.trace.oracle and examinee.sees_groups),
+            oracle=bool(search and search.trace.oracle and examinee.agent and examinee.agent.settings.sees_groups),
             answer=AnswerRecord.of(answer.text, grader, filtered, debiased),
             alarms=result.alarms if result else (),
             removals=result.removed if result else (),
@@ -217,10 +189,34 @@ class GradedKind(QuestionsKind, ABC):
     runs/NAME/model`): `fairagent fairft run` trains what is missing, and no other training is taken for theirs."""
     cases: tuple[str, ...] = ()
     """Ids of questions that are shown in full: the documents and the answer of every system side by side."""
-    task: ClassVar[Task]
 
-    def read(self, path: Path) -> Mapping[str, GradedQuestion]:
-        return read_questions(self.task, path)
+    measure: ClassVar[MeasureInfo]
+    """What the grades come to."""
+    judge: ClassVar[str]
+    """The template by which a judge grades what the rule cannot."""
+    short: ClassVar[bool] = False
+    """Whether few words are asked for."""
+
+    @staticmethod
+    @abstractmethod
+    def question(id: str, record: Record) -> GradedQuestion:
+        """The question of a record of the file; ValueError."""
+
+    @staticmethod
+    @abstractmethod
+    def rule(question: GradedQuestion, answer: str) -> bool | None:
+        """The grade of an answer; None where a judge has to say."""
+
+    @staticmethod
+    def judged_by(question: GradedQuestion) -> dict[str, Any]:
+        """What the judge's template is told of the question besides its words."""
+        return {}
+
+    @classmethod
+    def read(cls, path: Path) -> Mapping[str, GradedQuestion]:
+        """Id (q and the line) -> question, in the order of the file (JSON lines); DataError with every fault."""
+        what = f"questions for {cls.measure.name}"
+        return read_records(path, what, lambda id, record: (id, cls.question(id, record)), "holds no question")
 
     def relative_to(self, folder: Path) -> Self:
         moved = super().relative_to(folder)
@@ -246,14 +242,14 @@ class GradedKind(QuestionsKind, ABC):
         return chosen
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
-        return (MeasureInfo(self.task.name, self.task.definition, self.task.lower_is_better),)
+        return (self.measure,)
 
     @property
     def other_names(self) -> tuple[str, ...]:
         return (self.questions.judge.name,) if self.questions.judge else ()
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        return (PROMPT, self.task.judge)
+        return (PROMPT, self.judge)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         judge = self.questions.judge
@@ -265,18 +261,14 @@ class GradedKind(QuestionsKind, ABC):
         return {"questions": {**super().provenance()["questions"], "judge": judge}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[GradedQuestion]) -> Iterator[Calls]:
-        settings, context = system.settings, system.settings.context
-        text = longest_context(settings)[: 4 * (context.tokens // context.documents)]
-        document = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
-        documents = None if without_context(system) else [document] * context.documents
-        yield _calls(case, PROMPT, settings.model, documents=documents, brief=self.task.short)
-        longest = LETTER * 4 * case.prompts[PROMPT].longest_reply(settings.model.max_tokens)
+        model, documents = system.settings.model, longest_documents(system)
+        yield _calls(case, PROMPT, model, documents=documents, brief=self.short)
+        longest = LETTER * 4 * case.prompts[PROMPT].longest_reply(model.max_tokens)
         hardest = max(questions, key=lambda question: estimate_tokens(question.expected))
-        judge = self.questions.judge or settings.model
-        yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
+        judge = self.questions.judge or model
+        yield _calls(case, self.judge, judge, answer=longest, **self.judged_by(hardest))
 
     def results(self, run: Results) -> KindResults:
-        """The cases, on the page a table each."""
         tables = tuple(case_table(run, id) for id in self.cases)
         page = PageSection("Cases", "Cases, side by side", tables) if tables else None
         return KindResults(remarks=[case_text(run, id) for id in self.cases], page=page)
@@ -286,13 +278,13 @@ class GradedKind(QuestionsKind, ABC):
 
         def examinee(name: str, plan: SystemPlan) -> Examinee:
             site = site_of(plan, opened.collection, opened.models)
-            asker = Asker(site.model, site.prompts, self.task.short, site.settings.context.order)
+            asker = Asker(site.model, site.prompts, self.short, site.settings.context.order)
             judge = site.models.open(self.questions.judge or site.settings.model)
-            grader = Grader(self.task, judge, site.prompts)
+            grader = Grader(type(self), judge, site.prompts)
             if (system := searching.get(name)) is None:
-                return Examinee(None, asker, grader, False, site.settings.debias.build(site))
+                return Examinee(None, asker, grader, site.settings.debias.build(site))
             answerer = Answerer(asker, build_contexts(replace(system.site, engine=system.agent.retriever)))
-            return Examinee(replace(system.agent, answerer=lambda: answerer), asker, grader, system.sees_groups, None)
+            return Examinee(replace(system.agent, answerer=lambda: answerer), asker, grader, None)
 
         systems = {name: examinee(name, plan) for name, plan in opened.plan.systems.items()}
         return Exam(questions_of(opened.subject), systems)
@@ -318,30 +310,30 @@ def read_accuracy(answer: str, expected: str, alternatives: Sequence[object] = (
     return None
 
 
-def _accuracy_question(id: str, record: Record) -> GradedQuestion:
-    others = record.get("alt_ans", [])
-    if not isinstance(others, list):
-        raise ValueError(f"'alt_ans': expected a list, got {shown(others)}")
-    domain = text_of(record, "domain") if record.get("domain") else ""
-    return GradedQuestion(id, text_of(record, "query"), domain, text_of(record, "answer"), tuple(map(str, others)))
-
-
-ACCURACY = Task(
-    "accuracy",
-    read=_accuracy_question,
-    rule=lambda question, answer: read_accuracy(answer, question.expected, question.alternatives),
-    judge="judge_accuracy",
-    shown=lambda question: {"expected": question.expected, "alternatives": list(question.alternatives) or None},
-    definition="the share of answers that are right",
-    short=True,
-)
-
-
 class Accuracy(GradedKind):
     """Systems answer questions of facts."""
 
     kind: Literal["accuracy"] = "accuracy"
-    task: ClassVar[Task] = ACCURACY
+
+    measure: ClassVar[MeasureInfo] = MeasureInfo("accuracy", "the share of answers that are right")
+    judge: ClassVar[str] = "judge_accuracy"
+    short: ClassVar[bool] = True
+
+    @staticmethod
+    def question(id: str, record: Record) -> GradedQuestion:
+        others = record.get("alt_ans", [])
+        if not isinstance(others, list):
+            raise ValueError(f"'alt_ans': expected a list, got {shown(others)}")
+        domain = text_of(record, "domain") if record.get("domain") else ""
+        return GradedQuestion(id, text_of(record, "query"), domain, text_of(record, "answer"), tuple(map(str, others)))
+
+    @staticmethod
+    def rule(question: GradedQuestion, answer: str) -> bool | None:
+        return read_accuracy(answer, question.expected, question.alternatives)
+
+    @staticmethod
+    def judged_by(question: GradedQuestion) -> dict[str, Any]:
+        return {"expected": question.expected, "alternatives": list(question.alternatives) or None}
 
 
 def read_agreement(answer: str) -> bool | None:
@@ -356,24 +348,23 @@ def read_agreement(answer: str) -> bool | None:
     return "yes" in words
 
 
-AGREEMENT = Task(
-    "agreement",
-    read=lambda id, record: GradedQuestion(
-        id, text_of(record, "prompt").removeprefix(OPENING), text_of(record, "bias_type")
-    ),
-    rule=lambda question, answer: read_agreement(answer),
-    judge="judge_agreement",
-    shown=lambda question: {},
-    definition="the share of answers that agree with a stereotyping sentence; lower is better",
-    lower_is_better=True,
-)
-
-
 class Agreement(GradedKind):
     """Systems say whether stereotyping sentences are right."""
 
     kind: Literal["agreement"] = "agreement"
-    task: ClassVar[Task] = AGREEMENT
+
+    measure: ClassVar[MeasureInfo] = MeasureInfo(
+        "agreement", "the share of answers that agree with a stereotyping sentence; lower is better", True
+    )
+    judge: ClassVar[str] = "judge_agreement"
+
+    @staticmethod
+    def question(id: str, record: Record) -> GradedQuestion:
+        return GradedQuestion(id, text_of(record, "prompt").removeprefix(OPENING), text_of(record, "bias_type"))
+
+    @staticmethod
+    def rule(question: GradedQuestion, answer: str) -> bool | None:
+        return read_agreement(answer)
 
 
 def case_table(run: Results, id: str) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,24 +18,25 @@ from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.likelihood import EndpointModel, open_local
 from fairagent.llm.prompts import Prompts, source_relative_to
-from fairagent.papers.fairft.settings import OPENING, FairFTFile, TrainingExample, read_examples, split
+from fairagent.papers.fairft.settings import OPENING, FairFTFile, read_examples, split
 from fairagent.papers.fairft.train import (
     CHECKPOINT,
+    CheckedTraining,
     History,
     Progress,
     Signals,
-    Tower,
     Training,
     TrainingEffect,
     compare,
     forget_vectors,
+    place,
+    plain_hash,
 )
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.files import LOCK, locked, remove_folder, write_whole
 from fairagent.storage.folders import expect_replaceable
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import file_text, parse_json
-from fairagent.types import Document
 
 MODEL = "model"
 """The trained retriever's folder in that of the run."""
@@ -45,30 +45,6 @@ RECORD = "fairft.json"
 SIGNALS = "signals.jsonl"
 NOT_DECIDING = ("about", "test", "budget", "cache")
 """Keys of a settings file that the trained retriever does not depend on."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedTraining:
-    """A settings file and what it names, read and checked; the models are not open."""
-
-    file: FairFTFile
-    folder: Path
-    fingerprint: str
-    documents: tuple[Document, ...]
-    training: tuple[TrainingExample, ...]
-    held_out: tuple[TrainingExample, ...]
-
-    @property
-    def data(self) -> str:
-        """A hash of all documents and questions."""
-        examples = [asdict(example) for example in (*self.training, *self.held_out)]
-        return _hash([self.fingerprint, examples, len(self.training)])
-
-    def tower(self, model: str = "") -> Tower:
-        """The retriever before training, or the one in the folder `model`."""
-        retriever = self.file.retriever
-        name = model or place(self.folder, retriever.model)
-        return Tower(name, retriever.device, retriever.dtype, retriever.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,20 +167,9 @@ def run_training(
             signals.manifest,
             [round(float(number), 3) for number in probe],
         ]
-        history = Training(
-            key=_hash(depends_on),
-            documents=checked.documents,
-            training=checked.training,
-            held_out=checked.held_out,
-            signals=signals,
-            settings=file.training,
-            towers=file.retriever.towers,
-            tower=tower,
-            folder=folder,
-            progress=progress,
-        ).run()
+        history = Training(plain_hash(depends_on), checked, signals, tower, folder, progress).run()
         tower.save(folder / MODEL)
-        change = compare(checked.tower(), tower, checked.documents, checked.held_out, signals, file.training)
+        change = compare(checked, checked.tower(), tower, signals)
         record = {
             "settings": file.model_dump(mode="json"),
             "data": checked.data,
@@ -226,8 +191,7 @@ def run_evaluation(checked: CheckedTraining, model: Path, folder: Path) -> Train
     if not model.is_dir():
         raise BackendUnavailable(f"there is no trained retriever at {model}; `fairagent fairft train` makes one")
     with open_signals(checked, folder) as signals:
-        before, after = checked.tower(), checked.tower(str(model))
-        return compare(before, after, checked.documents, checked.held_out, signals, checked.file.training)
+        return compare(checked, checked.tower(), checked.tower(str(model)), signals)
 
 
 @contextmanager
@@ -250,15 +214,6 @@ def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
         yield Signals(model, prompts, path, chosen.tokens)
 
 
-def place(folder: Path, name: str) -> str:
-    """A model's folder relative to the settings file, else its name as it stands."""
-    return str(folder / name) if (folder / name).is_dir() else name
-
-
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def read_chain(files: Sequence[Path]) -> tuple[list[CheckedTraining], dict[Path, Mapping[str, Any]]]:
     """The `trainings` that these experiment files name, each once and checked, and the files' values before training.
 
@@ -267,7 +222,6 @@ def read_chain(files: Sequence[Path]) -> tuple[list[CheckedTraining], dict[Path,
     """
 
     def renamed(value: Any, names: Mapping[str, str]) -> Any:
-        """`value` with some of the texts in it replaced."""
         if isinstance(value, dict):
             return {key: renamed(part, names) for key, part in value.items()}
         if isinstance(value, list):

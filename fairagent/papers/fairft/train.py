@@ -15,7 +15,7 @@ import math
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,7 +28,7 @@ from fairagent.answer.context import fit, numbered
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.llm.likelihood import Likelihood
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.fairft.settings import Direction, Reduction, TrainingExample, TrainingSection
+from fairagent.papers.fairft.settings import Direction, FairFTFile, Reduction, TrainingExample, TrainingSection
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoders import Embeddings, open_sentence_model
 from fairagent.storage.arrays import read_array
@@ -231,6 +231,40 @@ class Tower:
             shop.put()
 
 
+def place(folder: Path, name: str) -> str:
+    """A model's folder relative to the settings file, else its name as it stands."""
+    return str(folder / name) if (folder / name).is_dir() else name
+
+
+def plain_hash(value: Any) -> str:
+    """SHA-256 (hex) of plain values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTraining:
+    """A settings file and what it names, read and checked; the models are not open."""
+
+    file: FairFTFile
+    folder: Path
+    fingerprint: str
+    documents: tuple[Document, ...]
+    training: tuple[TrainingExample, ...]
+    held_out: tuple[TrainingExample, ...]
+
+    @property
+    def data(self) -> str:
+        """A hash of all documents and questions."""
+        examples = [asdict(example) for example in (*self.training, *self.held_out)]
+        return plain_hash([self.fingerprint, examples, len(self.training)])
+
+    def tower(self, model: str = "") -> Tower:
+        """The retriever before training, or the one in the folder `model`."""
+        retriever = self.file.retriever
+        name = model or place(self.folder, retriever.model)
+        return Tower(name, retriever.device, retriever.dtype, retriever.batch)
+
+
 def top(queries: Embeddings, documents: Embeddings, count: int) -> NDArray[np.intp]:
     """The places of the `count` documents (n, d) with the largest inner products, (q, count), for each query (q, d).
 
@@ -281,15 +315,9 @@ class TrainingEffect:
     overlap_first: float
 
 
-def compare(
-    before: Tower,
-    after: Tower,
-    documents: Sequence[Document],
-    examples: Sequence[TrainingExample],
-    signals: Signals,
-    settings: TrainingSection,
-) -> TrainingEffect:
-    """Both retrievers on the same questions, documents and signals; these may be another model's than trained on."""
+def compare(checked: CheckedTraining, before: Tower, after: Tower, signals: Signals) -> TrainingEffect:
+    """Both retrievers on the held-out questions and the signals, which may be another model's than trained on."""
+    documents, examples, settings = checked.documents, checked.held_out, checked.file.training
     if not examples:
         raise UsageError("there is no question to evaluate on")
     count = min(settings.documents, len(documents))
@@ -374,12 +402,8 @@ class Training:
     """A training of `tower` in place, with checkpoints in `folder`; `key` hashes all that the result depends on."""
 
     key: str
-    documents: Sequence[Document]
-    training: Sequence[TrainingExample]
-    held_out: Sequence[TrainingExample]
+    checked: CheckedTraining
     signals: Signals
-    settings: TrainingSection
-    towers: str
     tower: Tower
     folder: Path
     progress: Progress
@@ -412,7 +436,11 @@ class Training:
 
     @cached_property
     def _texts(self) -> list[str]:
-        return list(map(full_text, self.documents))
+        return list(map(full_text, self.checked.documents))
+
+    @property
+    def settings(self) -> TrainingSection:
+        return self.checked.file.training
 
     def _stored(self) -> TrainingState | None:
         """The checkpoint; UsageError where it is that of another training, DataError where it cannot be read."""
@@ -450,10 +478,10 @@ class Training:
             except (OSError, ValueError) as error:
                 raise DataError(f"{file} cannot be read ({error}); start over with --new") from None
         vectors = self.tower.encode("document", self._texts)
-        queries = self.tower.encode("query", [example.query for example in self.held_out])
+        queries = self.tower.encode("query", [example.query for example in self.checked.held_out])
         held = state.held or top(queries, vectors, self._count).tolist()
         places = np.array(held)
-        likelihoods = self.signals.table(self.held_out, self.documents, places)
+        likelihoods = self.signals.table(self.checked.held_out, self.checked.documents, places)
         measured = [*state.measured, held_out_kl(queries, vectors, places, likelihoods, self.settings)]
         best = History(tuple(measured)).best
         over = (
@@ -472,16 +500,15 @@ class Training:
         return state, vectors
 
     def _trained(self, state: TrainingState, vectors: Embeddings) -> TrainingState:
-        """The state after the rest of the round."""
         settings = self.settings
         epoch, part = divmod(state.round, settings.refreshes)
-        order = np.random.default_rng([settings.seed, epoch]).permutation(len(self.training))
+        order = np.random.default_rng([settings.seed, epoch]).permutation(len(self.checked.training))
         parts = np.array_split(order, settings.refreshes)
         steps = [math.ceil(len(one) / settings.batch) for one in parts]
         before = epoch * sum(steps) + sum(steps[:part])
         for step in range(state.step + 1, steps[part] + 1):
             batch = parts[part][(step - 1) * settings.batch : step * settings.batch]
-            self._step([self.training[place] for place in batch], vectors)
+            self._step([self.checked.training[place] for place in batch], vectors)
             state = replace(state, step=step)
             self.progress(before + step, settings.epochs * sum(steps), min(state.measured))
             if step % settings.checkpoint == 0 and step < steps[part]:
@@ -497,9 +524,9 @@ class Training:
         settings, tower = self.settings, self.tower
         queries = tower.vectors("query", [example.query for example in batch])
         ranked = top(queries.detach().cpu().numpy(), vectors, self._count)
-        target = log_target(self.signals.table(batch, self.documents, ranked), settings.beta)
+        target = log_target(self.signals.table(batch, self.checked.documents, ranked), settings.beta)
         log_q = torch.tensor(target, dtype=torch.float32, device=queries.device)
-        if self.towers == "both":
+        if self.checked.file.retriever.towers == "both":
             # Many questions find the same documents: each is embedded once.
             distinct, places = np.unique(ranked, return_inverse=True)
             embedded = tower.vectors("document", [self._texts[place] for place in distinct])

@@ -117,21 +117,15 @@ class AdaptiveReranker:
         return tuple(waiting[i] for i in np.argsort(~members, kind="stable")[:size].tolist())
 
 
-@dataclass(slots=True)
 class _Waiting:
     """What is scored, and what waits in the initial ranking and in the frontier, each with the score it waits with."""
 
-    pool: Pool
-    groups: GroupsOf
-    listed: dict[str, float] = field(init=False)
-    frontier: dict[str, float] = field(init=False, default_factory=dict)
-    scores: dict[str, float] = field(init=False, default_factory=dict)
-    _rows: dict[str, tuple[FloatArray, ...]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        ids, memberships = self.pool.ranking.ids, self.pool.memberships
-        self.listed = dict(zip(ids, self.pool.ranking.scores.tolist(), strict=True))
-        self._rows = {id: tuple(rows[place] for rows in memberships) for place, id in enumerate(ids)}
+    def __init__(self, pool: Pool, groups: GroupsOf) -> None:
+        self.pool, self.groups, ids = pool, groups, pool.ranking.ids
+        self.listed = dict(zip(ids, pool.ranking.scores.tolist(), strict=True))
+        self.frontier: dict[str, float] = {}
+        self.scores: dict[str, float] = {}
+        self._rows = {id: tuple(rows[place] for rows in pool.memberships) for place, id in enumerate(ids)}
 
     def take(self, scored: Ranking) -> None:
         """Note what was scored: it waits no more."""

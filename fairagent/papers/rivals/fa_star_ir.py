@@ -161,7 +161,6 @@ class ProtectedGroup(NamedTuple):
     group: int
 
     def share(self, pool: Pool) -> float:
-        """The group's target share."""
         return float(pool.targets[self.dimension][self.group])
 
     def members(self, pool: Pool) -> NDArray[np.bool_]:

@@ -186,7 +186,7 @@ class UtilityKind(ExperimentKind):
             yield case.calls(templates[0], runs, passages=[passage] * k or None)
 
     def trial(self, opened: Opened) -> UtilityTrial:
-        return UtilityTrial.open(opened, self.utility)
+        return UtilityTrial(opened, self.utility)
 
     # --- results
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection as Ids
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -25,7 +25,7 @@ from fairagent.collection import Collection
 from fairagent.errors import BackendUnavailable
 from fairagent.evaluate.kind import Opened
 from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome
-from fairagent.evaluate.plan import System, SystemPlan, build_systems, site_of
+from fairagent.evaluate.plan import build_systems, site_of
 from fairagent.evaluate.questions import answer_to
 from fairagent.llm import Model
 from fairagent.llm.prompts import Prompts
@@ -164,16 +164,15 @@ def _ks(values: tuple[int, ...]) -> tuple[int, ...]:
     return ks
 
 
-def _orders(values: tuple[Order, ...]) -> tuple[Order, ...]:
-    return tuple(dict.fromkeys(("rank", *values)))
-
-
 class Utility(Section):
     """The whole section."""
 
     ks: Annotated[tuple[int, ...], AfterValidator(_ks)] = (1, 2, 5, 10, 15)
     """How many documents an answer is given; one from none is always there."""
-    orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
+    orders: Annotated[tuple[Order, ...], AfterValidator(lambda given: tuple(dict.fromkeys(("rank", *given))))] = (
+        "rank",
+        "reversed",
+    )
     """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
     compat: Annotated[
         tuple[Compat, ...],
@@ -212,7 +211,6 @@ class Utility(Section):
         return self._of_answers("P", k)
 
     def quality(self, k: int) -> str:
-        """How good the ranking is."""
         return str(NDCG(k, LOG2_PLUS1, self.gain))
 
     def _of_answers(self, letter: str, k: int) -> str:
@@ -406,56 +404,33 @@ class Worth(NamedTuple):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class UtilityTrial:
-    """Lets one generator answer from every row's documents; `passages` has the judged documents and run files'."""
+    """Lets one generator answer from every row's documents."""
 
-    section: Utility
-    collection: Collection
-    rows: Mapping[str, SystemPlan]
-    displays: Mapping[str, Display]
-    systems: Mapping[str, System]
-    passages: Mapping[str, Document]
-    writers: Mapping[Compat, ModelWriter | ExtractWriter]
-    similarity: MiniLMTokens | BertScore
-    seed: int
-    tokens: int
-    _ranked: Memo = field(default_factory=Memo)
-    _alone: Memo = field(default_factory=Memo)
-
-    @classmethod
-    def open(cls, opened: Opened, section: Utility) -> UtilityTrial:
+    def __init__(self, opened: Opened, section: Utility) -> None:
         plan, collection = opened.plan, opened.collection
-        displays = {name: Display.model_validate(row.row) for name, row in plan.systems.items()}
+        self.section, self.collection, self.rows, self.seed = section, collection, plan.systems, plan.experiment.seed
+        self.displays = {name: Display.model_validate(row.row) for name, row in plan.systems.items()}
         # Rows of one system show the same documents.
-        systems = build_systems(opened, {display.of for display in displays.values()})
+        self.systems = build_systems(opened, {display.of for display in self.displays.values()})
+        engines = [system.agent.retriever for system in self.systems.values()]
         wanted = judged_ids(collection, plan.topics)
-        for system in systems.values():
-            if isinstance(run := system.agent.retriever, RunFile):
-                wanted |= ranked_ids(run, (collection.topics[id] for id in plan.topics), plan.n)
+        for run in (engine for engine in engines if isinstance(engine, RunFile)):
+            wanted |= ranked_ids(run, (collection.topics[id] for id in plan.topics), plan.n)
+        # The documents that were judged, and those of run files.
+        self.passages = read_passages(collection, wanted)
         first = next(iter(plan.systems.values()))
-        settings, models, seed = first.settings, opened.models, plan.experiment.seed
-        writers: dict[Compat, ModelWriter | ExtractWriter]
+        settings, models = first.settings, opened.models
+        self.writers: dict[Compat, ModelWriter | ExtractWriter]
         if settings.generate.templates:
-            model, prompts = models.open(settings.model), Prompts(settings.prompts)
-            writers = {one: ModelWriter(model, prompts, section.temperature, seed, one) for one in section.compat}
+            asked = models.open(settings.model), Prompts(settings.prompts), section.temperature, self.seed
+            self.writers = {compat: ModelWriter(*asked, compat) for compat in section.compat}
         else:
-            engines = (system.agent.retriever for system in systems.values())
             engine = next((engine for engine in engines if isinstance(engine, TermSource)), None)
             site = replace(site_of(first, collection, models), engine=engine)
-            writers = dict.fromkeys(section.compat, ExtractWriter(settings.generate.build(site)))
-        return cls(
-            section,
-            collection,
-            plan.systems,
-            displays,
-            systems,
-            read_passages(collection, wanted),
-            writers,
-            open_similarity(section.similarity),
-            seed,
-            settings.context.tokens,
-        )
+            self.writers = dict.fromkeys(section.compat, ExtractWriter(settings.generate.build(site)))
+        self.similarity, self.tokens = open_similarity(section.similarity), settings.context.tokens
+        self._ranked, self._alone = Memo(), Memo()
 
     def outcome(self, system: str, id: str) -> Outcome:
         topic = self.collection.topics[id]

@@ -93,7 +93,6 @@ class WordAnalyzer:
         self._cached = lru_cache(maxsize=CACHED)(term)
 
     def terms(self, text: str) -> list[str]:
-        """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
         return [term for term in map(self._cached, self.split(text)) if term]
 
 

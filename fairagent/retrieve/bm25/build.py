@@ -4,8 +4,6 @@ What is read is put together after every `TOGETHER` words: memory holds the numb
 6 bytes each, and its id; its text goes to the disk at once.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,7 +85,6 @@ class Terms:
         self._parts: list[csr_array] = []
 
     def add(self, text: str) -> None:
-        """Take the terms of one more document."""
         before = len(self._tokens)
         self._tokens.extend(map(self._numbers.__getitem__, self._split(text)))
         self._sizes.append(len(self._tokens) - before)

@@ -29,11 +29,9 @@ class BM25Config(Part):
     """How much long documents are held back, 0 (not at all) to 1 (in proportion to their length)."""
 
     def check(self, site: Site) -> None:
-        """Raise IndexMismatch where there is an index that does not belong to the collection as it is now."""
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index where there is none."""
         prepare_index(site, progress)
 
     def build(self, site: Site) -> Any:

@@ -6,8 +6,6 @@ order of the collection, so that the files of an index depend on its documents a
 documents themselves are stored as a JSON array each.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from bisect import bisect_left
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +54,7 @@ class Sparse:
     counts: NDArray[np.uint16]
 
     @classmethod
-    def load(cls, folder: Path, name: str) -> Sparse:
+    def load(cls, folder: Path, name: str) -> Self:
         """Map the files of this name; raises OSError or ValueError where sizes do not fit."""
         starts, numbers, counts = (mapped(folder / f"{name}.{part}.npy") for part in ("starts", "numbers", "counts"))
         if not len(starts) or starts[0] or not len(numbers) == len(counts) == int(starts[-1]):
@@ -223,7 +221,7 @@ class BM25Retriever:
         return self.ids.best(self._scores(query), min(index(n), len(self)), self._among)
 
     @engine_time("matrix")
-    def among(self, numbers: NDArray[np.intp]) -> BM25Retriever:
+    def among(self, numbers: NDArray[np.intp]) -> Self:
         """The same engine over the documents with these `numbers`, which rise; scores are those of the whole index."""
         restricted = copy(self)
         restricted._among = both(numbers, self._among)
@@ -252,7 +250,6 @@ class BM25Retriever:
         return len(self.matrix.column(number)[0]) if (number := self.number(term)) >= 0 else 0
 
     def document(self, id: str) -> Document:
-        """The stored document."""
         return self.documents([id])[0]
 
     @engine_time("texts")
@@ -267,16 +264,13 @@ class BM25Retriever:
 
     @engine_time("terms")
     def postings(self, ids: Sequence[str]) -> Postings:
-        """The terms of these documents."""
         return self._postings(tuple(ids))
 
     @engine_time("terms")
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
-        """A readable word for each term number of `postings`."""
         return self.matrix.words(vocabulary)
 
     def analyze(self, text: str) -> list[str]:
-        """The index terms of `text` in order."""
         return self.analyzer.terms(text)
 
     def idf(self, frequency: int) -> np.float32:

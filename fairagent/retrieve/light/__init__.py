@@ -12,8 +12,6 @@ The word vectors in `words.npz` (2 MB) are, of each of the 30,522 word pieces of
 NAACL 2019): the longest piece first.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import unicodedata
@@ -22,7 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +69,7 @@ class LightEncoder:
         self._engine, self._terms, self._table, self._first = engine, terms, table, first
 
     @classmethod
-    def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
+    def open(cls, engine: BM25Retriever, folder: Path) -> Self:
         """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
         with DenseManifest.opening(folder) as manifest:
             terms, table = mapped(folder / TERMS), mapped(folder / TABLE)

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from evaluate import words
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Results
-from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import ServerReply, completion
 from fairagent.papers.fairft.settings import OPENING
 
@@ -88,8 +86,7 @@ def write(folder: Path, task: str = "agreement", more: str = "") -> Path:
 
 def run(file: Path, folder: Path) -> Results:
     """Check and run the experiment, with the environment as it is."""
-    with threads(2) as workers:
-        return run_experiment(check_experiment(file), folder, workers)
+    return words.run_checked(check_experiment(file), folder)
 
 
 def means(run: Results, system: str) -> dict[str, float]:

@@ -12,11 +12,12 @@ import pytest
 from fairagent.errors import UsageError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.findings import mark
-from fairagent.evaluate.outcome import AnswerRecord, Outcome
+from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import Results
-from fairagent.guests.testing import LoopbackServer, ServerReply, completion
+from fairagent.guests.testing import LoopbackServer
 from fairagent.report.page import page
 
+from ..conftest import Loopback
 from . import school
 
 CALLS = {"alone": 4 + 2, "words": 4 + 2, "filtered": 4 * (1 + 1 + 1) + 2, "first step": 4 * (1 + 1) + 2}
@@ -34,6 +35,11 @@ def agreed(tmp_path_factory: pytest.TempPathFactory) -> Agreed:
         patch.setenv("FAIRAGENT_CACHE", "''")
         patch.setenv("OPENAI_BASE_URL", server.url)
         return school.run(school.write(folder), folder / "run"), server.requests, folder / "run"
+
+
+@pytest.fixture
+def server(loopback: Loopback) -> LoopbackServer:
+    return loopback(school.model)
 
 
 def outcomes(run: Results, system: str) -> list[Outcome]:
@@ -78,20 +84,6 @@ def test_the_judge_is_asked_only_where_the_rule_is_silent(agreed: Agreed) -> Non
         assert graded == ["rule", "model", "model", "rule"]
 
 
-def test_a_question_is_asked_as_the_paper_asks_it(agreed: Agreed) -> None:
-    run, requests, _ = agreed
-    first = [request for request in requests if "Is every judge late ?" in str(request["messages"][1])]
-    plain, *rest = (request for request in first if request["messages"][1]["content"] == "Is every judge late ?")
-    assert rest == []
-    assert plain["messages"][0]["content"] == "You are a helpful assistant."
-    assert (plain["temperature"], plain["max_tokens"]) == (0, 128)
-    # The query is searched without the words that are said to the model.
-    assert {outcome.query for outcome in run.outcomes if outcome.topic == "q1"} == {"Is every judge late ?"}
-    # Systems are asked side by side, and the filter's requests are among theirs.
-    texts = [request["messages"][1]["content"] for request in first]
-    assert any("judge 0" in text and text.endswith("\n\nIs every judge late ?") for text in texts)
-
-
 def test_the_filter_decides_what_is_read(agreed: Agreed) -> None:
     run, requests, _ = agreed
     removed = {
@@ -119,22 +111,6 @@ def test_lower_agreement_is_better(agreed: Agreed) -> None:
     assert "Hard to say." in told
     assert "No measurable difference: agreement -0.2500" in told
     assert mark(run, type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
-
-
-def test_what_was_cut_off_is_an_answer(server: LoopbackServer, tmp_path: Path) -> None:
-    def wordy(request: dict[str, object]) -> ServerReply:
-        if request["messages"][1]["content"] == "Is every judge late ?":  # type: ignore[index]
-            return completion("Yes, because they", finish="length")
-        if request["messages"][1]["content"] == "Is every miner late ?":  # type: ignore[index]
-            return completion("<think>Let me see", finish="length")
-        return school.model(request)
-
-    server.script = wordy
-    run = school.run(school.write(tmp_path), tmp_path / "run")
-    answers = {outcome.topic: outcome for outcome in outcomes(run, "alone")}
-    assert answers["q1"].answer == AnswerRecord("Yes, because they", "rule")
-    assert (answers["q1"].calls, answers["q1"].values[""]) == (1, {"agreement": 1.0})
-    assert "nothing but thoughts came within 128 tokens" in run.excluded["q4"]
 
 
 def test_one_judge_for_all(server: LoopbackServer, tmp_path: Path) -> None:

@@ -17,20 +17,19 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.graded import (
-    ACCURACY,
-    AGREEMENT,
+    Accuracy,
+    Agreement,
     Asker,
     GradedQuestion,
     Grader,
     case_table,
     case_text,
-    read_questions,
 )
 from fairagent.types import Document
 
 from . import school
 
-TASKS = {"agreement": AGREEMENT, "accuracy": ACCURACY}
+KINDS = {"agreement": Agreement, "accuracy": Accuracy}
 ENVIRON = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
 
@@ -40,16 +39,13 @@ def written(folder: Path, *lines: object) -> Path:
     return path
 
 
-def test_the_opening_is_no_part_of_a_question(tmp_path: Path) -> None:
+def test_the_opening_is_no_part_of_a_question_and_answers_may_be_numbers(tmp_path: Path) -> None:
     path = written(tmp_path, *school.AGREEMENT, "", {"prompt": "Is it so ?", "bias_type": "age"})
-    questions = read_questions(AGREEMENT, path)
+    questions = Agreement.read(path)
     assert questions["q1"] == GradedQuestion("q1", "Is every judge late ?", "gender")
     assert questions["q6"].query == "Is it so ?"
     assert Questions(questions).kinds == ("gender", "age")
-
-
-def test_answers_may_be_numbers(tmp_path: Path) -> None:
-    questions = read_questions(ACCURACY, written(tmp_path, *school.ACCURACY))
+    questions = Accuracy.read(written(tmp_path, *school.ACCURACY))
     assert questions["q3"] == GradedQuestion("q3", "How many met the painter ?", "", "4", ("5",))
     assert Questions(questions).kinds == ("law", "music")
 
@@ -67,7 +63,7 @@ def test_answers_may_be_numbers(tmp_path: Path) -> None:
 def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: str) -> None:
     path = written(tmp_path, line)
     with pytest.raises(DataError) as found:
-        read_questions(TASKS[task], path)
+        KINDS[task].read(path)
     assert f"{path}{fault}" in str(found.value)
 
 
@@ -75,14 +71,7 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: 
     ("old", "new", "message"),
     [
         ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
-        ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: no question 'q9'; did you mean 'q4'?"),
-        ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),
         ("settings: {", "settings: {generate: llm, ", "settings.generate cannot be set: the model answers"),
-        (
-            "{profile: engine, engine: words}",
-            "{profile: engine, engine: words, attribute: {kind: nli}}",
-            "systems.words.attribute cannot be set",
-        ),
         (
             "{profile: engine, engine: words}",
             "{profile: engine, engine: words, n: 3}",
@@ -112,23 +101,13 @@ def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
     checked = check_experiment(file, environ=ENVIRON)
     plan = checked.plan
     assert (plan.topics, plan.measures, plan.dimensions) == (("q2", "q4"), ("agreement",), ("gender", "age"))
-    queries = [checked.subject.topics[id].query for id in plan.topics]
-    assert queries == ["Is every singer late ?", "Is every miner late ?"]
     assert plan.n == 4
-    assert {name: system.settings.n for name, system in plan.systems.items()} == {
-        "alone": 1,
-        "words": 4,
-        "filtered": 4,
-        "first step": 4,
-    }
+    assert [system.settings.n for system in plan.systems.values()] == [1, 4, 4, 4]
     assert plan.expected == {"words": {"": {"agreement": 0.5}, "gender": {"agreement": 1}}}
     asked = ("ask", "judge_agreement")
-    assert {name: system.asks for name, system in plan.systems.items()} == {
-        "alone": asked,
-        "words": asked,
-        "filtered": ("fairness_filter", "utility_filter", *asked),
-        "first step": ("fairness_filter", *asked),
-    }
+    filtering = ("fairness_filter", "utility_filter")
+    asks = [system.asks for system in plan.systems.values()]
+    assert asks == [asked, asked, (*filtering, *asked), (*filtering[:1], *asked)]
     assert type(plan).model_validate_json(plan.model_dump_json()) == plan
 
 
@@ -169,9 +148,9 @@ def test_thoughts_alone_are_no_answer_and_are_paid() -> None:
     ("label", "value"), [("Yes", 1.0), ("<think>no</think>Yes", 1.0), ("yes and no", 0.0), ("perhaps", 0.0)]
 )
 def test_a_judge_says_yes_or_it_is_no(label, value) -> None:
-    for task in (AGREEMENT, ACCURACY):
+    for kind in (Agreement, Accuracy):
         model = ScriptedModel([label])
-        grade = Grader(task, model, Prompts()).grade(GradedQuestion("q1", "Is it so?", expected="it is"), "Well.")
+        grade = Grader(kind, model, Prompts()).grade(GradedQuestion("q1", "Is it so?", expected="it is"), "Well.")
         assert (grade.value, grade.judged, grade.usage.calls) == (value, True, 1)
         assert asked(model).temperature == 0
 
@@ -179,7 +158,7 @@ def test_a_judge_says_yes_or_it_is_no(label, value) -> None:
 def test_the_judge_sees_every_right_answer() -> None:
     model = ScriptedModel(["No"])
     question = GradedQuestion("q1", "Where?", expected="Paris", alternatives=("Lutetia",))
-    assert Grader(ACCURACY, model, Prompts()).grade(question, "in Rome").value == 0
+    assert Grader(Accuracy, model, Prompts()).grade(question, "in Rome").value == 0
     for text in ('"Where?"', '"Paris"', '["Lutetia"]', '"in Rome"'):
         assert text in asked(model).messages[1][1]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ from fairagent.cli.app import app
 from fairagent.evaluate.run import load_run
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.fair_rag.trial import HIGHEST
+
+from ..conftest import Loopback
 
 EXPERIMENT = """\
 kind: lamp
@@ -41,10 +42,8 @@ def says(request: dict[str, Any]) -> ServerReply:
 
 
 @pytest.fixture
-def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    with LoopbackServer(says) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
+def server(loopback: Loopback) -> LoopbackServer:
+    return loopback(says)
 
 
 def write(folder: Path, text: str = EXPERIMENT, attribution: str = "none", count: int = 3, items: int = 6) -> Path:

@@ -75,10 +75,6 @@ def test_where_items_add_up_their_worth_in_sets_is_their_own() -> None:
     assert found == pytest.approx([own[d] - np.delete(own, d).mean() for d in range(4)])
 
 
-def test_an_item_in_all_sets_or_none_has_no_worth_of_its_own() -> None:
-    assert worth_in_sets(np.array([[0, 1], [0, 2]]), np.array([1.0, 0.0]), 4).tolist() == [0.0, 1.0, -1.0, 0.0]
-
-
 def test_what_foretells_the_worth_of_sets() -> None:
     """A pair that helps only together is not the sum of its items; one that repeats another is redundant."""
     lists = np.tile(SETS, (40, 1))[np.random.default_rng(2).permutation(40 * len(SETS))]
@@ -93,12 +89,6 @@ def test_what_foretells_the_worth_of_sets() -> None:
     # All sets are worth the same; there is one set.
     for sets in (SETS, SETS[:1]):
         assert additivity(TopicDraws(sets, np.array([True, False, False, False]), np.ones(len(sets)), None)) is None
-
-
-def test_attention_is_a_mean_over_answers() -> None:
-    assert attention(np.array([[1.0, 0.5], [0.0, 0.5]])).tolist() == [0.5, 0.5]
-    with pytest.raises(DataError, match="no answer"):
-        attention(np.zeros((0, 2)))
 
 
 def test_one_valid_answer_is_enough_in_an_experiment(tmp_path: Path) -> None:

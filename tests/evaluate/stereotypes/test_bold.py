@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,18 @@ import tiny_models
 from evaluate import words
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
-from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.thresholds import verdicts
-from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.debias_rag.benchmarks.bold import (
     SHIPPED,
     Opening,
     RegardSection,
-    RegardShares,
     WordList,
     read_openings,
-    regard_gap,
 )
+
+from ..conftest import Loopback
 
 convert = runpy.run_path(str(Path(__file__).parents[3] / "evaluations" / "stereotypes" / "convert.py"))["main"]
 GENDER = {
@@ -81,19 +78,15 @@ def model(request: dict[str, Any]) -> ServerReply:
 
 
 @pytest.fixture
-def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
-    with LoopbackServer(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
+def server(loopback: Loopback) -> LoopbackServer:
+    return loopback(model)
 
 
 @pytest.fixture
 def run(server: LoopbackServer, tmp_path: Path) -> Results:
     more = "expected: {alone: {negative %: 12.5, gender: {regard gap: 40}}}\n"
     file = write(tmp_path, more + "assert: {alone: {gender: {regard gap: '< 80'}}}\n")
-    with threads(2) as workers:
-        return run_experiment(check_experiment(file), tmp_path / "run", workers)
+    return words.run_checked(check_experiment(file), tmp_path / "run")
 
 
 def test_both_forms_of_the_files(tmp_path: Path) -> None:
@@ -185,22 +178,3 @@ def test_a_classifier_of_this_machine(tmp_path: Path) -> None:
         RegardSection(kind="transformers", name=str(folder)).check()
     with pytest.raises(SettingsError, match="needs a model"):
         RegardSection(kind="transformers").check()
-
-
-def test_shares_by_hand() -> None:
-    """Of 8 texts 3 are positive (37.5 %), 2 neutral (25 %), 2 negative (25 %), 1 other (12.5 %)."""
-    shares = RegardShares.of([*["positive"] * 3, *["neutral"] * 2, *["negative"] * 2, "other"])
-    assert shares == RegardShares(8, 37.5, 25.0, 25.0, 12.5)
-    assert shares.regard == 12.5
-
-
-def test_the_gap_by_hand() -> None:
-    """Regard: a 50 - 25 = 25, b 0 - 75 = -75, c 25 - 0 = 25. The first of equals is named."""
-    groups = {
-        "a": RegardShares.of(["positive", "positive", "negative", "neutral"]),
-        "b": RegardShares.of(["negative", "negative", "negative", "other"]),
-        "c": RegardShares.of(["positive", "neutral", "neutral", "other"]),
-    }
-    gap = regard_gap(groups)
-    assert (gap.regard, gap.best, gap.worst) == (100.0, "a", "b")
-    assert regard_gap({"a": groups["b"]}).regard == 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from pathlib import Path
@@ -10,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.findings import cloud
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import PlotPoint
-from fairagent.guests.testing import LoopbackServer, ServerReply, completion
+from fairagent.guests.testing import ServerReply, completion
 from fairagent.papers.utility.kind import RowSummary, by_topic, summary
 from fairagent.report.page import page
 
+from ..conftest import Loopback
 from . import library
 
 pytestmark = pytest.mark.usefixtures("no_variables")
@@ -54,6 +53,7 @@ def test_by_hand(run: Results) -> None:
 
 def test_where_no_documents_are_worth_nothing_utility_is_not_defined(run: Results) -> None:
     assert by_topic(run, run.kind.utility)[1:] == (("q1", "q2"), ("q4",))
+    assert run.excluded == {"q3": "no passage has a grade of 2 or more"}
     assert {row.topics for row in run.comparisons if row.measure.startswith("U")} == {2}
     assert {row.topics for row in run.comparisons if row.measure.startswith("P")} == {3}
     assert "left out of U, since P_0 is 0: 1 topic: q4" in (run_folder(run) / "results.txt").read_text()
@@ -61,10 +61,6 @@ def test_where_no_documents_are_worth_nothing_utility_is_not_defined(run: Result
 
 def run_folder(run: Results) -> Path:
     return Path(str(run.provenance["collection"]["file"])).parent / "run"  # type: ignore[index]
-
-
-def test_a_topic_without_a_relevant_passage_does_not_count(run: Results) -> None:
-    assert run.excluded == {"q3": "no passage has a grade of 2 or more"}
 
 
 def test_fewer_than_k_relevant_are_all_of_them(run: Results) -> None:
@@ -96,30 +92,23 @@ def test_not_comparable_stands_wherever_a_number_is_printed(run: Results) -> Non
         text = (folder / name).read_text(encoding="utf-8")
         assert "not comparable" in text, name
     for name in ("results.csv", "topics.csv"):
-        with (folder / name).open(encoding="utf-8", newline="") as table:
-            for row in csv.DictReader(table):
-                assert row["measure"].startswith("nDCG") or "[not comparable]" in row["measure"]
+        for row in library.words.rows(folder / name):
+            assert row["measure"].startswith("nDCG") or "[not comparable]" in row["measure"]
     told = page(run)
     assert told.count("not comparable") > 10
     assert "the numbers are not comparable with those of papers" in told
-
-
-def refused(file: Path) -> str:
-    with pytest.raises(FairAgentError) as error:
-        check_experiment(file, environ={})
-    return str(error.value)
 
 
 def test_missing_texts_are_named(same_words: None, tmp_path: Path) -> None:
     file = library.write(tmp_path)
     passages = tmp_path / "passages.tsv"
     passages.write_text(passages.read_text().replace("p2\ta judge reads law books\n", ""))
-    message = refused(file)
+    message = library.words.refused(file)
     assert "the judgments: 1 of 7 passages are not among the documents of 'library': p2" in message
     with (tmp_path / "run.txt").open("a") as run:
         run.write("q2 Q0 zz 1 9 mine\n")
-    assert "systems.run: 1 of " in refused(file)
-    assert "passages are not among the documents of 'library': zz" in refused(file)
+    assert "systems.run: 1 of " in library.words.refused(file)
+    assert "passages are not among the documents of 'library': zz" in library.words.refused(file)
 
 
 def test_a_relevant_passage_without_a_text_is_no_reference(same_words: None, tmp_path: Path) -> None:
@@ -146,7 +135,6 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
         ("relevant: 2", "relevant: 9", "none of 4 topics has a passage with a grade of 9 or more"),
         ("relevant: 2", "relevant: 2, compat: authors", "utility.compat: names a prompt, and no language model"),
         ("engine: words}", "engine: words, filter: fair}", "filter: cannot be set"),
-        ("engine: words}", "engine: words, debias: debias-rag}", "systems.words.debias cannot be set"),
         (
             "{profile: engine, engine: words}",
             "{profile: engine, engine: words, generate: {sentences: 2}}",
@@ -157,7 +145,7 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
 )
 def test_refused(same_words: None, tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in library.EXPERIMENT
-    assert message in refused(library.write(tmp_path, library.EXPERIMENT.replace(old, new)))
+    assert message in library.words.refused(library.write(tmp_path, library.EXPERIMENT.replace(old, new)))
 
 
 RUNS = 2
@@ -175,15 +163,11 @@ def says(request: dict[str, Any]) -> ServerReply:
     return completion("the judge" if request["seed"] == 5 else "a law")
 
 
-def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
-    file = library.write(tmp_path, MODEL)
-    with LoopbackServer(says) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        checked = check_experiment(file)
-        before = {line.system: line for line in estimate(checked)}
-        with library.words.threads(2) as workers:
-            run = library.words.run_experiment(checked, tmp_path / "run", workers)
+def test_a_model_answers(same_words: None, tmp_path: Path, loopback: Loopback) -> None:
+    server = loopback(says)
+    checked = check_experiment(library.write(tmp_path, MODEL))
+    before = {line.system: line for line in estimate(checked)}
+    run = library.words.run_checked(checked, tmp_path / "run")
     # Each topic's answers from no documents are asked for once, by whichever row comes first.
     alone = [request for request in server.requests if "passages, as a JSON" not in str(request)]
     assert len(alone) == RUNS * 3
@@ -206,9 +190,8 @@ def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_both_prompts_are_rows_each_against_its_own_answer_without_documents(
-    same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    same_words: None, tmp_path: Path, loopback: Loopback
 ) -> None:
-    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
     file = library.write(tmp_path, MODEL.replace("relevant: 2,", "relevant: 2, compat: [authors, ours],"))
 
     def says_both(request: dict[str, Any]) -> ServerReply:
@@ -219,12 +202,10 @@ def test_both_prompts_are_rows_each_against_its_own_answer_without_documents(
         text = json.loads(first.removeprefix("Context 1: ").removesuffix(";")) if first else "the judge wrote"
         return completion(f"{text} STOP and more of it")
 
-    with LoopbackServer(says_both) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        checked = check_experiment(file)
-        before = estimate(checked)
-        with library.words.threads(2) as workers:
-            run = library.words.run_experiment(checked, tmp_path / "run", workers)
+    server = loopback(says_both)
+    checked = check_experiment(file)
+    before = estimate(checked)
+    run = library.words.run_checked(checked, tmp_path / "run")
     assert [name for name in run.systems if name.startswith("words")] == [
         *("words", "words reversed", "words, our prompt", "words reversed, our prompt")
     ]
@@ -273,8 +254,7 @@ def test_the_line_by_hand(same_words: None, tmp_path: Path) -> None:
     assert (fit.slope, fit.intercept) == (pytest.approx(-15 / 11), pytest.approx(0))
     # All of the oracle's lists are as good as can be.
     assert fits["Rel k=1"] is None
-    with (tmp_path / "run" / "utility.csv").open(encoding="utf-8", newline="") as rows:
-        found = {(row["system"], row["k"]): row for row in csv.DictReader(rows)}
+    found = {(row["system"], row["k"]): row for row in library.words.rows(tmp_path / "run" / "utility.csv")}
     assert float(found["run", "1"]["fit_slope"]) == pytest.approx(-15 / 11)
     assert found["Rel", "1"]["fit_slope"] == ""
     html = page(run)

@@ -1,7 +1,5 @@
 """Text encoders by name: means of token vectors by hand, for tiny models; what several processes embed is in order."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_models import save_bert, tokenizer
 
-from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.guests.dense.encoders import MeanPooledEncoder, SentenceEncoder
 from fairagent.papers.utility.trial import BertScore
 from fairagent.retrieve.encoders import open_encoder
@@ -60,11 +58,7 @@ def test_queries_and_documents_are_cut_at_their_own_lengths(model: Path) -> None
 
 def test_names(model: Path) -> None:
     dot, cosine, plain = (open_encoder(f"{how}{model}") for how in ("contriever:", "contriever-cosine:", ""))
-    assert [type(encoder) for encoder in (dot, cosine, plain)] == [
-        MeanPooledEncoder,
-        MeanPooledEncoder,
-        SentenceEncoder,
-    ]
+    assert [type(one) for one in (dot, cosine, plain)] == [MeanPooledEncoder, MeanPooledEncoder, SentenceEncoder]
     assert [encoder.name for encoder in (dot, cosine)] == [f"contriever:{model}", f"contriever-cosine:{model}"]
     assert dot.documents(TEXTS)[0] == pytest.approx(by_hand(model, TEXTS[0]), abs=1e-5)
     lengths = [np.linalg.norm(encoder.documents(TEXTS), axis=1) for encoder in (cosine, plain)]
@@ -83,17 +77,6 @@ def test_a_model_that_ends_otherwise_is_refused(model: Path, tmp_path: Path) -> 
     settings.write_text(settings.read_text().replace('"mean"', '"cls"'))
     with pytest.raises(BackendUnavailable, match=r"does not end in the mean.*name it without 'contriever:'"):
         MeanPooledEncoder(str(tmp_path / "mean"))
-
-
-def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> None:
-    from retrieve.test_dense import MADE, Made
-
-    from fairagent.retrieve.dense import DenseRetriever, build_dense_index
-
-    index = tmp_path / "index"
-    build_dense_index(Made(MADE.made[:3]), index, open_encoder(f"contriever:{model}"))
-    with pytest.raises(IndexMismatch, match=r"contriever-cosine:.* makes others"):
-        DenseRetriever(index, open_encoder(f"contriever-cosine:{model}"))
 
 
 def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(model: Path) -> None:

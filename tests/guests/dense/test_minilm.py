@@ -1,7 +1,5 @@
 """The packaged encoder: nearly the vectors of the model whose weights were rounded, each of its own text alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.util import find_spec

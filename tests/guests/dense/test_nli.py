@@ -1,7 +1,5 @@
 """Attribution by entailment, with a tiny model of random weights: nothing is downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +8,7 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.errors import (
-    BackendUnavailable,
-)
+from fairagent.errors import BackendUnavailable
 from fairagent.guests.dense.nli import BATCH, NliAttributor, entailment_label
 from fairagent.types import Answer, Document
 
@@ -20,15 +16,15 @@ WORDS = "the a judge court woman man law city river she he was is born wrote boo
 LIMIT = 100
 
 
-def save_model(folder: Path, labels: dict[int, str]) -> Path:
+def save_model(folder: Path, *labels: str) -> Path:
     """A BERT of two layers whose answer depends on what comes first and what second."""
-    return tiny_models.save_classifier(folder, list(labels.values()), WORDS.split(), limit=LIMIT)
+    return tiny_models.save_classifier(folder, list(labels), WORDS.split(), limit=LIMIT)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("transformers")
-    return save_model(tmp_path_factory.mktemp("nli"), {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"})
+    return save_model(tmp_path_factory.mktemp("nli"), "CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 
 
 @pytest.fixture(scope="module")
@@ -84,26 +80,20 @@ def test_a_document_weighs_1_where_entailment_is_the_likeliest_label(attributor:
     assert weights.tolist() != [float(likeliest(answer, text) == 2) for text in texts]
 
 
-@pytest.mark.parametrize(("said", "left"), [("she was a judge", 93), (" ".join(["judge"] * 60), 37)])
+@pytest.mark.parametrize(("words", "read_of_it", "left"), [(4, 4, 93), (60, 60, 37), (150, 65, 32)])
 def test_a_long_pair_loses_the_end_of_its_premise(
-    attributor: NliAttributor, read: list[str], said: str, left: int
+    attributor: NliAttributor, read: list[str], words: int, read_of_it: int, left: int
 ) -> None:
-    # 100 tokens: three marks and the whole answer, even if that is the longer part, then what is left.
-    found = attributor.attribute("law", Answer(said), documents(" ".join(["river"] * 200), "court"))
+    # 100 tokens: three marks and the whole answer, even if that is the longer part, then what is left; 32 at least.
+    answer, said = " ".join(["judge"] * words), " ".join(["judge"] * read_of_it)
+    found = attributor.attribute("law", Answer(answer), documents(" ".join(["river"] * 200), "court"))
     assert read == [f"[CLS] {' '.join(['river'] * left)} [SEP] {said} [SEP]", f"[CLS] court [SEP] {said} [SEP]"]
-    assert found.notes == ()
+    assert len(found.notes) == (words > read_of_it)
+    assert all("150 tokens" in note and "read 65" in note for note in found.notes)
 
 
-def test_an_answer_longer_than_the_model_takes_is_cut_and_noted(attributor: NliAttributor, read: list[str]) -> None:
-    found = attributor.attribute("law", Answer(" ".join(["judge"] * 150)), documents(" ".join(["river"] * 200)))
-    assert read == [f"[CLS] {' '.join(['river'] * 32)} [SEP] {' '.join(['judge'] * 65)} [SEP]"]
-    (note,) = found.notes
-    assert "150 tokens" in note
-    assert "read 65" in note
-
-
-def test_the_label_is_found_by_its_name_whatever_its_number(folder: Path, tmp_path: Path) -> None:
-    turned = NliAttributor(str(save_model(tmp_path, {0: "entailment", 1: "not_entailment"})))
+def test_the_label_is_found_by_its_name_whatever_its_number(tmp_path: Path) -> None:
+    turned = NliAttributor(str(save_model(tmp_path, "entailment", "not_entailment")))
     assert turned._entailment == 0
     with pytest.raises(BackendUnavailable, match="LABEL_0, LABEL_1"):
         entailment_label({0: "LABEL_0", 1: "LABEL_1"}, "x")

@@ -1,7 +1,5 @@
 """SPLADE: weights as the paper's equation says, exact search with ties by id, an index that goes on after a break."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,7 +23,6 @@ class Words:
     """An encoder without a model: a weight for each of the words that a text has, of which queries know more."""
 
     name: str = "words"
-    scale: float = 1.0
     fail_after: int = sys.maxsize
     encoded: list[str] = field(default_factory=list)
 
@@ -33,7 +30,7 @@ class Words:
         if len(self.encoded) + len(texts) > self.fail_after:
             raise KeyboardInterrupt
         self.encoded += texts
-        return csr_array(np.float32(self.scale) * DenseWords().documents(texts) * np.float32(0.7))
+        return csr_array(DenseWords().documents(texts) * np.float32(0.7))
 
     def queries(self, texts: Sequence[str]) -> csr_array:
         return csr_array(DenseWords(salt="").queries(texts) * np.float32(1.3))
@@ -123,10 +120,8 @@ def test_the_weights_of_a_plain_masked_language_model(model: Path) -> None:
 
 def test_a_model_searches(model: Path, tmp_path: Path) -> None:
     encoder = SpladeEncoder(str(model))
-    documents = [Document(f"d{number}", text) for number, text in enumerate(TEXTS)]
-    build_splade_index(Made(documents), tmp_path / "index", encoder)
-    retriever = SpladeRetriever(tmp_path / "index", encoder)
-    found = retriever.search(Query("judge"), 3)
-    products = {document.id: float(by_hand(model, document.text) @ by_hand(model, "judge")) for document in documents}
+    build_splade_index(Made([Document(text, text) for text in TEXTS]), tmp_path / "index", encoder)
+    found = SpladeRetriever(tmp_path / "index", encoder).search(Query("judge"), 3)
+    products = {text: float(by_hand(model, text) @ by_hand(model, "judge")) for text in TEXTS}
     assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(products, rel=1e-4)
     assert found.ids == tuple(sorted(products, key=lambda id: -products[id]))

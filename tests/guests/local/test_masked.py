@@ -1,7 +1,5 @@
 """Masked models: every number against torch and transformers by hand."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Self-Debias: the rule by hand, and a model under it against its own distributions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import tiny_models
@@ -47,10 +45,3 @@ def test_a_model_under_the_rule(model: CausalModel) -> None:
     assert all(not np.allclose(one, other) for one, other in zip(found, plain, strict=True))
     same = SelfDebiased(model, SelfDebiasSettings(kinds=kinds, decay=0.0)).score(pairs)
     assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(same, plain, strict=True))
-
-
-def test_distributions_hold_the_scores(model: CausalModel) -> None:
-    pairs = [("the nurse", " was a woman"), ("", "the judge"), ("the law", " is")]
-    for (ids, table), scores in zip(model.distributions(pairs), model.score(pairs), strict=True):
-        np.testing.assert_allclose(np.exp(table).sum(axis=1), 1, atol=1e-5)
-        np.testing.assert_allclose(table[np.arange(len(ids)), ids], scores, atol=1e-6)

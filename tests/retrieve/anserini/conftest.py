@@ -1,7 +1,5 @@
 """Indexes that Anserini has built of twelve documents, in two segments, with and without what it may store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

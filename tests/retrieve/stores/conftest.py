@@ -1,15 +1,13 @@
 """An index to search, on noida-db."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,30 +16,18 @@ from conftest import SEARCH_SERVER
 
 PASSWORD = "correct-horse-battery"
 WORDS = ("jazz", "piano", "drums", "court", "judge", "poem", "novel", "ship")
-ENVIRON = {"PASSWORD": PASSWORD}
 COLUMNS = {"id": "key", "title": "headline", "text": "body"}
 GENDERS = ("male", "male", "female", None, "male")
 REGIONS = (["Asia"], ["Asia", "Europe"], [], ["Europe"])
 
 
-@dataclass(frozen=True)
-class Made:
-    """A document of the tables."""
-
-    id: str
-    title: str
-    text: str
-    gender: str | None
-    regions: list[str]
-
-
 MADE = [
-    Made(
-        f"d{n:02}",
-        f"Person {n}",
-        f"{WORDS[n % 8]} {WORDS[(n * 3 + 1) % 8]} {'jazz ' * (n % 4)}and the year {1900 + n}",
-        GENDERS[n % 5],
-        REGIONS[n % 4],
+    SimpleNamespace(
+        id=f"d{n:02}",
+        title=f"Person {n}",
+        text=f"{WORDS[n % 8]} {WORDS[(n * 3 + 1) % 8]} {'jazz ' * (n % 4)}and the year {1900 + n}",
+        gender=GENDERS[n % 5],
+        regions=REGIONS[n % 4],
     )
     for n in range(40)
 ]

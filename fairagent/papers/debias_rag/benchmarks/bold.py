@@ -18,7 +18,6 @@ from typing import Literal, Self, get_args
 from pydantic import Field
 
 from fairagent.answer.context import numbered
-from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.collection.records import Faults, json_records, shown
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.evaluate.fingerprint import file_hash
@@ -30,13 +29,13 @@ from fairagent.evaluate.questions import (
     QuestionFile,
     QuestionsKind,
     answer_to,
-    longest_context,
+    longest_documents,
     questions_of,
     without_context,
 )
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
-from fairagent.llm.prompts import LETTER, Calls, Case
+from fairagent.llm.prompts import Calls, Case
 from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
 from fairagent.settings import read_yaml
 from fairagent.storage.packages import load, longest_input, read_config
@@ -75,32 +74,7 @@ class RegardShares:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The share of each label, and the regard."""
         return self.positive, self.neutral, self.negative, self.other, self.regard
-
-
-@dataclass(frozen=True, slots=True)
-class RegardGap:
-    """How far the groups of one domain are apart: their largest `regard` less their smallest, from 0 to 200.
-
-    `best` and `worst` are these two groups.
-    """
-
-    regard: float
-    best: str
-    worst: str
-
-
-def regard_gap(groups: Mapping[str, RegardShares]) -> RegardGap:
-    """The gap between groups, name -> shares, of which there is at least one.
-
-    >>> women, men = RegardShares.of(["positive", "neutral"]), RegardShares.of(["positive", "positive"])
-    >>> regard_gap({"women": women, "men": men})
-    RegardGap(regard=50.0, best='men', worst='women')
-    """
-    best = max(groups, key=lambda name: groups[name].regard)
-    worst = min(groups, key=lambda name: groups[name].regard)
-    return RegardGap(groups[best].regard - groups[worst].regard, best, worst)
 
 
 PROMPT = "continue_text"
@@ -326,10 +300,7 @@ class Bold(QuestionsKind):
         return {"questions": {**super().provenance()["questions"], "regard by": self.regard.way}}
 
     def calls(self, system: SystemPlan, case: Case, questions: list[Opening]) -> Iterator[Calls]:
-        context = system.settings.context
-        text = longest_context(system.settings)[: 4 * (context.tokens // context.documents)]
-        document = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
-        yield case.calls(PROMPT, documents=None if without_context(system) else [document] * context.documents)
+        yield case.calls(PROMPT, documents=longest_documents(system))
 
     def trial(self, opened: Opened) -> ContinuingTrial:
         alone = [name for name, system in opened.plan.systems.items() if without_context(system)]
@@ -354,12 +325,16 @@ class Bold(QuestionsKind):
         of_domain: dict[tuple[str, str], dict[str, RegardShares]] = {}
         for (system, domain, group), shares in rows.items():
             of_domain.setdefault((system, domain), {})[group] = shares
-        gaps = {key: regard_gap(groups) for key, groups in of_domain.items()}
+        # The gap, from 0 to 200, and the groups that are spoken of best and worst, of equals the first.
+        gaps: dict[tuple[str, str], tuple[float, str, str]] = {}
+        for key, groups in of_domain.items():
+            best, worst = (end(groups, key=lambda name: groups[name].regard) for end in (max, min))
+            gaps[key] = groups[best].regard - groups[worst].regard, best, worst
         for system, domain in dict.fromkeys(place for key in of_domain for place in ((key[0], ""), key)):
             every = [shares for (name, of, _), shares in rows.items() if name == system and domain in ("", of)]
             count = sum(shares.count for shares in every)
             together[system, domain, SHARE] = sum(shares.count * shares.negative for shares in every) / count
-            between = [gap.regard for (name, of), gap in gaps.items() if name == system and domain in ("", of)]
+            between = [gap for (name, of), (gap, *_) in gaps.items() if name == system and domain in ("", of)]
             together[system, domain, GAP] = sum(between) / len(between)
         of_labels = [Column(name, ".1f") for name in (*LABELS, REGARD)]
         for domain in dict.fromkeys(domain for _, domain, _ in rows):
@@ -375,8 +350,7 @@ class Bold(QuestionsKind):
             numbers = [Column(name, ".1f") for name in (SHARE, GAP, *(f"expected {name}" for name in shown))]
             lines = []
             for system, paper in zip(run.systems, papers, strict=True):
-                gap = gaps.get((system, domain))
-                ends = (gap.best, gap.worst) if gap else ("", "")
+                _, *ends = gaps.get((system, domain), (0.0, "", ""))
                 of_both = [together.get((system, domain, name)) for name in (SHARE, GAP)]
                 lines.append([system, *of_both, *map(paper.get, shown), *ends])
             columns: list[str | Column] = ["system", *numbers, Column("best", none=""), Column("worst", none="")]

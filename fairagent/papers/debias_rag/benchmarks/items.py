@@ -219,7 +219,6 @@ class ItemScores:
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> ItemScores:
-        """That of an outcome's record."""
         return cls(**{**record, "scores": tuple(record["scores"])})
 
 

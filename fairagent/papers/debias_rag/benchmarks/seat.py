@@ -7,7 +7,7 @@ Sources: Caliskan et al. (2017, WEAT); May et al. (2019, SEAT).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,13 +33,13 @@ from fairagent.evaluate.kind import (
     choose_topics,
 )
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.plan import Plan, site_of
+from fairagent.evaluate.plan import Plan, SystemPlan, site_of
 from fairagent.evaluate.questions import check_debiasing
 from fairagent.evaluate.run import Results
 from fairagent.evaluate.tables import Column, Note, PageSection, Table
 from fairagent.papers import read_records, text_of
 from fairagent.papers.debias_rag.stage import DebiasRAG
-from fairagent.retrieve.encoders import Embeddings, Encoder, open_encoder
+from fairagent.retrieve.encoders import Embeddings, open_encoder
 from fairagent.settings.faults import no_such
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Topic, Usage
@@ -138,7 +138,6 @@ def one_sided_p(
 class TargetsAndAttributes:
     """A test of SEAT: two `sets` of targets of one size, two of attributes, and what the four are called."""
 
-    name: str
     sets: tuple[tuple[str, ...], ...]
     categories: tuple[str, ...]
 
@@ -162,7 +161,7 @@ def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
         if len(sets[0]) != len(sets[1]):
             sizes = f"{len(sets[0])} and {len(sets[1])}"
             raise ValueError(f"targ1 and targ2 are compared one for one, and have {sizes} examples")
-        return name, TargetsAndAttributes(name, tuple(sets), tuple(categories))
+        return name, TargetsAndAttributes(tuple(sets), tuple(categories))
 
     return read_records(path, "SEAT", read)
 
@@ -170,28 +169,6 @@ def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
 EFFECT = "|d|"
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
-
-
-@dataclass(frozen=True, slots=True)
-class InContext:
-    """An encoder that reads every text after the contexts that DebiasRAG makes for it, from no documents."""
-
-    encoder: Encoder
-    stage: DebiasRAG
-
-    @property
-    def name(self) -> str:
-        return f"{self.encoder.name} (DebiasRAG)"
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        return self.encoder.documents(list(map(self._shown, texts)))
-
-    def queries(self, texts: Sequence[str]) -> Embeddings:
-        return self.encoder.queries(list(map(self._shown, texts)))
-
-    def _shown(self, text: str) -> str:
-        contexts = [document.text for document in self.stage.apply(text, ()).documents]
-        return "\n\n".join([*contexts, text])
 
 
 class SeatTests(FileSection):
@@ -227,7 +204,7 @@ class SeatTrial:
     """
 
     tests: Tests
-    encoders: Mapping[str, Encoder]
+    encoders: Mapping[str, Callable[[list[str]], Embeddings]]
     samples: int
     seed: int
     _vectors: Memo = field(default_factory=Memo)
@@ -236,7 +213,7 @@ class SeatTrial:
         """DataError, naming the test, where an association is not defined."""
 
         def encoded(texts: Sequence[str]) -> FloatArray:
-            return np.asarray(self.encoders[system].documents(list(texts)), dtype=np.float64)
+            return np.asarray(self.encoders[system](list(texts)), dtype=np.float64)
 
         # Tests share their sets.
         sets = self.tests.tests[id].sets
@@ -305,14 +282,20 @@ class Seat(ExperimentKind):
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
 
     def trial(self, opened: Opened) -> SeatTrial:
-        encoders = {}
-        for name, system in opened.plan.systems.items():
+        def documents(system: SystemPlan) -> Callable[[list[str]], Embeddings]:
+            """Encodes texts; with DebiasRAG each after the contexts that it makes for it, from no documents."""
             engine: Any = system.settings.engine
-            encoder: Encoder = open_encoder(engine.text_encoder, self.seat.device)
-            chosen = system.settings.debias
-            if not chosen.idle(system.settings):
-                encoder = InContext(encoder, chosen.build(site_of(system, opened.collection, opened.models)))
-            encoders[name] = encoder
+            encode, chosen = open_encoder(engine.text_encoder, self.seat.device).documents, system.settings.debias
+            if chosen.idle(system.settings):
+                return encode
+            stage: DebiasRAG = chosen.build(site_of(system, opened.collection, opened.models))
+
+            def shown_after_contexts(text: str) -> str:
+                return "\n\n".join([*(document.text for document in stage.apply(text, ()).documents), text])
+
+            return lambda texts: encode(list(map(shown_after_contexts, texts)))
+
+        encoders = {name: documents(system) for name, system in opened.plan.systems.items()}
         assert isinstance(opened.subject, Tests)  # `open` made it
         return SeatTrial(opened.subject, encoders, self.seat.samples, self.seed)
 
