@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from pydantic import Field, WithJsonSchema
 
@@ -31,9 +31,9 @@ from fairagent.llm.request import (
     text_within,
     without,
 )
-from fairagent.search.loop.base import Search, lacking
+from fairagent.search.loop.base import Loop, Search, lacking
 from fairagent.search.loop.group_words import GroupKeywords, NumberedKeywords, group_shown, read_groups
-from fairagent.search.loop.widen import Action, LoopRun, Policy, State, Tried, Widen, among_words, lacks_exposure
+from fairagent.search.loop.widen import Action, LoopRun, Policy, State, Tried, among_words, lacks_exposure
 from fairagent.search.refine import Proposed
 from fairagent.settings.faults import no_such
 from fairagent.types import Step, Usage
@@ -234,11 +234,20 @@ GivenCalls = Annotated[
 """Calls of another agent, whose schemas are those that a model gets."""
 
 
-def steered(loop: object, calls: Sequence[ToolCall]) -> Widen:
+@runtime_checkable
+class Steerable(Protocol):
+    """A loop whose actions may be chosen by another policy."""
+
+    def under(self, policy: Policy) -> Loop:
+        """The loop under this policy."""
+        ...
+
+
+def steered(loop: object, calls: Sequence[ToolCall]) -> Loop:
     """The `loop` with these calls in place of what its settings choose; UsageError for a loop that takes none."""
-    if not isinstance(loop, Widen):
+    if not isinstance(loop, Steerable):
         raise UsageError("calls are carried out by loop: widen, and these settings have another loop or none")
-    return replace(loop, policy=calling(these(calls), MOST_GIVEN))
+    return loop.under(calling(these(calls), MOST_GIVEN))
 
 
 def these(calls: Sequence[ToolCall]) -> Chooser:

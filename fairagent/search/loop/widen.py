@@ -268,6 +268,10 @@ class Widen:
     on_error: Literal["fallback", "fail"] = "fallback"
     policy: Policy | None = None
 
+    def under(self, policy: Policy) -> Widen:
+        """The loop under this policy."""
+        return replace(self, policy=policy)
+
     def run(self, search: Search) -> LoopResult:
         search.on_step(search.steps[-1])
         state = State(search.candidates, search.rerank(search.candidates, ()))
