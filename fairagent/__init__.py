@@ -47,40 +47,12 @@ _HOMES = {
 _HOME_OF = {name: f"fairagent.{module}" for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "Answer",
-    "AnswerResult",
-    "BM25Retriever",
-    "BackendUnavailable",
-    "BudgetExceeded",
-    "Collection",
-    "DataError",
-    "Document",
-    "FairAgent",
-    "FairAgentError",
-    "FairHits",
-    "GroupTable",
-    "Hit",
-    "ModelError",
-    "Query",
-    "Ranking",
-    "SearchResult",
-    "Settings",
-    "SettingsError",
-    "Target",
-    "Term",
-    "Topic",
-    "Trace",
-    "UsageError",
-    "build_index",
-    "fair_rerank",
-    "load_collection",
-    "load_settings",
-    "make_target",
-    "open_agent",
-    "open_in_memory",
-    "write_demo",
+    "Answer", "AnswerResult", "BM25Retriever", "BackendUnavailable", "BudgetExceeded", "Collection", "DataError",
+    "Document", "FairAgent", "FairAgentError", "FairHits", "GroupTable", "Hit", "ModelError", "Query", "Ranking",
+    "SearchResult", "Settings", "SettingsError", "Target", "Term", "Topic", "Trace", "UsageError", "build_index",
+    "fair_rerank", "load_collection", "load_settings", "make_target", "open_agent", "open_in_memory", "write_demo",
     "write_people",
-]
+]  # fmt: skip
 
 
 class _Report:

@@ -25,7 +25,7 @@ needs_chromium = pytest.mark.skipif(
     reason="no chromium is installed (apt-get install chromium)",
 )
 """Skips a test where there is no Chromium; with the variable BROWSER_REQUIRED the test fails there instead."""
-KEYS = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), " ": (" ", 32), "Backspace": ("", 8)}
+KEYS = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), "Backspace": ("", 8)}
 PATIENCE = 60.0
 
 
@@ -151,11 +151,11 @@ class Browser:
             f"one.dispatchEvent(new Event('{event}', {{ bubbles: true }})); }})()"
         )
 
-    def press(self, *keys: str, shift: bool = False) -> None:
+    def press(self, *keys: str) -> None:
         """Press keys one after the other."""
         for key in keys:
             text, code = KEYS[key]
-            about = {"key": key, "code": key.strip() or "Space", "windowsVirtualKeyCode": code, "modifiers": 8 * shift}
+            about = {"key": key, "code": key, "windowsVirtualKeyCode": code}
             self.do("Input.dispatchKeyEvent", type="keyDown", **about, **({"text": text} if text else {}))
             self.do("Input.dispatchKeyEvent", type="keyUp", **about)
 

@@ -28,8 +28,9 @@ QUALITY = 70
 HEAD = 150
 """Pixels that the page's head and a heading take."""
 DONE = "document.getElementById('state').textContent.startsWith('Done')"
-
 STARTED = "!document.getElementById('start').hidden"
+FILLED = "document.querySelector('#messages pre') !== null"
+LISTED = "document.querySelectorAll('td').length > 2"
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,9 @@ def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
         View("studio_answer", f"{search}&do=answer&n=6", DONE),
         View("studio_phone_light", f"{studio.url}/", STARTED, 390, 844),
         View("studio_phone", search, DONE, 390, 844, "dark"),
-        View(
-            "studio_prompts",
-            f"{studio.url}/prompts?id=refine_query&q=lawyers",
-            "document.querySelector('#messages pre') !== null",
-        ),
-        View("studio_runs", f"{studio.url}/runs", "document.querySelectorAll('td').length > 2"),
-        View("studio_runs_phone", f"{studio.url}/runs", "document.querySelectorAll('td').length > 2", 390, 844, "dark"),
+        View("studio_prompts", f"{studio.url}/prompts?id=refine_query&q=lawyers", FILLED),
+        View("studio_runs", f"{studio.url}/runs", LISTED),
+        View("studio_runs_phone", f"{studio.url}/runs", LISTED, 390, 844, "dark"),
         View("report", page),
         View("report_dark", page, scheme="dark"),
         View("notebook", notebook.as_uri(), width=760, height=520),

@@ -65,6 +65,12 @@ def without_target(folder: Path, copy: Path) -> Path:
     return copy
 
 
+def without_groups(folder: Path) -> Path:
+    """The collection, whose file names no groups any more."""
+    (folder / "collection.yaml").write_text(COLLECTION.partition("groups:")[0], encoding="utf-8")
+    return folder
+
+
 @dataclass(frozen=True)
 class Studio:
     """A server that runs."""

@@ -92,12 +92,9 @@ def unmarked(language: str) -> list[Block]:
 def test_blocks_are_found() -> None:
     text = "# A\n\n<!-- illustration: a picture -->\n\n    a -> b\n\n    c\n\n```yaml\nn: 1\n```\n"
     first, second = blocks_of("a.md", text)
-    assert (first.language, first.text.split(), first.mark) == (
-        "",
-        ["a", "->", "b", "c"],
-        ("illustration", "a picture"),
-    )
-    assert (second.language, second.line, second.mark) == ("yaml", 9, None)
+    assert (first.language, first.text.split()) == ("", ["a", "->", "b", "c"])
+    assert (first.mark, second.mark) == (("illustration", "a picture"), None)
+    assert (second.language, second.line) == ("yaml", 9)
     assert len(BLOCKS) > 60
 
 
@@ -117,11 +114,7 @@ def test_every_block_is_checked_or_marked() -> None:
 PYTHON = sorted({block.page for block in unmarked("python")} - {"README.md"})
 """The README's example is run by tests/test_readme.py, which goes on in the folder that it leaves."""
 EXAMPLE = {"id": "i1", "bias_type": "gender", "target": "judge", "context": "The BLANK judge."}
-SENTENCES = [
-    ("The old judge.", "stereotype"),
-    ("The young judge.", "anti-stereotype"),
-    ("The green judge.", "unrelated"),
-]
+SENTENCES = {"old": "stereotype", "young": "anti-stereotype", "green": "unrelated"}
 SERVED = "http://localhost:8000/v1"
 
 
@@ -136,7 +129,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "run.txt").write_text("T01 Q0 D00001 1 2.5 mine\nT01 Q0 D00002 2 1.5 mine\n", encoding="utf-8")
     (folder / "avoid.jsonl").write_text('{"id": "a1", "text": "She is a nurse."}\n', encoding="utf-8")
     lamp_files.load(folder, "LaMP-4")
-    sentences = [{"sentence": sentence, "gold_label": label} for sentence, label in SENTENCES]
+    sentences = [{"sentence": f"The {word} judge.", "gold_label": label} for word, label in SENTENCES.items()]
     dev = {"data": {"intrasentence": [{**EXAMPLE, "sentences": sentences}], "intersentence": []}}
     (folder / "dev.json").write_text(json.dumps(dev), encoding="utf-8")
     tiny_models.save_causal(folder / "gpt2")
@@ -165,12 +158,8 @@ def test_python_runs(folder: Path, no_variables: None, monkeypatch: pytest.Monke
                 exec(compile(code, str(ROOT / page), "exec", dont_inherit=True), names)
 
     with LoopbackServer(reply) as server:
-        for name, value in {
-            "OPENAI_API_KEY": "none",
-            "OPENAI_BASE_URL": server.url,
-            "FAIRAGENT_MODEL__NAME": "tiny",
-            "FAIRAGENT_ENGINE": "bm25",
-        }.items():
+        variables = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": server.url}
+        for name, value in (variables | {"FAIRAGENT_MODEL__NAME": "tiny", "FAIRAGENT_ENGINE": "bm25"}).items():
             monkeypatch.setenv(name, value)
         assert faults(runs, PYTHON) == []
 
@@ -208,13 +197,6 @@ def test_yaml_is_part_of_a_file() -> None:
 # --- commands -----------------------------------------------------------------------------------------------------
 
 
-def commands_in(block: Block) -> list[str]:
-    """The lines behind a prompt, with those that a backslash joins to them."""
-    lines = block.text.replace("\\\n", " ").splitlines()
-    assert all(line.startswith(PROMPT) for line in lines), f"{block}: a line without {PROMPT!r}"
-    return [line.removeprefix(PROMPT) for line in lines]
-
-
 def parse(line: str) -> list[str]:
     """Read a command as the program does, and run nothing; its settings (`--set`)."""
     program, *words = shlex.split(line, comments=True)
@@ -232,8 +214,9 @@ def parse(line: str) -> list[str]:
 
 
 def commands_can_be_read(block: Block) -> None:
-    for line in commands_in(block):
-        assignments = parse(line)
+    for line in block.text.replace("\\\n", " ").splitlines():
+        assert line.startswith(PROMPT)
+        assignments = parse(line.removeprefix(PROMPT))
         if block.mark is None:
             load_settings(None, overrides(assignments), {})
 
@@ -283,15 +266,13 @@ def test_links_lead_to_files_and_headings() -> None:
 
 def test_the_site_has_every_page() -> None:
     site = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
-    named = [page for part in site["nav"] for found in part.values() for page in paths(found)]
+    parts = [found for part in site["nav"] for found in part.values()]
+    named = [
+        page for some in parts for one in ([{"": some}] if isinstance(some, str) else some) for page in one.values()
+    ]
     # Notebooks become pages when the site is built.
     assert all((ROOT / page).is_file() or (ROOT / page).with_suffix(".ipynb").is_file() for page in named)
     assert {str(path.relative_to(ROOT)) for path in PAGES} <= set(named)
-
-
-def paths(found: Any) -> list[str]:
-    """The pages in a part of the site's navigation."""
-    return [found] if isinstance(found, str) else [page for one in found for page in one.values()]
 
 
 def test_the_python_reference_names_what_there_is() -> None:

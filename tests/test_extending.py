@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from evaluate import words
 from running import Install
 
 import fairagent.extend
-from fairagent.collection import Collection, load_collection
+from fairagent.collection import Collection
 from fairagent.errors import FairAgentError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.fingerprint import fingerprint
@@ -58,22 +57,13 @@ def module_of(described: Mapping[str, Any]) -> str:
 
 
 @pytest.fixture
-def collection(tmp_path: Path, no_variables: None) -> Collection:
-    texts = {**TEXTS, "u1": "lawyer lawyer"}
-    documents = [{"id": id, "title": id.upper(), "text": text} for id, text in texts.items()]
-    gender = {"m": "male", "f": "female", "u": ""}
-    files = {
-        "docs.jsonl": "".join(json.dumps(document) + "\n" for document in documents),
-        "groups.tsv": "id\tgender\n" + "".join(f"{id}\t{gender[id[0]]}\n" for id in texts),
-        "collection.yaml": "name: small\ndocuments: {path: docs.jsonl, title: title}\n"
-        "groups: {path: groups.tsv, dimensions: {gender: {labels: [female, male]}}}\n",
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return load_collection(tmp_path / "collection.yaml")
-
-
-# --- the page ---------------------------------------------------------------------------------------------------
+def collection(no_variables: None) -> Collection:
+    gender = {"m": "male", "f": "female"}
+    rows = [
+        {"id": id, "title": id.upper(), "text": text, "gender": gender.get(id[0], "")}
+        for id, text in {**TEXTS, "u1": "lawyer lawyer"}.items()
+    ]
+    return Collection.from_records(rows, groups=["gender"], title="title")
 
 
 @pytest.mark.parametrize("block", blocks("python"))

@@ -18,10 +18,6 @@ def cells_of(path: Path, kind: str) -> list[dict[str, Any]]:
     return [cell for cell in found if cell["cell_type"] == kind]
 
 
-def test_there_are_four() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["editing_prompts", "llama_index_rag", "trec_run", "your_data"]
-
-
 def committed_with_outputs_that_say_nothing_of_a_machine(path: Path) -> None:
     """`make notebooks` fails where they are not those of a fresh run."""
     cells = cells_of(path, "code")
@@ -48,4 +44,5 @@ def pages_lead_to(path: Path) -> None:
 
 def test_each_is_whole_and_found() -> None:
     checks = (committed_with_outputs_that_say_nothing_of_a_machine, links_lead_to_files, pages_lead_to)
+    assert [path.stem for path in NOTEBOOKS] == ["editing_prompts", "llama_index_rag", "trec_run", "your_data"]
     assert [fault for check in checks for fault in faults(check, NOTEBOOKS)] == []

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 
 from fairagent.errors import ReplyRefused, UsageError
@@ -21,14 +19,8 @@ ASKED = ModelRequest((("user", "A color, please: {\u200b}"),))
 
 def post(server: LoopbackServer, body: dict[str, Any]) -> tuple[int, Any, dict[str, Any]]:
     """The status, the headers and the body of the answer."""
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    asked = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode())
-    try:
-        with opener.open(asked, timeout=250) as answer:
-            return answer.status, answer.headers, json.load(answer)
-    except urllib.error.HTTPError as answer:
-        with answer:
-            return answer.code, answer.headers, json.load(answer)
+    reply = httpx.post(f"{server.url}/chat/completions", json=body, trust_env=False, timeout=250)
+    return reply.status_code, reply.headers, reply.json()
 
 
 def said(server: LoopbackServer, body: dict[str, Any]) -> str:

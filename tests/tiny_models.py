@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,48 +39,12 @@ def save_causal(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit
 
     tokens = tokenizer(words, limit, pairs=False)
     torch.manual_seed(seed)
-    config = GPT2Config(
-        vocab_size=len(tokens),
-        n_embd=16,
-        n_layer=2,
-        n_head=2,
-        n_positions=limit,
-        initializer_range=1.0,
-        bos_token_id=tokens.bos_token_id,
-        eos_token_id=tokens.eos_token_id,
-    )
-    return _saved(folder, tokens, GPT2LMHeadModel(config))
+    sizes = {"vocab_size": len(tokens), "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": limit}
+    ends = {"bos_token_id": tokens.bos_token_id, "eos_token_id": tokens.eos_token_id}
+    return _saved(folder, tokens, GPT2LMHeadModel(GPT2Config(**sizes, **ends, initializer_range=1.0)))
 
 
-def save_masked(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128) -> Path:
-    """A BERT of two layers that fills in masks."""
-    return _bert("BertForMaskedLM", folder, words, seed, limit)
-
-
-def save_next_sentence(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128) -> Path:
-    """A BERT of two layers that says whether one sentence follows another, and fills in masks."""
-    return _bert("BertForPreTraining", folder, words, seed, limit)
-
-
-def save_cross_encoder(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128) -> Path:
-    """A BERT of two layers that gives a pair of texts one number."""
-    return _bert("BertForSequenceClassification", folder, words, seed, limit, num_labels=1)
-
-
-def save_classifier(
-    folder: Path, labels: Sequence[str], words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128
-) -> Path:
-    """A BERT of two layers that puts a text into one of some classes."""
-    named = {"id2label": dict(enumerate(labels)), "label2id": {label: place for place, label in enumerate(labels)}}
-    return _bert("BertForSequenceClassification", folder, words, seed, limit, num_labels=len(labels), **named)
-
-
-def save_bert(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128) -> Path:
-    """A BERT of two layers without a head."""
-    return _bert("BertModel", folder, words, seed, limit)
-
-
-def _bert(kind: str, folder: Path, words: Sequence[str], seed: int, limit: int, **more: Any) -> Path:
+def _bert(kind: str, folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128, **more: Any) -> Path:
     import torch
     import transformers
 
@@ -95,3 +60,20 @@ def _saved(folder: Path, tokens: Any, model: Any) -> Path:
     tokens.save_pretrained(folder)
     model.save_pretrained(folder)
     return folder
+
+
+save_bert = partial(_bert, "BertModel")
+"""A BERT of two layers without a head."""
+save_masked = partial(_bert, "BertForMaskedLM")
+"""One that fills in masks."""
+save_next_sentence = partial(_bert, "BertForPreTraining")
+"""One that says whether one sentence follows another, and fills in masks."""
+save_cross_encoder = partial(_bert, "BertForSequenceClassification", num_labels=1)
+"""One that gives a pair of texts one number."""
+
+
+def save_classifier(folder: Path, labels: Sequence[str], words: Sequence[str] = WORDS, limit: int = 128) -> Path:
+    """One that puts a text into one of some classes."""
+    named = {"id2label": dict(enumerate(labels)), "label2id": {label: place for place, label in enumerate(labels)}}
+    kind = "BertForSequenceClassification"
+    return _bert(kind, folder, words, limit=limit, num_labels=len(labels), **named)

@@ -70,7 +70,6 @@ class Commands(TyperGroup):
         return _explained(lambda: super(Commands, self).invoke(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name; None where there is none."""
         _expect_there(ctx, cmd_name, COMMANDS)
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
@@ -86,7 +85,6 @@ class Subcommands(TyperGroup):
     """The commands of a group such as `prompts`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name; None where there is none."""
         _expect_there(ctx, cmd_name, self.commands)
         return super().get_command(ctx, cmd_name)
 
@@ -161,7 +159,6 @@ class _Lossy(io.FileIO):
     """Standard error, where a message that cannot be written is lost, and ends nothing."""
 
     def write(self, text: Any) -> int:
-        """Write bytes."""
         try:
             return super().write(text)
         except OSError:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import yaml
 
-from fairagent.cli.options import AsJson, SettingsOptions, echo, option, overrides, settings_file, spread
+from fairagent.cli.options import AsJson, SettingsOptions, echo, option, overrides, print_json, settings_file, spread
 from fairagent.settings import Part, Section, from_environment, lay, load_settings, read_yaml
 from fairagent.settings.parts import SLOTS, described
 from fairagent.settings.section import meanings
@@ -34,8 +34,6 @@ def config(
     profile lies right below whatever names it. The output of --defaults is a settings file to start from, with
     --profile that of the profile.
     """
-    from fairagent.report.record import to_json
-
     file = None if defaults else settings_file(under.settings)
     called = overrides(() if defaults else under.assignments, profile=profile)
     environ: Mapping[str, str] = {} if defaults else os.environ
@@ -65,7 +63,7 @@ def config(
     sources = {place: sources[place] for place in places if place in sources}
     if as_json:
         named = {".".join(place): name for place, name in sources.items()}
-        echo(to_json({"settings": _plain(chosen), "sources": named}))
+        print_json({"settings": _plain(chosen), "sources": named})
     else:
         echo("\n".join(_yaml_lines(chosen, sources, explained=defaults)))
 

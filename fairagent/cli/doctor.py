@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import console, echo, option
+from fairagent.cli.options import console, option, print_json
 from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError, UsageError
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
@@ -35,25 +35,19 @@ if TYPE_CHECKING:
     from fairagent.llm.models import Models
 
 
-@dataclass(frozen=True)
-class DoctorOptions(options.CollectionOptions):
-    """Which collection and settings, and which model is asked."""
-
-    model: Annotated[
-        str | None,
-        option(
-            "--model", "Ask this model's server what it takes: two short requests, and one for each refusal.", "NAME"
-        ),
-    ] = None
-
-
 COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 FAULTS_SHOWN = 5
 
 
 @options.spread
 def doctor(
-    of: DoctorOptions,
+    of: options.CollectionOptions,
+    model: Annotated[
+        str | None,
+        option(
+            "--model", "Ask this model's server what it takes: two short requests, and one for each refusal.", "NAME"
+        ),
+    ] = None,
     verify: Annotated[
         Path | None,
         option("--verify", "Check nothing else than an index (with all beside it) or a run: every byte.", "FOLDER"),
@@ -72,23 +66,21 @@ def doctor(
     from rich.table import Table
     from rich.text import Text
 
-    from fairagent.report.record import to_json
-
     if verify is not None:
         checks, well = [*verified(verify)], "Nothing is damaged."
     else:
         well = "Everything that a search needs is here."
         try:
-            chosen = of.chosen()
+            chosen = of.chosen(model={"name": model} if model else None)
             checks = [Check("settings", "ok", str(options.settings_file(of.settings) or "defaults, no file"))]
         except SettingsError as error:
             chosen = Settings()
             checks = [Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings")]
         with options.status(hidden=as_json):
-            checks += _all_checks(chosen, os.environ, ask=bool(of.model and chosen.model.name == of.model))
+            checks += _all_checks(chosen, os.environ, ask=bool(model and chosen.model.name == model))
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
-        echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
+        print_json({"ok": not problems, "checks": [asdict(check) for check in checks]})
     else:
         table = Table.grid("", "", "", padding=(0, 2))
         table.columns[2].overflow = "fold"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import AsJson, Details, LogPrompts, console, echo, error_console, option, terminal_width
+from fairagent.cli.options import AsJson, Details, console, echo, error_console, option, print_json, terminal_width
 from fairagent.errors import UsageError
 from fairagent.types.common import counted, dollars
 
@@ -47,16 +47,8 @@ def _print_template(kind: str | None) -> None:
 
 
 ExperimentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment file (YAML).", show_default=False)]
-LimitTopics = Annotated[
-    int | None,
-    option(
-        "--limit-topics",
-        "Only N topics, drawn by the experiment's seed: of each group of topics or class of questions its share. "
-        "(default: all)",
-        "N",
-        min=1,
-    ),
-]
+DRAWN = "Only N topics, drawn by the experiment's seed: of each group of topics or class of questions its share."
+LimitTopics = Annotated[int | None, option("--limit-topics", f"{DRAWN} (default: all)", "N", min=1)]
 RunFolder = Annotated[Path | None, option("--run", "The run's folder. (default: runs/NAME)", "DIR")]
 Template = Annotated[
     str | None,
@@ -89,7 +81,7 @@ def evaluate(
     check_only: Annotated[
         bool, option("--check-only", "Run nothing: say which systems can run here, and what the others lack.")
     ] = False,
-    log_prompts: LogPrompts = False,
+    log_prompts: options.LogPrompts = False,
     template: Template = None,
     details: Details = False,
     as_json: AsJson = False,
@@ -249,7 +241,6 @@ def print_results(
     from fairagent.evaluate.findings import findings, verdict_lines
     from fairagent.evaluate.results import alarms_of, exposure_table, results_text
     from fairagent.evaluate.thresholds import verdicts
-    from fairagent.report.record import to_json
 
     if not as_json:
         options.print_page(results_text(run, terminal_width(), details))
@@ -277,7 +268,7 @@ def print_results(
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
         **run.of_kind.records,
     }
-    echo(to_json({**before, "partial": run.partial, **record, **after}))
+    print_json({**before, "partial": run.partial, **record, **after})
 
 
 # --- before it runs -----------------------------------------------------------------------------------------------
@@ -293,13 +284,12 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.check import estimate as estimated
     from fairagent.llm.server import KEY_VARIABLE
-    from fairagent.report.record import to_json
 
     # To estimate takes no key: whoever does may not have one yet.
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
     rows = estimated(check_experiment(file, limit_topics, environ, labeled=False))
     if as_json:
-        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": _total_of(rows)}))
+        print_json({"systems": [asdict(row) for row in rows], "dollars": _total_of(rows)})
     else:
         _print_estimate(rows)
 
@@ -329,7 +319,6 @@ def _print_readiness(file: Path, limit: int | None, as_json: bool, given: Mappin
     """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
     from fairagent.evaluate.check import readiness
     from fairagent.evaluate.tables import aligned
-    from fairagent.report.record import to_json
 
     ready = readiness(file, limit, given=given)
     lacks = {name: [number + 1 for number in lacking] for name, lacking in ready.systems.items()}
@@ -343,7 +332,7 @@ def _print_readiness(file: Path, limit: int | None, as_json: bool, given: Mappin
             "costs": None if ready.costs is None else [asdict(row) for row in ready.costs],
             "dollars": None if ready.costs is None else _total_of(ready.costs),
         }
-        echo(to_json(record))
+        print_json(record)
     else:
         echo("\n".join(filter(None, (ready.name, ready.about))))
         echo(f"\n{len(ready.ready)} of {len(ready.systems)} systems can run here; nothing was run")
@@ -420,14 +409,13 @@ def report(
 def print_joined(folders: list[Path], to: Path, as_json: bool) -> None:
     """Print several runs as one table, and write it to the folder `to`."""
     from fairagent.report.joined import NAME, join_runs
-    from fairagent.report.record import to_json
     from fairagent.storage.threads import progress
 
     with options.status(), progress("reading the journals"):
         joined = join_runs(folders)
         joined.write(to)
     if as_json:
-        echo(to_json(joined.record()))
+        print_json(joined.record())
         return
     options.print_page(joined.text(width=terminal_width()))
     console().print(f"the table as text, Markdown, LaTeX and CSV: {to / NAME}.*", soft_wrap=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,13 +11,12 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.evaluate import carried_out, expect_whole, print_results, show
-from fairagent.cli.options import AsJson, Details, echo, option, progress_bar, status
+from fairagent.cli.options import AsJson, Details, echo, option, print_json, progress_bar, status
 from fairagent.errors import DataError, UsageError
 from fairagent.settings.faults import no_such
 from fairagent.types.common import counted, listed
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.audit import Audit
     from fairagent.measures.trec_fair import Task, Year
 
 MEASURES = {1: {"ndcg": "nDCG", "awrf": "AWRF", "score": "Score"}, 2: {"ee_l": "EE-L", "ee_d": "EE-D", "ee_r": "EE-R"}}
@@ -112,7 +110,6 @@ def evaluate_run(
     from fairagent.collection.trec_fair import find_track_files, read_metadata, read_relevant_pages, read_run
     from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
-    from fairagent.report.record import to_json
 
     year: Year = 2021 if track == "trec-fair-2021" else 2022
     of_task: Task = 1 if task == 1 else 2
@@ -172,7 +169,7 @@ def evaluate_run(
             rows = [[row.topic, *(getattr(row, of) for of in measures)] for row in one.rows]
             lines += ["", Table.of(["topic", *measures.values()], rows, name).text()]
     if as_json:
-        echo(to_json({**(records[0] if len(records) == 1 else {"runs": records}), "notes": notes}))
+        print_json({**(records[0] if len(records) == 1 else {"runs": records}), "notes": notes})
     else:
         echo("\n".join([*lines, *(f"note: {note}" for note in notes)]))
 
@@ -218,11 +215,11 @@ def audit(
     """
     from fairagent.collection import load_collection
     from fairagent.evaluate.audit import audit_account, audit_requests, is_account, read_log
-    from fairagent.report.record import to_json
     from fairagent.retrieve.manifest import indexed_documents
     from fairagent.search.account import Account
     from fairagent.search.live import index_folder
     from fairagent.storage.threads import progress
+    from fairagent.types.change import percent
 
     with status(), progress(f"auditing {log}"):
         if is_account(log):
@@ -235,28 +232,21 @@ def audit(
             known = indexed_documents(loaded, index_folder(loaded, chosen))
             result = audit_requests(read_log(log), loaded, chosen, known, log)
     if as_json:
-        echo(to_json(asdict(result)))
-    else:
-        options.print_page("\n".join(_audit_lines(result)))
-
-
-def _audit_lines(result: Audit) -> Iterator[str]:
-    """What a terminal shows: a table of each dimension's groups."""
-    from fairagent.types.change import percent
-
+        print_json(asdict(result))
+        return
     when = f", from {result.begins} to {result.ends}" if result.begins else ""
     first = f"the first {result.n} documents of each" if result.n else "all documents shown"
-    yield f"{result.log}: {counted(result.requests, 'request')}{when}; {first}, collection {result.collection}"
+    lines = [f"{result.log}: {counted(result.requests, 'request')}{when}; {first}, collection {result.collection}"]
     for one in result.dimensions:
-        yield f"\n{one.name}; due: {one.target}; without a label {percent(one.unlabeled)} of the attention"
+        lines.append(f"\n{one.name}; due: {one.target}; without a label {percent(one.unlabeled)} of the attention")
         width = max(map(len, ("group", *(group.label for group in one.groups))))
-        yield f"  {'group':{width}}  share  95 % interval     due  whatever the missing labels are"
+        lines.append(f"  {'group':{width}}  share  95 % interval     due  whatever the missing labels are")
         for group in one.groups:
             ends = "" if group.low is None else f"{group.low:.3f} to {group.high:.3f}"
             bounds = f"{group.least:.3f} to {group.most:.3f}"
-            yield f"  {group.label:{width}}  {group.share:.3f}  {ends:14}  {group.due:.3f}  {bounds}"
-    yield (
+            lines.append(f"  {group.label:{width}}  {group.share:.3f}  {ends:14}  {group.due:.3f}  {bounds}")
+    lines.append(
         f"\nShares of all attention (discount {result.discount}); intervals resample queries (bootstrap). They say "
         "what was shown, and not who clicked, nor whether what was shown was right."
     )
-    yield from (f"note: {note}" for note in result.notes)
+    options.print_page("\n".join([*lines, *(f"note: {note}" for note in result.notes)]))

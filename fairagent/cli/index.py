@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fairagent.cli import options
-from fairagent.cli.options import console, echo, option
+from fairagent.cli.options import console, option, print_json
 from fairagent.errors import IndexMismatch, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def index(
     version or damaged, it is made anew beside it, with the embeddings of texts that are the same, and put in its place
     at once. One that was built from something else is refused, unless --force says to replace it.
     """
-    from fairagent.report.record import to_json
     from fairagent.search.pipeline import open_site, prepare
 
     chosen = of.chosen()
@@ -51,7 +50,7 @@ def index(
         record = {"index": str(part.folder), "collection": name, "holds": about, "built": False}
         lines = [f"{name} is searched where it is: {about}"]
     if as_json:
-        echo(to_json(record))
+        print_json(record)
     else:
         for line in lines:
             console().print(line, soft_wrap=True)

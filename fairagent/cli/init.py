@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from fairagent.cli.options import console, echo, option
 from fairagent.errors import UsageError
 from fairagent.storage.files import new_file
 from fairagent.types.clean import in_line
-
-if TYPE_CHECKING:
-    from fairagent.collection.look import Look
 
 
 def init(
@@ -53,6 +50,8 @@ def init(
     lack or share, are mended whenever it is read. With topics and judgments there is
     also an experiment that runs as it is.
     """
+    from rich.table import Table
+
     from fairagent.collection.look import experiment_file, experiment_text, look_at, match_judged, prepare
     from fairagent.settings import load_settings, parse_yaml
 
@@ -60,9 +59,34 @@ def init(
     ready = prepare(file, format, encoding, topics, qrels, output)
     look = look_at(file, format, id, text or (), title, group or (), ready.encoding)
     match_judged(ready, look)
-    _print(look)
+    out = console()
+    rows = f"{look.rows:,} rows" if look.whole else f"the first {look.rows:,} rows"
+    out.print(f"{look.path}: {rows}, {len(look.columns)} columns", soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    for head in ("column", "taken as", "filled", "holds"):
+        table.add_column(head, justify="right" if head == "filled" else "left")
+    kinds = {look.id: "id", look.title: "title"} | dict.fromkeys(look.text, "text")
+    for name, column in look.columns.items():
+        if name in look.groups:
+            holds = look.labels_of(name)
+        elif column.texts:
+            holds = f"{column.characters / column.texts:,.0f} characters on average"
+        else:
+            holds = "lists" if column.lists else "other values" if column.filled else "nothing"
+        kind = kinds.get(name) or ("groups" if name in look.groups else "-")
+        table.add_row(in_line(name), kind, f"{column.filled:,}", in_line(holds))
+    out.print(table)
+    if look.id == "@content":
+        out.print(
+            "No column tells the rows apart: a document's id is a digest of its row (@content), so that it is another "
+            "document once a cell of the row changes; name a column with ids by --id."
+        )
+    if not look.groups:
+        out.print(
+            "No column looks like groups; name one with --group. Without, BM25 searches, and nothing is measured."
+        )
     for note in (*ready.notes, *look.notes()):
-        console().print(f"note: {in_line(note)}", soft_wrap=True)
+        out.print(f"note: {in_line(note)}", soft_wrap=True)
     if target is None and not yes and sys.stdin.isatty() and look.groups:
         question = "Which target (uniform, corpus, estimated; nothing: later)"
         target = typer.prompt(question, default="", show_default=False).strip() or None
@@ -101,37 +125,6 @@ def init(
     echo(f"  fairagent search {words} -c {output}{'' if look.groups else ' --set profile=engine'}")
     if look.groups and target is None:
         echo(f"\nWithout a `target:` in {output} the search shows what each choice would mean.")
-
-
-def _print(look: Look) -> None:
-    from rich.table import Table
-
-    rows = f"{look.rows:,} rows" if look.whole else f"the first {look.rows:,} rows"
-    out = console()
-    out.print(f"{look.path}: {rows}, {len(look.columns)} columns", soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    for head in ("column", "taken as", "filled", "holds"):
-        table.add_column(head, justify="right" if head == "filled" else "left")
-    kinds = {look.id: "id", look.title: "title"} | dict.fromkeys(look.text, "text")
-    for name, column in look.columns.items():
-        if name in look.groups:
-            holds = look.labels_of(name)
-        elif column.texts:
-            holds = f"{column.characters / column.texts:,.0f} characters on average"
-        else:
-            holds = "lists" if column.lists else "other values" if column.filled else "nothing"
-        kind = kinds.get(name) or ("groups" if name in look.groups else "-")
-        table.add_row(in_line(name), kind, f"{column.filled:,}", in_line(holds))
-    out.print(table)
-    if look.id == "@content":
-        out.print(
-            "No column tells the rows apart: a document's id is a digest of its row (@content), so that it is another "
-            "document once a cell of the row changes; name a column with ids by --id."
-        )
-    if not look.groups:
-        out.print(
-            "No column looks like groups; name one with --group. Without, BM25 searches, and nothing is measured."
-        )
 
 
 def _check_free(output: Path) -> None:

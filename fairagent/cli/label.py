@@ -14,8 +14,6 @@ from fairagent.storage.packages import expect_installed
 from fairagent.types.common import counted, listed
 
 if TYPE_CHECKING:
-    from fairagent.labeling.labeler import MadeLabels
-    from fairagent.measures import Interval
     from fairagent.retrieve.site import Site
 
 LISTED = 20
@@ -51,6 +49,8 @@ def label(
     they are right, which experiments make an interval of. Given labels stay as they are. People's own attributes are
     theirs to say: docs/labels.md.
     """
+    from rich.table import Table
+
     from fairagent.labeling import labeler
     from fairagent.labeling.examples import examples_of
     from fairagent.search.pipeline import open_site
@@ -93,33 +93,19 @@ def label(
         made.errors.write(errors)
         rankings = labeler.engine_lists(site, LISTED) if collection.topics else {}
         awrf = labeler.awrf_of_lists(collection, made, rankings, LISTED)
-    report(made, awrf)
-    echo(f"\n{path}, {errors}")
-    if write:
-        write_whole(*labeler.with_section(site, section))
-        echo(f"{collection.origin and collection.origin.file} names them now")
-    else:
-        echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
-        echo(labeler.dumped({"groups": section}))
-
-
-def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> None:
-    """Print how far the labels are right, by examples that were held out, and what that does to AWRF."""
-    from rich.table import Table
-
-    errors, out = made.errors, console()
+    measured, shown = made.errors, console()
     for note in made.examples.notes:
-        out.print(note, soft_wrap=True, markup=False, highlight=False)
+        shown.print(note, soft_wrap=True, markup=False, highlight=False)
     likeliest = made.chances[made.labeled].argmax(axis=1).tolist() if len(made.ids) else []
     table = Table("group", *("examples", "right", "made"), box=None, title_justify="left")
-    for place, name in enumerate(errors.labels):
-        counts = f"{errors.examples[place]:,}", f"{errors.right[place]:.2f}", f"{likeliest.count(place):,}"
+    for place, name in enumerate(measured.labels):
+        counts = f"{measured.examples[place]:,}", f"{measured.right[place]:.2f}", f"{likeliest.count(place):,}"
         table.add_row(name, *counts)
-    out.print(table)
+    shown.print(table)
     echo("right: of held-out examples; made: by the likeliest label")
     labeled = int(made.labeled.sum())
     echo(
-        f"{made.source}: {errors.accuracy:.3f} right, calibration error {errors.calibration:.3f}; "
+        f"{made.source}: {measured.accuracy:.3f} right, calibration error {measured.calibration:.3f}; "
         f"{counted(labeled, 'label')} made, {len(made.ids) - labeled:,} abstained"
     )
     for one in made.bins:
@@ -129,6 +115,13 @@ def report(made: MadeLabels, awrf: tuple[list[float], Interval, str] | None) -> 
         about = f"AWRF@{LISTED} of the engine's own list, {counted(len(certain), 'topic')}, target {target}"
         exact = f"({sum(certain) / len(certain):.3f} were the chances exact)"
         echo(f"{about}: {mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}] under label error {exact}")
+    echo(f"\n{path}, {errors}")
+    if write:
+        write_whole(*labeler.with_section(site, section))
+        echo(f"{collection.origin and collection.origin.file} names them now")
+    else:
+        echo(f"--write puts this into the collection's file, in the place of the column of {name!r}:\n")
+        echo(labeler.dumped({"groups": section}))
 
 
 def ask_for_labels(site: Site, dimension: str, file: Path, count: int, answer: Callable[[str], str] = input) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, SettingsOptions, console, echo, error_console, option, spread
+from fairagent.cli.options import AsJson, SettingsOptions, console, echo, error_console, option, print_json, spread
 from fairagent.errors import BackendUnavailable, UsageError
 
 cache = typer.Typer(no_args_is_help=True, help="Count or delete the cached replies of language models.")
@@ -22,7 +22,6 @@ model = typer.Typer(no_args_is_help=True, help="Serve a language model on this m
 def stats(under: SettingsOptions, as_json: AsJson = False) -> None:
     """Say how many replies are cached, of which models, and what they took when they were paid for."""
     from fairagent.llm.cache import CacheStats, ReplyCache
-    from fairagent.report.record import to_json
 
     folder = _folder(under)
     if folder.is_dir():
@@ -31,7 +30,7 @@ def stats(under: SettingsOptions, as_json: AsJson = False) -> None:
     else:
         stats = CacheStats(str(folder), 0, 0, 0, 0, 0.0, {})
     if as_json:
-        echo(to_json(asdict(stats)))
+        print_json(asdict(stats))
         return
     lines = [f"{stats.folder}: {stats.replies:,} replies, {stats.bytes / 1e6:.1f} MB"]
     lines += [f"  {name}: {count:,}" for name, count in sorted(stats.models.items())]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hin
 import typer
 
 from fairagent.errors import UsageError
-from fairagent.report import text as consoles
+from fairagent.report.text import console as console
 from fairagent.settings import SearchOptions, Settings, load_settings, merge, parse_yaml
 from fairagent.settings.parts import described
 from fairagent.settings.tree import long_form
@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
     from fairagent.collection import Collection
     from fairagent.llm.prompts import Calls
-    from fairagent.retrieve.site import Site
     from fairagent.settings import Price
-    from fairagent.types import Query
 
 T = TypeVar("T")
 DEFAULT_SETTINGS = Path("fairagent.yaml")
@@ -54,14 +52,6 @@ def option(name: str, help: str, metavar: str | None = None, **more: Any) -> Any
     return typer.Option(*name.split(), metavar=metavar, help=help, **more)
 
 
-CollectionFile = Annotated[Path | None, option("--collection -c", "The collection's settings file.", "FILE")]
-IndexFolder = Annotated[Path | None, option("--index", "The index's folder. (default: indexes/NAME)", "DIR")]
-SettingsFile = Annotated[
-    Path | None, option("--settings", f"A settings file. (default: {DEFAULT_SETTINGS}, if it is there)", "FILE")
-]
-Assignments = Annotated[
-    list[str] | None, option("--set", "A setting, e.g. rerank.kind=fused; may be repeated.", "KEY=VALUE")
-]
 Target = Annotated[
     str | None,
     option(
@@ -86,14 +76,6 @@ ModelName = Annotated[
         "NAME",
     ),
 ]
-TranscriptFile = Annotated[
-    Path | None,
-    option(
-        "--transcript",
-        "Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
-        "FILE",
-    ),
-]
 Details = Annotated[
     bool, option("--details", "Also print intervals, tests, and all other tables (results.txt has them too).")
 ]
@@ -109,8 +91,12 @@ AsJson = Annotated[bool, option("--json", "Print one JSON object instead of text
 class SettingsOptions:
     """Where settings come from."""
 
-    settings: SettingsFile = None
-    assignments: Assignments = None
+    settings: Annotated[
+        Path | None, option("--settings", f"A settings file. (default: {DEFAULT_SETTINGS}, if it is there)", "FILE")
+    ] = None
+    assignments: Annotated[
+        list[str] | None, option("--set", "A setting, e.g. rerank.kind=fused; may be repeated.", "KEY=VALUE")
+    ] = None
 
     def chosen(self, **more: Any) -> Settings:
         """The settings of a call, with `more` of the command's own; SettingsError names every fault.
@@ -130,8 +116,8 @@ class SettingsOptions:
 class CollectionOptions(SettingsOptions):
     """Which collection and index, under which settings."""
 
-    collection: CollectionFile = None
-    index: IndexFolder = None
+    collection: Annotated[Path | None, option("--collection -c", "The collection's settings file.", "FILE")] = None
+    index: Annotated[Path | None, option("--index", "The index's folder. (default: indexes/NAME)", "DIR")] = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +126,14 @@ class SiteOptions(CollectionOptions):
 
     model: ModelName = None
     log_prompts: LogPrompts = False
-    transcript: TranscriptFile = None
+    transcript: Annotated[
+        Path | None,
+        option(
+            "--transcript",
+            "Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
+            "FILE",
+        ),
+    ] = None
 
 
 MEANING = {name: str(field.description) for name, field in SearchOptions.model_fields.items()}
@@ -267,19 +260,21 @@ def logged(wanted: bool) -> dict[str, bool] | None:
 # --- where commands print -------------------------------------------------------------------------------------------
 
 
-def console() -> Console:
-    """Standard output: colors in a terminal only, block characters where the encoding has them."""
-    return consoles.console()
-
-
 def error_console() -> Console:
-    """Standard error."""
-    return consoles.console(stderr=True)
+    """As `console`, on standard error."""
+    return console(stderr=True)
 
 
 def echo(text: str, end: str = "\n", err: bool = False) -> None:
     """Print text that is no table of rich's; nothing in it steers the terminal."""
     typer.echo(printable(text) + end, nl=False, err=err)
+
+
+def print_json(record: Any) -> None:
+    """Print a record as one JSON object, or an array."""
+    from fairagent.report.record import to_json
+
+    echo(to_json(record))
 
 
 def terminal_width() -> int:
@@ -420,21 +415,3 @@ def announce_calls(requests: Iterable[Requests], corrected: bool = False) -> Non
         parts.append(f"{in_line(model) or 'a model'} {often} ({most})")
     if parts:
         error_console().print(f"may ask {' and '.join(parts)}", soft_wrap=True)
-
-
-def announce_search(site: Site, query: Query, answers: bool = False) -> None:
-    """The same of one search, or answer; and what a model's name, or its lack, comes to."""
-    from fairagent.search.pipeline import most_calls, unasked
-    from fairagent.search.run import unpriced
-
-    settings, model = site.settings, site.settings.model.name
-    calls = most_calls(site.collection, settings, [query.text], answers)
-    announce_calls(requests_of(calls, settings.prices), any(one.corrected for one in calls))
-    line = unasked(settings)
-    if model and settings.profile == "agent":
-        does = ", filters and writes the answer" if answers else ""
-        line = f"profile: agent: it names words of groups that lack exposure{does}; --set profile=offline asks none"
-    elif model and not calls:
-        line = f"{model} is named, and nothing asks it under profile: {settings.profile}; --set profile=agent does"
-    for one in (*unpriced(settings), *[line] * bool(line)):
-        error_console().print(in_line(one), soft_wrap=True, markup=False)

@@ -10,7 +10,7 @@ import typer
 
 from fairagent.cli import evaluate as experiments
 from fairagent.cli import options
-from fairagent.cli.options import AsJson, console, echo, error_console, option
+from fairagent.cli.options import AsJson, console, echo, error_console, option, print_json
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,14 +39,13 @@ def train(
     as `encoder:` wherever a part takes an embedding model, as `engine: {kind: dense, encoder: DIR}` does.
     """
     from fairagent.papers.fairft.run import check, run_folder
-    from fairagent.report.record import to_json
 
     checked = check(file, seed)
     trained = _trained(checked, run or run_folder(checked.file), new)
     history = trained.history
     if as_json:
         record = {"model": str(trained.model), "measured": list(history.measured), "best": history.best}
-        echo(to_json({**record, "change": asdict(trained.change)}))
+        print_json({**record, "change": asdict(trained.change)})
         return
     lines = [f"held-out KL before each refresh: {' '.join(f'{kl:.4f}' for kl in history.measured)}"]
     if not history.best:
@@ -71,13 +70,12 @@ def evaluate(
     measures the transfer.
     """
     from fairagent.papers.fairft.run import MODEL, check, run_evaluation, run_folder
-    from fairagent.report.record import to_json
 
     checked = check(file, seed)
     folder = run or run_folder(checked.file)
     change = run_evaluation(checked, model or folder / MODEL, folder)
     if as_json:
-        echo(to_json(asdict(change)))
+        print_json(asdict(change))
     else:
         console().print(_change_text(change), soft_wrap=True)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import AsJson, console, echo, error_console, option
+from fairagent.cli.options import AsJson, console, echo, error_console, option, print_json
 from fairagent.cli.search import Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
 from fairagent.settings.faults import no_such
@@ -53,11 +53,10 @@ def _record(prompt: Prompt) -> dict[str, object]:
 def list_prompts(under: options.SettingsOptions, source: Source = None, as_json: AsJson = False) -> None:
     """List the templates that a call would use, and the shipped variants."""
     from fairagent.llm.prompts import variants
-    from fairagent.report.record import to_json
 
     used = _open(source, under)
     if as_json:
-        echo(to_json({"prompts": [_record(used[id]) for id in used.ids], "variants": list(variants())}))
+        print_json({"prompts": [_record(used[id]) for id in used.ids], "variants": list(variants())})
         return
     for id in used.ids:
         head = used[id].head
@@ -71,15 +70,16 @@ def list_prompts(under: options.SettingsOptions, source: Source = None, as_json:
 @options.spread
 def show(name: Name, under: options.SettingsOptions, source: Source = None, as_json: AsJson = False) -> None:
     """Print a template as it stands in its file."""
-    from fairagent.report.record import to_json
-
     used = _open(source, under)
     prompt = used[_known(name, used)]
     try:
         text = file_text(prompt.path, LARGEST)
     except (OSError, Malformed) as error:
         raise PromptError("a prompt template cannot be read", [Fault(prompt.path, None, str(error))]) from None
-    echo(to_json({**_record(prompt), "text": text}) if as_json else text, end="\n" if as_json else "")
+    if as_json:
+        print_json({**_record(prompt), "text": text})
+    else:
+        echo(text, end="")
 
 
 @prompts.command("check")
@@ -90,7 +90,6 @@ def check(under: options.SettingsOptions, source: Source = None, as_json: AsJson
     Without --prompts, the shipped ones with their variants, and the settings' own.
     """
     from fairagent.llm.prompts import check_prompts, variants
-    from fairagent.report.record import to_json
 
     sources = dict.fromkeys(["", *variants(), under.chosen().prompts]) if source is None else [source]
     checks = [check_prompts(each) for each in sources]
@@ -100,7 +99,7 @@ def check(under: options.SettingsOptions, source: Source = None, as_json: AsJson
     faults = sorted(distinct, key=lambda fault: (str(fault.path), fault.line or 0))
     if as_json:
         records = [{"file": str(fault.path), "line": fault.line, "message": fault.message} for fault in faults]
-        echo(to_json({"templates": len(files), "faults": records}))
+        print_json({"templates": len(files), "faults": records})
     elif faults:
         places = counted(len({fault.path for fault in faults}), "file")
         for line in (*map(str, faults), f"{counted(len(faults), 'error')} in {places}"):
@@ -164,7 +163,6 @@ def try_prompt(
 
     from fairagent.llm.prompts import Prompts
     from fairagent.llm.request import estimate_tokens
-    from fairagent.report.record import to_json
     from fairagent.report.story import usage_text
     from fairagent.search.pipeline import open_live
     from fairagent.studio.tryout import RecordingModel, tryout_of
@@ -213,7 +211,7 @@ def try_prompt(
             "tokens": tokens,
             "reply": replied,
         }
-        echo(to_json(record))
+        print_json(record)
     elif reply:
         _print_texts(("reply", text) for text in reply.texts)
         if reply.rows:

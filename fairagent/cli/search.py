@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import console, echo, option, status
+from fairagent.cli.options import console, echo, error_console, option, print_json, status
 from fairagent.errors import UsageError
 from fairagent.settings.faults import no_such
+from fairagent.types.clean import in_line
 from fairagent.types.common import is_unfinished
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fairagent.collection import Collection
     from fairagent.retrieve.site import Site
     from fairagent.search.live import LiveSite
     from fairagent.settings import SearchOptions, Settings
-    from fairagent.types import AnswerResult, Query, SearchResult
+    from fairagent.types import AnswerResult, Query
 
 Topic = Annotated[str | None, option("--topic", "A topic of the collection, with its query or yours.", "ID")]
 Stochastic = Annotated[
@@ -53,7 +52,9 @@ def search(
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query. Where a filter gave no verdict on some documents an alarm says so, and the exit code is 7.
     """
-    from fairagent.report.record import result_record, to_json
+    from fairagent.report.record import result_record
+    from fairagent.report.story import story
+    from fairagent.report.text import exposure_table, hits_table, verdict_text
     from fairagent.search.pipeline import build
 
     requested = listed.requested
@@ -61,11 +62,23 @@ def search(
     chosen = of.chosen(dimensions=dimension or None, target=options.target_of(target), sampling=drawn)
     with _opened(of, chosen, requested, (query, topic), answers=False) as (live, question, _):
         result = live.use(lambda site: build(site).search(question, **requested.given))
+    out, trace, n = console(), result.trace, requested.n or chosen.n
     if as_json:
-        echo(to_json(result_record(result)))
+        print_json(result_record(result))
+    elif not result.hits:
+        notes = [note for note in trace.notes if note.startswith("where ")]
+        out.print(notes[0] if notes else "No hits: no word of the query occurs in the index.", markup=False)
     else:
-        print_result(result, requested.n or chosen.n)
-    if is_unfinished(result.trace.alarms):
+        if len(result.hits) < n:
+            out.print(f"Only {len(result.hits)} of the {n} documents wanted have a word of the query.")
+        if trace.exposures:
+            out.print(verdict_text(trace.changes))
+        out.print(hits_table(result.hits, trace.steps[0].ranking))
+        if trace.exposures:
+            out.print(exposure_table(trace))
+        out.print()
+        out.print(story(trace))
+    if is_unfinished(trace.alarms):
         raise typer.Exit(options.PARTIAL)
 
 
@@ -82,15 +95,26 @@ def _opened(
     `asked` are a query and a topic. What may be asked of models is said before; calls go to the transcript.
     """
     from fairagent.llm.exchange import transcript
-    from fairagent.search.pipeline import open_live, with_settings
+    from fairagent.search.pipeline import most_calls, open_live, unasked
+    from fairagent.search.run import unpriced
 
     check_query(*asked)
     with status(hidden=of.log_prompts):
         live = open_live(settings=chosen)
         site = live.now()
         question = query_of(*asked, site.collection)
-    under = requested.over(site.settings, site.collection.groups.dimensions)
-    options.announce_search(with_settings(site, under), question, answers)
+    settings = requested.over(site.settings, site.collection.groups.dimensions)
+    model, calls = settings.model.name, most_calls(site.collection, settings, [question.text], answers)
+    options.announce_calls(options.requests_of(calls, settings.prices), any(one.corrected for one in calls))
+    # What a model's name, or its lack, comes to.
+    line = unasked(settings)
+    if model and settings.profile == "agent":
+        does = ", filters and writes the answer" if answers else ""
+        line = f"profile: agent: it names words of groups that lack exposure{does}; --set profile=offline asks none"
+    elif model and not calls:
+        line = f"{model} is named, and nothing asks it under profile: {settings.profile}; --set profile=agent does"
+    for one in (*unpriced(settings), *[line] * bool(line)):
+        error_console().print(in_line(one), soft_wrap=True, markup=False)
     with status(hidden=of.log_prompts) as end_status, closing(live), transcript(of.transcript):
         yield live, question, end_status
 
@@ -112,28 +136,6 @@ def query_of(text: str | None, topic: str | None, collection: Collection) -> Que
     if topic not in collection.topics:
         raise UsageError(f"collection {collection.name!r} has {no_such('topic', topic, collection.topics)}")
     return Query(text or collection.topics[topic].query, topic)
-
-
-def print_result(result: SearchResult, n: int) -> None:
-    """Print a search of `n` documents: the verdict, the ranking, the exposure and the steps."""
-    from fairagent.report.story import story
-    from fairagent.report.text import exposure_table, hits_table, verdict_text
-
-    out = console()
-    trace = result.trace
-    if not result.hits:
-        notes = [note for note in trace.notes if note.startswith("where ")]
-        out.print(notes[0] if notes else "No hits: no word of the query occurs in the index.", markup=False)
-        return
-    if len(result.hits) < n:
-        out.print(f"Only {len(result.hits)} of the {n} documents wanted have a word of the query.")
-    if trace.exposures:
-        out.print(verdict_text(trace.changes))
-    out.print(hits_table(result.hits, trace.steps[0].ranking))
-    if trace.exposures:
-        out.print(exposure_table(trace))
-    out.print()
-    out.print(story(trace))
 
 
 @options.spread
@@ -159,8 +161,9 @@ def answer(
     was cut off is shown as far as it goes, and the exit code is 7; so it is where the filter gave no verdict on some
     documents.
     """
-    from fairagent.report.record import answer_record, to_json
-    from fairagent.report.story import comparison_table
+    from fairagent.report.record import answer_record
+    from fairagent.report.story import CUT_OFF, answer_body, answer_story, comparison_table, sources_table
+    from fairagent.report.text import ExposureBars, verdict_text
     from fairagent.search.pipeline import build, engine_alone
 
     requested = listed.requested
@@ -181,40 +184,34 @@ def answer(
             return [*plain, build(site).answer(question, write if streams else None, **requested.given)]
 
         results = live.use(answers)
+    result = results[0]
     if as_json and beside:
         plain, fair = map(answer_record, results)
-        echo(to_json({"collection": fair["collection"], "plain": plain, "fair": fair}))
+        print_json({"collection": fair["collection"], "plain": plain, "fair": fair})
     elif as_json:
-        echo(results[0].to_json())
+        echo(result.to_json())
     elif beside:
         out.print(comparison_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
     else:
         # What takes the place of a first answer is not heard while it is written.
-        other = bool(pieces) and "".join(pieces) != results[0].answer.text
-        if other and (choice := results[0].aimed) and not choice.aimed:
+        other = bool(pieces) and "".join(pieces) != result.answer.text
+        if other and (choice := result.aimed) and not choice.aimed:
             out.print("\n\nThe plain answer's citations are worth more; in its place:")
-        elif other and results[0].revised:
+        elif other and result.revised:
             out.print("\n\nRevised, since its citations missed the target:")
         elif other:
             out.print("\n\nThat cites no document; in its place:")
-        print_answer(results[0], out, bool(pieces) and not other)
-    if any(result.answer.truncated or is_unfinished(result.alarms) for result in results):
+        written = bool(pieces) and not other
+        out.print((CUT_OFF if result.answer.truncated else "") if written else answer_body(result))
+        out.print()
+        if result.search.trace.exposures:
+            out.print(verdict_text(result.search.trace.changes))
+        if result.context:
+            out.print(sources_table(result))
+            if (rests := result.attribution) and rests.exposures:
+                pairs = tuple(zip(rests.retrieved, rests.exposures, strict=True))
+                out.print(ExposureBars(("retrieved", rests.called), pairs, result.search.trace))
+                out.print()
+        out.print(answer_story(result))
+    if any(one.answer.truncated or is_unfinished(one.alarms) for one in results):
         raise typer.Exit(options.PARTIAL)
-
-
-def print_answer(result: AnswerResult, out: Console, written: bool) -> None:
-    """Print an answer and all that belongs to it; the text itself only where it was not `written` before."""
-    from fairagent.report.story import CUT_OFF, answer_body, answer_story, sources_table
-    from fairagent.report.text import ExposureBars, verdict_text
-
-    out.print((CUT_OFF if result.answer.truncated else "") if written else answer_body(result))
-    out.print()
-    if result.search.trace.exposures:
-        out.print(verdict_text(result.search.trace.changes))
-    if result.context:
-        out.print(sources_table(result))
-        if (rests := result.attribution) and rests.exposures:
-            pairs = tuple(zip(rests.retrieved, rests.exposures, strict=True))
-            out.print(ExposureBars(("retrieved", rests.called), pairs, result.search.trace))
-            out.print()
-    out.print(answer_story(result))

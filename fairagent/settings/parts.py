@@ -260,14 +260,12 @@ class Without(Part):
     kind: str = "none"
 
     def idle(self, settings: Any) -> bool:
-        """Always."""
         return True
 
     def build(self, site: Any) -> None:
         """Nothing."""
 
     def worst_case(self, case: Any) -> Iterator[Any]:
-        """No calls."""
         return iter(())
 
 

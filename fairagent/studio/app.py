@@ -175,7 +175,35 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
         max_body_size=LARGEST_BODY,
         dependencies=[Depends(expect_known_arguments)],
     )
-    _add_errors(app)
+
+    @app.exception_handler(FairAgentError)
+    async def ours(request: Request, error: FairAgentError) -> Response:
+        reply = _json({"error": str(error), "kind": type(error).__name__}, status(error))
+        if isinstance(error, UserBudgetExceeded) and error.retry_after is not None:
+            reply.headers["retry-after"] = str(error.retry_after)
+        return reply
+
+    @app.exception_handler(RequestValidationError)
+    async def wrong(request: Request, error: RequestValidationError) -> Response:
+        body = getattr(request.scope["route"], "body_field", None)
+        faults = [{**fault, "loc": fault["loc"][1:] or ("body",)} for fault in error.errors()[:20]]
+        messages = fault_lines(body and body.field_info.annotation, faults)
+        return _json({"error": "; ".join(messages), "kind": "UsageError"}, 400)
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> Response:
+        calls = [path for one in app.routes if (path := getattr(one, "path", "")).startswith(DATA)]
+        unknown = error.status_code == 404 and request.url.path.startswith(DATA)
+        return refused(error.status_code, no_such("call", request.url.path, calls) if unknown else str(error.detail))
+
+    @app.exception_handler(ClientGone)
+    async def gone(request: Request, error: ClientGone) -> Response:
+        return Response(status_code=CLOSED)
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> Response:
+        return refused(500, FAULT)
+
     pages = studio_pages()
     studio = Studio(desk, lanes, lanes.beside(WITH_MODEL, share=OF_ONE_USER), door.admission is not None, runs, prompts)
     metrics = StudioMetrics(desk, {"search": lanes, "model": studio.models})
@@ -234,16 +262,13 @@ class SearchPage(StudioPage):
     assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js", "start.js", "dial.js", "where.js")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
-        """Add the page and the calls."""
         desk = studio.desk
 
         @app.get("/api/about", summary="The collection, its groups and topics, and what can be chosen")
         async def about() -> Response:
             return _json(desk.about())
 
-        @app.get(
-            "/api/contents", summary="What the collection holds: documents, groups with their shares, queries to try"
-        )
+        @app.get("/api/contents", summary="What the collection holds: documents, shares of groups, queries to try")
         async def contents() -> Response:
             return await studio.json(desk.contents)
 
@@ -307,7 +332,6 @@ class StudioMetrics(Collector):
         self.registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics of now."""
         usage = self._desk.live.usage
         yield GaugeMetricFamily("fairagent_collection_documents", "Documents of the open index.", self._desk.documents)
         for place, (name, about) in enumerate(
@@ -387,36 +411,6 @@ async def expect_known_arguments(request: Request) -> None:
             raise UsageError(f"{route.path} has {no_such('argument', name, sorted(known))}")
         if count > 1:
             raise UsageError(f"{name!r} stands {count} times in the address")
-
-
-def _add_errors(app: FastAPI) -> None:
-    @app.exception_handler(FairAgentError)
-    async def ours(request: Request, error: FairAgentError) -> Response:
-        reply = _json({"error": str(error), "kind": type(error).__name__}, status(error))
-        if isinstance(error, UserBudgetExceeded) and error.retry_after is not None:
-            reply.headers["retry-after"] = str(error.retry_after)
-        return reply
-
-    @app.exception_handler(RequestValidationError)
-    async def wrong(request: Request, error: RequestValidationError) -> Response:
-        body = getattr(request.scope["route"], "body_field", None)
-        faults = [{**fault, "loc": fault["loc"][1:] or ("body",)} for fault in error.errors()[:20]]
-        messages = fault_lines(body and body.field_info.annotation, faults)
-        return _json({"error": "; ".join(messages), "kind": "UsageError"}, 400)
-
-    @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> Response:
-        calls = [path for one in app.routes if (path := getattr(one, "path", "")).startswith(DATA)]
-        unknown = error.status_code == 404 and request.url.path.startswith(DATA)
-        return refused(error.status_code, no_such("call", request.url.path, calls) if unknown else str(error.detail))
-
-    @app.exception_handler(ClientGone)
-    async def gone(request: Request, error: ClientGone) -> Response:
-        return Response(status_code=CLOSED)
-
-    @app.exception_handler(Exception)
-    async def fault(request: Request, error: Exception) -> Response:
-        return refused(500, FAULT)
 
 
 def _json(record: PlainRecord, status: int = 200) -> Response:

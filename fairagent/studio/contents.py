@@ -43,38 +43,39 @@ def contents_record(collection: Collection, index: Path) -> PlainRecord:
     A group's share is of all documents, and so is that of those without a label; a document may be of several groups.
     """
     count, exact = document_count(collection, index)
+    documents: list[Document] = []
+    try:
+        documents = list(islice(collection.source, LOOKED_AT))
+    except FairAgentError as error:
+        log.debug("the documents of %r cannot be read for columns and examples (%s)", collection.name, error)
     return {
         "documents": count,
         "exact": exact,
         "passages": collection.chunks is not None and exact,
         "dimensions": [_dimension(collection, name, count if exact else 0) for name in collection.groups.dimensions],
-        "columns": columns(collection),
-        "examples": example_queries(collection),
+        "columns": columns(collection, documents),
+        "examples": example_queries(collection, documents),
     }
 
 
-def columns(collection: Collection) -> list[PlainRecord]:
-    """What documents can be filtered by: dimensions with their groups, columns with the values of the first documents.
+def columns(collection: Collection, documents: Iterable[Document]) -> list[PlainRecord]:
+    """What documents can be filtered by: dimensions with their groups, columns with the values of these documents.
 
     The commonest come first; `values` is empty where there are more than `MOST_VALUES`, or another sort of cells.
     """
     groups = collection.groups
     choices = {name: list(groups.labels(name)) for name in groups.dimensions}
     counts: dict[str, Counter[str]] = {}
-    try:
-        for document in islice(collection.source, LOOKED_AT):
-            for name, cell in document.extra.items():
-                cells = cell if isinstance(cell, list | tuple) else [cell]
-                counts.setdefault(name, Counter()).update(
-                    str(one) for one in cells if isinstance(one, str | int | float) and one != ""
-                )
-    except FairAgentError as error:
-        log.debug("the documents of %r cannot be read for their columns (%s)", collection.name, error)
+    for document in documents:
+        for name, cell in document.extra.items():
+            cells = cell if isinstance(cell, list | tuple) else [cell]
+            counts.setdefault(name, Counter()).update(
+                str(one) for one in cells if isinstance(one, str | int | float) and one != ""
+            )
     for name, values in counts.items():
-        if not values:
-            continue
-        few = [value for value, _ in values.most_common()] if len(values) <= MOST_VALUES else []
-        choices.setdefault(name, few)
+        if values:
+            few = [value for value, _ in values.most_common()] if len(values) <= MOST_VALUES else []
+            choices.setdefault(name, few)
     return [{"name": name, "values": values} for name, values in choices.items()]
 
 
@@ -104,16 +105,11 @@ def _dimension(collection: Collection, name: str, documents: int) -> PlainRecord
     }
 
 
-def example_queries(collection: Collection, most: int = EXAMPLES) -> list[PlainRecord]:
-    """Queries that this collection can answer: those of its topics, else phrases and words of its documents."""
+def example_queries(collection: Collection, documents: Iterable[Document]) -> list[PlainRecord]:
+    """Queries that this collection can answer: those of its topics, else phrases and words of these documents."""
     if collection.topics:
-        return [{"query": one.query, "topic": one.id} for one in islice(collection.topics.values(), most)]
-    try:
-        documents = list(islice(collection.source, LOOKED_AT))
-    except FairAgentError as error:
-        log.debug("the documents of %r cannot be read for examples (%s)", collection.name, error)
-        return []
-    return [{"query": query, "topic": ""} for query in islice(phrases(documents), most)]
+        return [{"query": one.query, "topic": one.id} for one in islice(collection.topics.values(), EXAMPLES)]
+    return [{"query": query, "topic": ""} for query in islice(phrases(documents), EXAMPLES)]
 
 
 def phrases(documents: Iterable[Document]) -> Iterator[str]:

@@ -258,7 +258,8 @@ class Desk:
         """Open what the settings of a file say, under what a command sets."""
         self._file, self._overrides = file, overrides
         self.settings = self.settings_of(Choices())
-        self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
+        # As `asks_model` of the pipeline, of choices and a command; raises SettingsError.
+        self.asks_model = lru_cache(maxsize=AGENTS_OPEN)(
             lambda choices, command: asks_model(self.settings_of(choices), command)
         )
         self.documents = 0
@@ -303,10 +304,6 @@ class Desk:
                 with suppress(DataError):
                     run = agent.find(query, self.settings.n)
                     run.result(run.pool)
-
-    def asks_model(self, choices: Choices, command: str) -> bool:
-        """As `asks_model` of the pipeline, with the settings of these choices; raises SettingsError."""
-        return self._asks_model(choices, command)
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""

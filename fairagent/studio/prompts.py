@@ -64,7 +64,6 @@ class PromptPage(StudioPage):
     assets = ("prompts.js", "draw-prompts.js", "editor.js", "prompts.css")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
-        """Add the page and the calls."""
         desk = PromptDesk(studio.desk, studio.prompts)
         # Who types is not to wait for searches, and a template that takes its second holds up no search.
         lane = studio.lanes.beside(1, CHECKS_WAITING)

@@ -36,8 +36,6 @@ class RunPages(StudioPage):
     assets = ("runs.js", "report.js", "runs.css")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
-        """Add the pages and the calls, for the run folders in the studio's folder of runs."""
-
         @app.get("/api/runs", summary="The runs of the server's folder of runs, that which was begun last first")
         async def runs() -> Response:
             return await studio.json(partial(list_record, studio.runs))

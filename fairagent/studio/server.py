@@ -210,31 +210,25 @@ class SpendingBook:
                 "server adds it to `prices` of the settings"
             )
         limits = {"calls": budget.calls, "tokens": budget.tokens, "dollars": budget.dollars}
-        with self._explained(), self._lock:
-            self._rows.execute("begin immediate")
-            try:
-                for (unit, limit), used, amount in zip(limits.items(), self.spent(user), amounts, strict=True):
-                    if limit is not None and used + amount > limit:
-                        state = f"{used:,.6g} are used, the next call may take {amount:,.6g}"
-                        raise self._exceeded(user, budget, f"{limit:,.6g} {unit}", state)
-                reserved = ReservedSpending(self, user.name, self._today().date().isoformat(), amounts)
-                self.add(reserved, *amounts)
-            except BaseException:
-                self._rows.rollback()
-                raise
-            self._rows.commit()
-        return reserved
-
-    def _exceeded(self, user: User, budget: UserBudget, limit: str, state: str) -> UserBudgetExceeded:
         today, seconds, when = self._today(), None, "in all"
         more = "ask whoever runs this server for more"
         if budget.per == "day":
             tomorrow = (today + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
             seconds = int((tomorrow - today).total_seconds()) + 1
             when, more = f"for {today:%Y-%m-%d} (UTC)", f"there is more at {tomorrow:%Y-%m-%d %H:%M} UTC"
-        error = UserBudgetExceeded(f"{user.name}'s budget of {limit} {when} is used up ({state}); {more}")
-        error.retry_after = seconds
-        return error
+        # The connection's block commits, or takes back what was begun.
+        with self._explained(), self._lock, self._rows:
+            self._rows.execute("begin immediate")
+            for (unit, limit), used, amount in zip(limits.items(), self.spent(user), amounts, strict=True):
+                if limit is not None and used + amount > limit:
+                    state = f"{used:,.6g} are used, the next call may take {amount:,.6g}"
+                    what = f"{user.name}'s budget of {limit:,.6g} {unit} {when}"
+                    error = UserBudgetExceeded(f"{what} is used up ({state}); {more}")
+                    error.retry_after = seconds
+                    raise error
+            reserved = ReservedSpending(self, user.name, today.date().isoformat(), amounts)
+            self.add(reserved, *amounts)
+        return reserved
 
     def add(self, reserved: ReservedSpending, calls: int, tokens: int, dollars: float) -> None:
         """Count this much more, or less, of a request."""
@@ -336,8 +330,10 @@ class RequestGuard:
 
         _receive.set(receive)
         door, limit, name = self._door, None, ""
-        refusal = self._refusal(scope)
-        if refusal is None and door.admission is not None and self._needs_token(scope):
+        refusal, path = self._refusal(scope), scope["path"]
+        closed = (path.startswith(DATA) and path != OPEN) or (path == METRICS and not door.open_metrics)
+        needs_token = closed or scope["method"] not in ("GET", "HEAD")
+        if refusal is None and door.admission is not None and needs_token:
             scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
             key = hash_of(token) if scheme == "Bearer" else ""
             refusal = None if key in door.admission else refused(401, NO_TOKEN)
@@ -361,11 +357,6 @@ class RequestGuard:
         if int(headers.get("content-length", "0")) > LARGEST_BODY:
             return refused(413, f"the request is larger than {LARGEST_BODY // 1000} kB")
         return None
-
-    def _needs_token(self, scope: Scope) -> bool:
-        path, metrics = scope["path"], scope["path"] == METRICS
-        is_open = path == OPEN or not (path.startswith(DATA) or metrics) or (metrics and self._door.open_metrics)
-        return not (scope["method"] in ("GET", "HEAD") and is_open)
 
 
 class ClientGone(Exception):

@@ -67,25 +67,6 @@ class Serving:
     token: str = ""
     open_metrics: bool = False
 
-    def check(self) -> None:
-        """Raise UsageError for what makes no sense, or is not safe."""
-        try:
-            parsed = ipaddress.ip_address(self.address)
-        except ValueError:
-            raise UsageError(
-                f"--host {self.address}: expected an address of this machine, e.g. 0.0.0.0 for all of them; names go "
-                "to --allow-host"
-            ) from None
-        if not self.needs_token and not (parsed.is_loopback and not self.names):
-            raise UsageError(
-                "--no-token is for this machine alone: with --host or --allow-host whoever reaches the server could "
-                "search and spend. For readers without a token put a proxy before it that adds one"
-            )
-        if self.token and not TOKEN.fullmatch(self.token):
-            raise UsageError("FAIRAGENT_TOKEN: expected 16 to 100 letters, digits, - or _")
-        if self.users is not None and not self.needs_token:
-            raise UsageError("--tokens names who may ask, and --no-token lets in anybody; leave one of them out")
-
 
 def listening(port: int, address: str = HERE) -> socket.socket:
     """A socket on `port` of this machine, 0 for a free one; UsageError where another program has it."""
@@ -113,23 +94,39 @@ def serve(
 ) -> None:
     """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address.
 
-    Raises UsageError for a port in use, and what `Serving.check`, `read_users`, `SpendingBook` and a desk raise.
+    Raises UsageError for a port in use, and what makes no sense or is not safe; and what `read_users`, `SpendingBook`
+    and a desk raise.
     """
-    serving.check()
+    try:
+        parsed = ipaddress.ip_address(serving.address)
+    except ValueError:
+        raise UsageError(
+            f"--host {serving.address}: expected an address of this machine, e.g. 0.0.0.0 for all of them; names go "
+            "to --allow-host"
+        ) from None
+    if not serving.needs_token and not (parsed.is_loopback and not serving.names):
+        raise UsageError(
+            "--no-token is for this machine alone: with --host or --allow-host whoever reaches the server could "
+            "search and spend. For readers without a token put a proxy before it that adds one"
+        )
+    if serving.token and not TOKEN.fullmatch(serving.token):
+        raise UsageError("FAIRAGENT_TOKEN: expected 16 to 100 letters, digits, - or _")
+    if serving.users is not None and not serving.needs_token:
+        raise UsageError("--tokens names who may ask, and --no-token lets in anybody; leave one of them out")
     with ExitStack() as stack:
         # Before the collection, which takes its time: errors are raised at once.
         opened = stack.enter_context(closing(listening(serving.port, serving.address)))
         port = opened.getsockname()[1]
         hosts = hosts_of(serving.address, port, serving.names)
-        made, admission, book = "", None, None
+        made, book = "", None
+        admission: Admission | None = None
         if serving.users is not None:
             admission = read_users(serving.users)
             beside = serving.users.with_name(serving.users.name + SPENT)
             book = stack.enter_context(closing(SpendingBook(beside)))
         elif serving.needs_token:
             made = "" if serving.token else secrets.token_urlsafe(24)
-            one: Admission = {hash_of(serving.token or made): None}
-            admission = one
+            admission = {hash_of(serving.token or made): None}
         desk = stack.enter_context(closing(open_desk()))
         desk.warm()
         lanes = Lanes()
@@ -137,7 +134,7 @@ def serve(
         # What follows # is sent to no server: the page keeps it for its tab, and takes it out of the address.
         host = f"[{serving.address}]" if ":" in serving.address else serving.address
         say(f"http://{host}:{port}/" + (f"#token={made}" if made else ""))
-        if not ipaddress.ip_address(serving.address).is_loopback:
+        if not parsed.is_loopback:
             say(IN_THE_OPEN)
         if line := unasked(desk.settings):
             say(line)

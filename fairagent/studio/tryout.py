@@ -57,7 +57,6 @@ class RecordingModel:
         self.failed: ModelError | BudgetExceeded | None = None
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """The model's answer."""
         assert self.model is not None
         try:
             reply = self.model.complete(request)

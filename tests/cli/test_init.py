@@ -78,6 +78,12 @@ def json_file(rows: Rows) -> Path:
     return Path("rows.jsonl")
 
 
+def parquet_file(rows: Rows) -> Path:
+    table = pytest.importorskip("pyarrow").Table.from_pylist(rows)
+    pytest.importorskip("pyarrow.parquet").write_table(table, "rows.parquet")
+    return Path("rows.parquet")
+
+
 def dataset_folder(rows: Rows) -> Path:
     datasets = pytest.importorskip("datasets")
     datasets.disable_progress_bars()
@@ -110,6 +116,7 @@ SOURCES = {
     "tsv, cp1252": (text_file("rows.tsv", "\t", "cp1252"), SEVERAL),
     "mixed encodings": (mixed_encodings, SEVERAL),
     "jsonl": (json_file, "id: id\n  title"),
+    "parquet": (parquet_file, "id: id\n  title"),
     "dataset": (dataset_folder, "id: id\n  title"),
     "bad ids": (bad_ids, "id: id\n  ids: mend\n"),
     "no ids": (no_ids, "id: '@content'\n"),

@@ -38,8 +38,7 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     arguments = ("label", "--dimension", "gender", "--by", "words", "--words", str(tmp_path / "words.yaml"))
     where = ("-c", str(file), "--index", str(small.index))
     result = call.well(*arguments, *where)
-    assert "12 labels made, 6 abstained" in result.stdout
-    assert "under label error" in result.stdout
+    assert re.search("12 labels made, 6 abstained(.|\n)*under label error", result.stdout)
     path = tmp_path / "small.gender.labels.jsonl"
     records = {one["id"]: one for one in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
     assert records["d00"] == {"id": "d00", "gender": "male", "source": "given"}
@@ -57,14 +56,12 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     assert "#     gender: {column: gender, labels: [female, male]}\n" in text
     assert load_collection(file).groups.predicted == ("gender",)
     assert set(load_collection(file).groups.dimensions) == {"era", "gender"}
-    systems = "dimensions: [gender]\nsystems: {plain: {profile: engine}}\n"
-    experiment = f"name: labeled\ncollection: collection.yaml\n{systems}"
+    experiment = "{name: a, collection: collection.yaml, dimensions: [gender], systems: {plain: {profile: engine}}}"
     (tmp_path / "experiment.yaml").write_text(experiment, encoding="utf-8")
     run = call.well("evaluate", str(tmp_path / "experiment.yaml"), "--run", str(tmp_path / "run"), "--details")
     head, row = [line for line in run.stdout.splitlines() if line.startswith(("system ", "plain "))][:2]
     assert "under label error" in head
     assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", row)
-    assert "under label error" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     found = call.well("search", "lawyer", "-c", str(file), "--index", str(small.index))
     verdict = " ".join(found.stdout.partition("rank")[0].split())
     # Of the dimension whose labels were made alone.

@@ -11,6 +11,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -91,9 +92,7 @@ class Library(ModuleType):
         self.__spec__ = ModuleSpec("xllamacpp", None)
         self.started: list[Any] = []
         self.log = ""
-
-    def CommonParams(self) -> SimpleNamespace:
-        return SimpleNamespace(model=SimpleNamespace(), cpuparams=SimpleNamespace())
+        self.CommonParams = lambda: SimpleNamespace(model=SimpleNamespace(), cpuparams=SimpleNamespace())
 
     def Server(self, wanted: SimpleNamespace) -> SimpleNamespace:
         if self.log:
@@ -105,12 +104,9 @@ class Library(ModuleType):
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
     library = Library()
     monkeypatch.setitem(sys.modules, "xllamacpp", library)
-    monkeypatch.setattr(signal, "pause", interrupted)
+    monkeypatch.setattr(signal, "pause", Mock(side_effect=KeyboardInterrupt))
     return library
 
 

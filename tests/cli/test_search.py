@@ -21,27 +21,26 @@ def shares(exposures: Any) -> dict[str, float]:
     return {group["label"]: group["share"] for group in exposures[0]["groups"]}
 
 
-def test_the_ranking_the_bars_and_the_story(call: Call, small: Small) -> None:
-    result = call.well("search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
-    table, _, rest = result.stdout.partition("exposure ")
-    verdict, head = table.splitlines()[0], table.splitlines()[2]
-    assert re.fullmatch("gender: female gets [0-9]+% of the attention instead of 0%; it should have [0-9]+%", verdict)
-    assert head.split() == ["rank", "was", "title", "gender", "score"]
-    assert len([line for line in table.splitlines() if "Page" in line]) == 6
-    bars, _, story = rest.partition("1. query")
-    assert all(one in bars for one in ("100%", "█", "target: "))
-    assert all(one in story for one in ("lawyer (24 documents)", "stopped", "no model calls"))
-    assert "\x1b" not in result.stdout
-
-
 def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Small) -> None:
-    found = call.record("search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
+    """In numbers, and as the ranking, the bars and the story in a pipe."""
+    arguments = ("search", "lawyer", "--n", "6", "--dimension", "gender", *FAIR_QR, *small.options)
+    found = call.record(*arguments)
     before, after = (shares(found["exposure"][when]) for when in ("before", "after"))
     assert before["female"] == 0 < after["female"]
     assert found["gap"]["after"] < found["gap"]["before"]
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3, 4, 5, 6]
     assert {"gender": {"female": 1.0}} in [hit["groups"] for hit in found["hits"]]
     assert (found["steps"][0]["source"], found["collection"], found["oracle"]) == ("query", "small", False)
+    shown = call.well(*arguments).stdout
+    table, _, rest = shown.partition("exposure ")
+    verdict, _, head, *rows = table.splitlines()
+    assert re.fullmatch("gender: female gets [0-9]+% of the attention instead of 0%; it should have [0-9]+%", verdict)
+    assert head.split() == ["rank", "was", "title", "gender", "score"]
+    assert len([line for line in rows if "Page" in line]) == 6
+    bars, _, story = rest.partition("1. query")
+    assert all(one in bars for one in ("100%", "█", "target: "))
+    assert all(one in story for one in ("lawyer (24 documents)", "stopped", "no model calls"))
+    assert "\x1b" not in shown
 
 
 def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
@@ -70,28 +69,18 @@ def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, qu
 
 
 def test_the_answer_its_sources_the_exposures_and_the_story(call: Call, small: Small) -> None:
-    result = call.well("answer", "lawyer", "--dimension", "gender", *FAIR_QR, *small.options)
-    text, _, rest = result.stdout.partition("source ")
+    """What the record holds besides: tests/report/test_story.py."""
+    shown = call.well("answer", "lawyer", "--dimension", "gender", *FAIR_QR, *small.options).stdout
+    text, _, rest = shown.partition("source ")
     assert re.search(r"\w \[\d+\]\.", text)
     sources, _, rest = rest.partition("exposure ")
     assert len([line for line in sources.splitlines() if "Page" in line]) == 10
     assert {"female", "yes"} <= set(sources.split())
     bars, _, story = rest.partition("1. query")
     assert bars.split()[:3] == ["retrieved", "cited", "target"]
-    for part in ("final ranking", "answer", "sentences of the documents as they stand", "no model calls"):
-        assert part in story
-    assert "\x1b" not in result.stdout
-
-
-def test_json_holds_it_all(call: Call, small: Small) -> None:
+    assert all(part in story for part in ("final ranking", "answer", "sentences of the documents as they stand"))
     found = call.record("answer", "lawyer", "--n", "6", "--dimension", "gender", *small.options)
-    assert [source["number"] for source in found["context"]] == [1, 2, 3, 4, 5, 6]
-    assert found["cited"]
-    assert [source["number"] for source in found["context"] if source["cited"]] == sorted(found["cited"])
-    assert [source["weight"] for source in found["context"]] == [float(source["cited"]) for source in found["context"]]
-    assert all(f"[{number}]" in found["answer"] for number in found["cited"])
-    assert [exposure["dimension"] for exposure in found["exposure"]["attributed"]] == ["gender"]
-    assert (found["collection"], found["search"]["query"]) == ("small", {"text": "lawyer", "topic": None})
+    assert [source["number"] for source in found["context"] if source["cited"]] == sorted(found["cited"]) != []
     assert (found["source"], found["attribution"], found["verdicts"]) == ("extractive", "citations", None)
 
 
@@ -169,19 +158,13 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_model_is_heard_in_a_terminal(call: Call, small: Small, server: LoopbackServer) -> None:
-    server.script = ["She won [2], he lost [9]."]
+def test_a_model_is_heard_in_a_terminal_and_what_takes_the_place_of_its_answer_comes_after_it(
+    call: Call, small: Small, server: LoopbackServer
+) -> None:
+    server.script = ["She won [2], he lost [9].", "She won."]
     shown = call(*WRITTEN, *small.options).stdout
     assert shown.startswith("She won [2], he lost.\n")
     assert server.requests[0]["stream"] is True
-    assert "citations of no document were taken out: [9]" in shown
-
-
-@pytest.mark.usefixtures("terminal")
-def test_what_takes_the_place_of_a_heard_answer_is_shown_after_it(
-    call: Call, small: Small, server: LoopbackServer
-) -> None:
-    server.script = ["She won."]
     shown = call(*WRITTEN, *small.options).stdout
     assert shown.startswith("She won.\n\nThat cites no document; in its place:\n")
     assert "it began: She won." in shown

@@ -77,15 +77,9 @@ def test_who_asks_with_a_template_tells_a_worst_case_and_nobody_else() -> None:
                 calls = list(part.worst_case(given))
                 assert bool(calls) == bool(part.templates), kind
                 told[slot, kind] = bool(calls)
-    assert {key for key, asks in told.items() if asks} == {
-        ("refine", "llm"),
-        ("refine", "grounded"),
-        ("rerank", "listwise"),
-        ("filter", "fair"),
-        ("debias", "debias-rag"),
-        ("generate", "llm"),
-        ("attribute", "judge"),
-    }
+    asking = {" ".join(key) for key, asks in told.items() if asks}
+    of_search = {"refine llm", "refine grounded", "rerank listwise"}
+    assert asking == of_search | {"filter fair", "debias debias-rag", "generate llm", "attribute judge"}
 
 
 @pytest.mark.parametrize("source", ["", "few-shot", "reasoning"])
@@ -103,7 +97,7 @@ def test_refining(source: str) -> None:
     assert calls == Calls(given.settings.model, 6, read, 6 * 100)
 
 
-def test_a_real_refinement_reads_no_more() -> None:
+def test_a_real_refinement_reads_no_more_and_a_grounded_one_is_shown_more() -> None:
     words = tuple(Term("keywords"[: 1 + n % 8], 0.1) for n in range(30))
     model = ScriptedModel(lambda request: '{"keywords": []}')
     refiner = LlmRefiner(model, PROMPTS(""))
@@ -113,14 +107,10 @@ def test_a_real_refinement_reads_no_more() -> None:
     (calls,) = given.settings.refine.worst_case(given)
     assert (calls.calls, len(model.requests)) == (3, 3)
     assert read(model) <= calls.input_tokens
-
-
-def test_grounded_refining_is_shown_more() -> None:
     plain, grounded = worst("refine", "llm", iterations=2), worst("refine", "grounded", iterations=2)
     assert (plain.calls, grounded.calls) == (4, 4)
-    assert plain.input_tokens < grounded.input_tokens
     fewer = worst("refine", {"kind": "grounded", "terms": 3}, iterations=2)
-    assert fewer.input_tokens < grounded.input_tokens
+    assert max(plain.input_tokens, fewer.input_tokens) < grounded.input_tokens
 
 
 @pytest.mark.parametrize(("batch", "utility"), [(1, True), (1, False), (5, True), (3, False)])
@@ -137,12 +127,9 @@ def test_filtering(batch: int, utility: bool) -> None:
     assert calls.output_tokens == calls.calls * longest
 
 
-@pytest.mark.parametrize(("k", "rewrites"), [(3, 3), (5, 1), (3, 0)])
+@pytest.mark.parametrize(("k", "rewrites"), [(3, 3), (5, 1)])
 def test_debiasing(k: int, rewrites: int) -> None:
     calls = worst("debias", {"kind": "debias-rag", "k": k, "rewrites": rewrites})
-    if not rewrites:
-        assert calls.calls == 0
-        return
     model = ScriptedModel(lambda request: json.dumps({"rewrites": ["x"] * rewrites}))
     for query in QUERIES:
         for _ in range(k):

@@ -8,35 +8,24 @@ from pathlib import Path
 
 import pytest
 import yaml
+from experiment_files import read_file
 from faults import life
 
-from fairagent.evaluate.check import check_experiment, estimate, read_systems, read_values
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.kind import Checking, Problems
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts
-from fairagent.settings import read_yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "prompts"
 FILE = FOLDER / "compare.yaml"
 
 
 def test_the_file_is_right() -> None:
-    problems = Problems()
-    systems = read_systems(
-        read_values(read_yaml(FILE), FILE, problems), FOLDER, Checking(problems, {}, True, None, None)
-    )
-    problems.check(FILE)
-    assert {name: system.settings.prompts for name, system in systems.items()} == {
-        "default": "",
-        "labeled only": "",
-        "terse": str(FOLDER / "terse"),
-        "few-shot": "few-shot",
-        "reasoning": "reasoning",
-        "grounded": "",
-        "feedback": "",
-    }
+    _, systems = read_file(FILE)
+    others = {"terse": str(FOLDER / "terse"), "few-shot": "few-shot", "reasoning": "reasoning"}
+    plain = dict.fromkeys(("default", "labeled only", "grounded", "feedback"), "")
+    assert {name: system.settings.prompts for name, system in systems.items()} == plain | others
 
 
 @pytest.fixture
@@ -78,14 +67,9 @@ def test_each_system_asks_with_its_own_template(file: Path, tmp_path: Path, monk
     assert used["default"] == used["few-shot"] == used["reasoning"] == used["grounded"] == {"she"}
     # Which templates they were is written down.
     written = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
-    for id, source in (
-        ("refine_query", ""),
-        ("refine_query", file.parent / "terse"),
-        ("refine_query", "few-shot"),
-        ("refine_query", "reasoning"),
-        ("refine_query_grounded", ""),
-    ):
-        assert Prompts(source)[id].sha256 in written
+    for source in ("", file.parent / "terse", "few-shot", "reasoning"):
+        assert Prompts(source)["refine_query"].sha256 in written
+    assert Prompts()["refine_query_grounded"].sha256 in written
 
 
 def test_what_it_takes_is_known_before(file: Path) -> None:

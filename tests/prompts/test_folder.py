@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from pathlib import Path
 
@@ -43,9 +44,7 @@ def test_a_folder_replaces_file_by_file(tmp_path):
     prompts = Prompts(tmp_path)
     assert prompts.ids == Prompts().ids
     prompt = prompts["refine_query"]
-    assert prompt.path == path
-    assert prompt.head.version == 7
-    assert prompt.head.max_tokens is None
+    assert (prompt.path, prompt.head.version, prompt.head.max_tokens) == (path, 7, None)
     assert prompt.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert prompts.render("refine_query", **SHIPPED) == (
         ("system", "Be brief."),
@@ -88,8 +87,8 @@ FAULTS = [
 def test_examples_are_turns_before_the_one_that_asks(tmp_path):
     write(tmp_path, HEAD + BODY.replace("[user]", "[user]\nlawyers?\n[assistant]\njudges\n[user]"))
     messages = Prompts(tmp_path).render("refine_query", **VALUES)
-    assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
-    assert [text for _, text in messages[1:3]] == ["lawyers?", "judges"]
+    assert messages[1:3] == (("user", "lawyers?"), ("assistant", "judges"))
+    assert (len(messages), messages[3][0]) == (4, "user")
 
 
 @pytest.mark.parametrize(("text", "line", "words"), FAULTS)
@@ -99,8 +98,6 @@ def test_faults_have_file_and_line(tmp_path, text, line, words):
         Prompts(tmp_path)
     found = [fault for fault in caught.value.faults if words in fault.message]
     assert [(fault.path, fault.line) for fault in found] == [(path, line)], caught.value
-    assert str(found[0]) in str(caught.value)
-    assert caught.value.exit_code == 4
 
 
 def test_all_faults_of_all_files_are_reported_together(tmp_path):
@@ -147,17 +144,6 @@ def test_one_fault_hides_no_other(tmp_path):
     with pytest.raises(PromptError) as caught:
         Prompts(tmp_path)
     assert [fault.line for fault in caught.value.faults] == LINES
-    right = MANY.replace("version: none", "version: 1").replace("mode: fast\n", "")
-    write(tmp_path, right.replace("{% for x in %}", "yes"))
-    with pytest.raises(PromptError) as caught:
-        Prompts(tmp_path)
-    about = [fault.message for fault in caught.value.faults if fault.line in (5, 8)]
-    assert [message.split(":")[0].split(",")[0] for message in about] == [
-        "variables that it will not be given",
-        "variables that it has to require",
-        "required variable 'group' is never used",
-        "reply is 'Verdicts'",
-    ]
 
 
 # Templates that read well and cannot be filled with what they will be given.
@@ -237,3 +223,11 @@ def test_a_draft_takes_its_files_place_and_is_checked_as_one(tmp_path: Path) -> 
         ("answer.j2", 2),
         ("refine_query.j2", text.count("\n") + 1),
     ]
+
+
+def test_the_template_that_the_guide_shows_can_be_read(tmp_path: Path) -> None:
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "prompts_and_models.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```jinja\n(---\n.*?)^```$", guide, re.DOTALL | re.MULTILINE)
+    places = "{{ dimension|tojson }}, {{ share|tojson }}, {{ target|tojson }}"
+    write(tmp_path, shown.replace('"group"', f'"at": [{places}], "group"'))
+    assert Prompts(tmp_path)["refine_query"].head.version == 3

@@ -18,12 +18,10 @@ from typing import Any
 import lamp_files
 import numpy as np
 import pytest
-from cli.conftest import write_collection
-from typer.testing import CliRunner, Result
+from cli.conftest import Call, write_collection
 
 from fairagent import write_demo
 from fairagent.answer.filtering import FairFilter, parse_verdict
-from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.questions import answer_to
@@ -39,12 +37,15 @@ from fairagent.papers.debias_rag.stage import Rewriter
 from fairagent.papers.fairft.graded import Accuracy, Agreement, Asker, GradedKind, GradedQuestion, Grader
 from fairagent.papers.utility.trial import ModelWriter
 from fairagent.retrieve.bm25.build import build_index
+from fairagent.search.pipeline import build, open_site
+from fairagent.settings import load_settings
 from fairagent.types import Document, Query, Usage
 
 from .conftest import ROOT, Served
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow, pytest.mark.usefixtures("surroundings")]
 
+call = Call()
 DOCUMENT = Document("d1", "Lawyers of both cities met in the court.", "A meeting")
 
 
@@ -121,19 +122,6 @@ def _set(*assignments: str) -> list[str]:
     return [part for one in assignments for part in ("--set", one)]
 
 
-def call(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def printed(*arguments: str) -> Any:
-    """The JSON that a command prints, which ends well."""
-    result = call(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
-# --- Searches -----------------------------------------------------------------------------------------------------
-
 DOING = "loop={kind: widen, actions: %s}"
 SEARCHES = {
     "refine_query": ("loop=fair-qr", "refine=llm", "iterations=1"),
@@ -151,7 +139,7 @@ SEARCHES = {
 @pytest.mark.parametrize("template", SEARCHES)
 @pytest.mark.usefixtures("booked")
 def test_searches(template: str, options: list[str], record: Record) -> None:
-    found = printed("search", "lawyer", *options, *_set(*SEARCHES[template]))
+    found = call.record("search", "lawyer", *options, *_set(*SEARCHES[template]))
     assert len(found["hits"]) == 4
     assert template in record.templates
     assert record.faults == []
@@ -164,20 +152,17 @@ def test_the_readmes_search(tmp_path: Path, served: Served, record: Record, monk
     build_index(collection, tmp_path / "fairagent-demo" / "index")
     monkeypatch.chdir(tmp_path)
     (line,) = re.findall(r"^    fairagent (search .*)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-    found = printed(*shlex.split(line.replace("NAME", served.name)))
+    found = call.record(*shlex.split(line.replace("NAME", served.name)))
     assert [step["source"] for step in found["steps"]] == ["query", "keywords"]
     assert found["steps"][1]["objective"].keys() == {"before", "after"}
     assert (found["profile"], record.templates) == ("agent", {"group_keywords"})
     assert found["usage"]["calls"] in (1, 2)
 
 
-# --- Answers ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("booked")
 def test_answer_and_attribute(options: list[str], record: Record) -> None:
     chosen = _set("generate=llm", "attribute=judge", "context.documents=2")
-    found = printed("answer", "Who was a lawyer?", *options, *chosen)
+    found = call.record("answer", "Who was a lawyer?", *options, *chosen)
     assert found["answer"].strip()
     assert {"answer", "attribute"} <= record.templates
     # The small model may go on until its limit.
@@ -186,9 +171,6 @@ def test_answer_and_attribute(options: list[str], record: Record) -> None:
 
 @pytest.mark.usefixtures("booked")
 def test_an_answer_that_is_streamed_is_its_pieces(options: list[str], record: Record) -> None:
-    from fairagent.search.pipeline import build, open_site
-    from fairagent.settings import load_settings
-
     generate = {"kind": "llm", "on_uncited": "keep"}
     more = {"profile": "offline", "engine": "bm25", "generate": generate, "context": {"documents": 1}, "n": 4}
     settings = load_settings(overrides={"collection": options[1], "index": options[3], **more})
@@ -203,13 +185,8 @@ def test_an_answer_that_is_streamed_is_its_pieces(options: list[str], record: Re
 @pytest.mark.parametrize("template", ["fairness_filter", "utility_filter", "attribute"])
 @pytest.mark.usefixtures("booked")
 def test_verdicts(template: str, options: list[str], record: Record) -> None:
-    tried = call("prompts", "try", template, "--query", "lawyer", "--send", "--documents", "2", *options[:6])
-    assert tried.exit_code == 0, tried.output
-    assert record.templates == {template}
-    assert record.faults == []
-
-
-# --- Stages -------------------------------------------------------------------------------------------------------
+    call.well("prompts", "try", template, "--query", "lawyer", "--send", "--documents", "2", *options[:6])
+    assert (record.templates, record.faults) == ({template}, [])
 
 
 def ask(model: Model, prompts: Prompts) -> None:
@@ -284,11 +261,7 @@ STAGES: dict[str, Callable[[Model, Prompts], None]] = {
 @pytest.mark.usefixtures("booked")
 def test_stages(template: str, model: Model, record: Record) -> None:
     STAGES[template](model, Prompts())
-    assert record.templates == {template}
-    assert record.faults == []
-
-
-# --- Commands of their own ----------------------------------------------------------------------------------------
+    assert (record.templates, record.faults) == ({template}, [])
 
 
 @pytest.mark.usefixtures("booked")
@@ -322,8 +295,7 @@ def test_labels(task: str, tmp_path: Path, record: Record) -> None:
     lamp_files.write(tmp_path, lamp_files.questions(task, 1, 1), lamp_files.outputs(task, 1))
     file = tmp_path / "experiment.yaml"
     file.write_text(LAMP.replace("TASK", task), encoding="utf-8")
-    result = call("labels", str(file), "--workers", "1")
-    assert result.exit_code == 0, result.output
+    call.well("labels", str(file), "--workers", "1")
     assert record.templates == {task.lower().replace("-", "_")}
     assert (record.replies, record.faults) == (2, [])
 

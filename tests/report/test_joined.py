@@ -31,7 +31,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_each_run_has_its_columns_and_each_system_a_row(runs: tuple[Path, Path]) -> None:
-    table = join_runs(runs).tables()[0]
+    joined = join_runs(runs)
+    table, notes = joined.tables()[0], list(joined.notes())
     assert [(column.above, column.name) for column in table.columns[1:]] == [
         ("relevance", "nDCG@5"),
         ("gender", "AWRF@5"),
@@ -41,9 +42,6 @@ def test_each_run_has_its_columns_and_each_system_a_row(runs: tuple[Path, Path])
     for run, places in ((runs[0], slice(1, 2)), (runs[1], slice(2, 4))):
         assert [row[places] for row in table.rows] == [row[1:] for row in means_table(load_run(run)).rows]
 
-
-def test_other_topics_are_said(runs: tuple[Path, Path]) -> None:
-    notes = list(join_runs(runs).notes())
     assert notes[0] == f"relevance ({runs[0]}): words, 19 topics, baseline plain"
     assert notes[-1] == "! relevance and fairness are over different topics: 6 of at most 19 topics in common"
 

@@ -17,7 +17,7 @@ from scripted import Engine, agent, by_letter, collection
 from fairagent.errors import SettingsError
 from fairagent.measures import UNIFORM
 from fairagent.papers.rivals import adaptive
-from fairagent.papers.rivals.adaptive import AdaptiveConfig, AdaptiveReranker, CollectionGroups, GroupPolicy
+from fairagent.papers.rivals.adaptive import AdaptiveConfig, AdaptiveReranker, GroupPolicy
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import Pool
 from fairagent.settings import Settings
@@ -243,7 +243,7 @@ def made_pool(site: Site) -> Pool:
 def test_the_engines_own_score_and_the_collections_groups() -> None:
     place = site(rerank={"kind": "adaptive", "budget": 4, "batch": 2})
     made = place.settings.rerank.build(place)
-    assert made.groups == CollectionGroups(place.collection, ("gender",))
+    assert [rows.tolist() for rows in made.groups(Query("who"), ["f9", "m1"])] == [[[0, 1, 0], [0, 0, 1]]]
     assert (made.policy, made.budget, made.batch) == ("budget", 4, 2)
     # The engine gives 3, 2, 1, and 0 to f9, which it did not find: batches m1 f1, f9, m2.
     found = made.rerank(made_pool(place))
@@ -260,11 +260,11 @@ def test_a_pair_scorer_reads_titles_and_texts() -> None:
 
 def test_an_agent_serves_and_measures_what_the_engine_did_not_find() -> None:
     engine = Texts({"who": "m1 m2 m3"})
-    groups = CollectionGroups(collection(by_letter(["m1", "m2", "m3", "f9"])), ("gender",))
+    labels = collection(by_letter(["m1", "m2", "m3", "f9"])).groups
     of = Scores({"m1": 1, "m2": 3, "m3": 0, "f9": 2})
-    plain = agent(engine, None, groups=groups.collection.groups, refine="none", reranker=lambda engine: None, n=2)
+    plain = agent(engine, None, groups=labels, refine="none", reranker=lambda engine: None, n=2)
     assert plain.search("who").trace.exposures[0].shares.tolist() == [0, 1]
-    adaptive = AdaptiveReranker(Graph({"m1": ("f9",)}), of, groups)
+    adaptive = AdaptiveReranker(Graph({"m1": ("f9",)}), of, genders)
     found = replace(plain, reranker=adaptive).search("who")
     assert [(hit.id, hit.groups["gender"]) for hit in found.hits] == [("m2", {"male": 1.0}), ("f9", {"female": 1.0})]
     assert found.trace.exposures[0].shares.tolist() == [0.5, 0.5]

@@ -38,10 +38,7 @@ class Outer(Section):
         ({"on": "perhaps"}, "on: expected true or false (got 'perhaps')"),
         ({"kind": "exposur"}, "kind: no value 'exposur'; did you mean 'exposure'? There are: exposure, mmr"),
         ({"kind": 3}, "kind: expected one of exposure, mmr (got 3)"),
-        (
-            {"unknown": "SHARE"},
-            "unknown: no value 'SHARE'; did you mean 'share'? There are: share, ignore, or a number",
-        ),
+        ({"unknown": "SHAR"}, "unknown: no value 'SHAR'; did you mean 'share'? There are: share, ignore, or a number"),
         ({"where": [1]}, "where: expected keys with values (key: value) (got [1])"),
         ({"where": {"a": None}}, "where.a: expected true or false, a whole number, text or a list (got nothing)"),
         ({"some": "abc"}, "some: expected a list (got 'abc')"),

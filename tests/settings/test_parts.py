@@ -111,8 +111,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"rerank": {"refined": 1}}, "rerank.parts[1].refined: unknown key of re-ranker 'exposure'; fused has it"),
     ({"generate": {"language": "fr"}}, "generate.language: unknown key of generator 'extractive'; llm has it"),
     ({"engine": {"kind": "splade"}}, "engine.model: is missing"),
-    ({"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}},
-     "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?"),
+    ({"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}}, "engine.engine.k: unknown key of engine 'bm25';"),
     ({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'widen'; fair-qr has it"),
     ({"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
      "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure has it"),
@@ -141,14 +140,7 @@ SEES: dict[str, list[Any]] = {
     "refine": ["feedback", "llm", "grounded"],
 }  # fmt: skip
 SEES_NONE: dict[str, list[Any]] = {
-    "rerank": [
-        "mmr",
-        "original",
-        "graph",
-        {"kind": "adaptive", "policy": "none"},
-        "plackett-luce",
-        ["original", "mmr"],
-    ],
+    "rerank": ["mmr", "graph", "plackett-luce", {"kind": "adaptive", "policy": "none"}, ["original", "mmr"]],
     "engine": ["rm3"],
 }
 
@@ -184,8 +176,7 @@ def test_files_are_taken_from_beside_the_settings() -> None:
     assert run == RunFileConfig(path="/data/run.txt")
     assert run.files == {"path": Path("/data/run.txt")}
     rag = DebiasRAGConfig(library="avoid.jsonl").relative_to(Path("/data"))
-    assert rag.library == "/data/avoid.jsonl"
-    assert rag.lexicon == ""
+    assert (rag.library, rag.lexicon) == ("/data/avoid.jsonl", "")
     assert rag.files["library"] == Path("/data/avoid.jsonl")
     assert DebiasRAGConfig(library="/else/avoid.jsonl").relative_to(Path("/data")).library == "/else/avoid.jsonl"
     assert FAStarIRConfig().relative_to(Path("/data")) == FAStarIRConfig()

@@ -125,13 +125,11 @@ def test_a_chain_is_laid_over_as_a_whole() -> None:
         ("", {"fairness": 2}, [GraphConfig(), ExposureConfig(fairness=2)]),
         ("agent", {"weight": 0.1, "unlabeled": 1}, [GraphConfig(weight=0.1), ExposureConfig(unlabeled=1)]),
         # Of several that have the key it is the last one's.
-        (["mmr", {"kind": "dlf", "alpha": 0.1}, "mmr", "exposure"], {"encoder": "x"},
-         [MMRConfig(), DLFConfig(alpha=0.1), MMRConfig(encoder="x"), ExposureConfig()]),
+        (["mmr", {"kind": "dlf"}, "mmr"], {"encoder": "x"}, [MMRConfig(), DLFConfig(), MMRConfig(encoder="x")]),
         ([{"fairness": 1, "unlabeled": 1}], {"fairness": 2}, [ExposureConfig(fairness=2, unlabeled=1)]),
-        (["mmr", ["graph", "exposure"]], {"unlabeled": 1},
-         [MMRConfig(), ChainConfig(parts=(GraphConfig(), ExposureConfig(unlabeled=1)))]),
+        (["mmr", ["exposure"]], {"unlabeled": 1}, [MMRConfig(), ChainConfig(parts=(ExposureConfig(unlabeled=1),))]),
     ],
-)  # fmt: skip
+)
 def test_keys_over_a_chain_are_those_of_the_part_that_has_them(below: Any, keys: Any, expected: list[Any]) -> None:
     layer = {"profile": below} if isinstance(below, str) else {"rerank": below}
     for model in ({}, {"model": {"name": "m"}}):

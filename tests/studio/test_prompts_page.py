@@ -35,11 +35,6 @@ def replied(request: Request) -> ServerReply | str:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("own") / "mine"
-
-
-@pytest.fixture(scope="module")
 def trying(folder: Path, own: Path) -> Iterator[Studio]:
     """A studio with a model."""
     with LoopbackServer(replied) as model, running(asking(folder, model.url), prompts=own) as studio:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from fairagent.errors import DataError, FairAgentError, NotRegular, UsageError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.budget import Budget, limited_by
 from fairagent.settings import BudgetSettings, load_settings
+from fairagent.studio import serving
 from fairagent.studio.app import assets_of, studio_pages
 from fairagent.studio.server import SpendingBook, User, UserBudget, UserBudgetExceeded, hash_of, hosts_of, read_users
 
@@ -50,29 +52,31 @@ def book(tmp_path: Path) -> Iterator[SpendingBook]:
         yield book
 
 
+ADA = {"name": "ada", "sha256": "0" * 64}
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ('{"name": "ada"}', "sha256"),
-        (json.dumps({"name": "ada", "sha256": "0" * 63}), "sha256"),
-        (json.dumps({"name": "a b", "sha256": "0" * 64}), "name"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "expires": "2027-01-31"}), "expires"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {"seconds": 5}}), "budget.seconds"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {}}), "limits nothing"),
-        (json.dumps({"name": "ada", "sha256": "0" * 64, "budget": {"dollars": -1}}), "budget.dollars"),
-        (user("bob").model_copy(update={"sha256": hash_of("first")}).model_dump_json(), "again"),
-        (user("first").model_copy(update={"sha256": "2" * 64}).model_dump_json(), "again"),
+        (ADA | {"sha256": "0" * 63}, "sha256"),
+        (ADA | {"name": "a b"}, "name"),
+        (ADA | {"expires": "2027-01-31"}, "expires"),
+        (ADA | {"budget": {"seconds": 5}}, "budget.seconds"),
+        (ADA | {"budget": {}}, "limits nothing"),
+        (ADA | {"budget": {"dollars": -1}}, "budget.dollars"),
+        (ADA | {"sha256": hash_of("first")}, "again"),
+        (ADA | {"name": "first"}, "again"),
         ("[]", ""),
         ("{", ""),
     ],
 )
-def test_every_wrong_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+def test_every_wrong_line_is_named(tmp_path: Path, line: str | dict[str, Any], said: str) -> None:
     path = users_file(tmp_path, user("first"))
-    path.write_text(path.read_text() + line + "\n")
+    path.write_text(path.read_text() + (line if isinstance(line, str) else json.dumps(line)) + "\n")
     with pytest.raises(DataError) as raised:
         read_users(path)
-    assert f"{path}:2: " in str(raised.value)
-    assert said in str(raised.value)
+    assert re.search(rf"{path}:2: .*{said}", str(raised.value))
 
 
 def test_a_file_of_users_that_others_have_rights_to(tmp_path: Path) -> None:
@@ -87,20 +91,15 @@ def test_a_file_of_users_that_others_have_rights_to(tmp_path: Path) -> None:
         os.chown(path, 12345, 12345)
         with pytest.raises(FairAgentError, match=r"belongs to another user \(12345\)"):
             read_users(path)
-    path.rename(tmp_path / "real.jsonl")
-    for said, put in (
-        ("is a link", lambda: path.symlink_to(tmp_path / "real.jsonl")),
-        ("is a FIFO", lambda: os.mkfifo(path, 0o600)),
-        ("is a folder", path.mkdir),
-        ("no users", lambda: path.write_bytes(b"")),
-        ("larger than", lambda: path.write_bytes(b" " * 1_000_001)),
-    ):
-        put()
-        if path.is_file() and not path.is_symlink():
-            path.chmod(0o600)
+        os.chown(path, 0, 0)
+    for said, data in (("no users", b""), ("larger than", b" " * 1_000_001)):
+        path.write_bytes(data)
         with pytest.raises(FairAgentError, match=said):
             read_users(path)
-        path.rmdir() if path.is_dir() else path.unlink()
+    path.rename(tmp_path / "real.jsonl")
+    path.symlink_to(tmp_path / "real.jsonl")
+    with pytest.raises(FairAgentError, match="is a link"):
+        read_users(path)
 
 
 def test_calls_tokens_and_dollars_are_limited_and_settled(book: SpendingBook) -> None:
@@ -114,10 +113,9 @@ def test_calls_tokens_and_dollars_are_limited_and_settled(book: SpendingBook) ->
     assert book.spent(who) == (1, 500, pytest.approx(0.1))
     with pytest.raises(UserBudgetExceeded, match=r"ada's budget of 1,000 tokens for 2026-11-28 \(UTC\) is used up"):
         book.reserve(who, 501, 0.0)
-    with pytest.raises(UserBudgetExceeded, match="dollars"):
-        book.reserve(who, 1, 0.41)
-    with pytest.raises(UserBudgetExceeded, match="price of this model is not known"):
-        book.reserve(who, 1, None)
+    for dollars, said in ((0.41, "dollars"), (None, "price of this model is not known")):
+        with pytest.raises(UserBudgetExceeded, match=said):
+            book.reserve(who, 1, dollars)
     book.reserve(who, 500, 0.1).give_back()
     assert book.spent(who) == (1, 500, pytest.approx(0.1))
     # Another has spent nothing; and a limit that is lowered holds at once.
@@ -214,10 +212,10 @@ def test_one_users_exhaustion_does_not_touch_another(folder: Path, no_variables:
             with anybody(studio, authorization=f"Bearer {token}", **headers) as client:
                 return client.post(f"/api/{call}", json=QUERY)
 
-        assert [ask("ada").status_code, ask("ada").status_code] == [200, 429]
+        assert ask("ada").status_code == 200
         refused = ask("ada")
-        assert "ada's budget of 1 calls for " in refused.json()["error"]
-        assert "there is more at " in refused.json()["error"]
+        assert refused.status_code == 429
+        assert re.match("ada's budget of 1 calls for .* there is more at ", refused.json()["error"])
         assert 0 < int(refused.headers["retry-after"]) <= 86_401
         # What asks no model goes on, and so does the other; a stream is limited as well.
         assert ask("ada", "search").status_code == 200
@@ -231,8 +229,6 @@ def test_one_users_exhaustion_does_not_touch_another(folder: Path, no_variables:
 def test_a_token_of_ones_own_is_used_and_not_printed_and_is_no_setting(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairagent.studio import serving
-
     monkeypatch.setenv("FAIRAGENT_TOKEN", "one-of-my-own-0123")
     assert load_settings()
     doors: list[Any] = []
@@ -284,7 +280,6 @@ def test_a_name_that_is_allowed_is_called_and_no_other(folder: Path) -> None:
         ):
             headers = {"host": host} | ({"origin": origin} if origin else {})
             assert client.get("/api/about", headers=headers).status_code == status, (host, origin)
-    assert "10.1.2.3:80" in hosts_of("10.1.2.3", 80)
     assert "[::1]:80" in hosts_of("::1", 80)
     assert os.sep not in "".join(hosts_of("::", 80))
 
@@ -295,30 +290,24 @@ def anybody(studio: Studio, **headers: str) -> httpx.Client:
 
 @pytest.mark.parametrize("path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/nothing"])
 def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
+    wrong = ({"cookie": f"token={TOKEN}"}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"})
     with anybody(studio) as client:
         assert client.get(path, params={"token": TOKEN}).status_code == 401
-    for headers in (
-        {},
-        {"cookie": f"token={TOKEN}"},
-        {"authorization": "Bearer wrong"},
-        {"authorization": f"Basic {TOKEN}"},
-    ):
-        with anybody(studio, **headers) as client:
-            assert client.get(path).status_code == 401
+        assert [client.get(path, headers=one).status_code for one in ({}, *wrong)] == [401] * 4
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/prompts", "/runs", "/runs/one", "/frame"])
-def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
+def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio) -> None:
+    """Neither the collection, nor its topics and groups, nor files."""
     with anybody(studio) as client:
-        reply, health = client.get(path), client.get("/health")
+        for path in ("/", "/docs", "/prompts", "/runs", "/runs/one", "/frame"):
+            reply = client.get(path)
+            assert (reply.status_code, client.post(path).status_code) == (200, 401)
+            assert "set-cookie" not in reply.headers
+            secrets = ("lawyer", "female", str(studio.desk.settings.index), TOKEN)
+            assert [told for told in secrets if told in reply.text] == []
+        health = client.get("/health").json()
+        assert health == {"ok": True, "version": health["version"], "collection": "open"}
         assert client.get("/health", headers={"host": "elsewhere.example"}).status_code == 403
-        assert client.post(path).status_code == 401
-    assert (reply.status_code, health.status_code) == (200, 200)
-    assert health.json() == {"ok": True, "version": health.json()["version"], "collection": "open"}
-    assert "set-cookie" not in reply.headers
-    # Neither the collection, nor its topics and groups, nor files.
-    for told in ("lawyer", "female", str(studio.desk.settings.index), TOKEN):
-        assert told not in reply.text
 
 
 def test_other_names_and_pages_are_refused_also_without_a_token(folder: Path) -> None:

@@ -230,7 +230,10 @@ class CausalModel(_LocalModel):
         self._chat = chat
         first = self.tokenizer("a")["input_ids"][0]
         self._begins = self.tokenizer.bos_token_id is not None and first == self.tokenizer.bos_token_id
-        self._keeps = "logits_to_keep" in inspect.signature(self.model.forward).parameters
+        takes = inspect.signature(self.model.forward).parameters
+        self._keeps = "logits_to_keep" in takes
+        # transformers renames it in 5.
+        self._cache = next((name for name in ("cache", "past_key_values") if name in takes), "")
         import torch
 
         with torch.inference_mode():
@@ -277,15 +280,21 @@ class CausalModel(_LocalModel):
         """The log-probabilities of the texts' tokens, or of the `whole` vocabulary at their places."""
         import torch
 
+        # What all begin with, a context in most cases, is read once. A text's first token is read off before its place.
+        first, width = min(start for _, start in batch) - 1, max(len(prompt) for prompt, _ in batch)
+        alike = [len(set(ids)) == 1 for ids in zip(*(prompt[:first] for prompt, _ in batch), strict=True)]
+        shared = [*alike, False].index(False) if self._cache and len(batch) > 1 else 0
         # The batch is padded on the right, behind all that counts.
-        ids, mask = padded([prompt for prompt, _ in batch])
-        # The distribution of a token is read off at the place before it. Of a large vocabulary the distributions of
-        # all places would not fit into the memory.
-        first, width = min(start for _, start in batch) - 1, ids.shape[1]
-        last_places = {"logits_to_keep": width - first} if self._keeps else {}
-        ids = ids.to(self.model.device)
+        ids, mask = (rows.to(self.model.device) for rows in padded([prompt for prompt, _ in batch]))
+        # Of a large vocabulary the distributions of all places would not fit into the memory.
+        options: dict[str, Any] = {"use_cache": shared > 0}
+        if self._keeps:
+            options["logits_to_keep"] = width - first
         with torch.inference_mode():
-            output = self.model(input_ids=ids, attention_mask=mask.to(ids.device), use_cache=False, **last_places)
+            if shared:
+                options[self._cache] = getattr(self.model(input_ids=ids[:1, :shared], **options), self._cache)
+                options[self._cache].batch_repeat_interleave(len(batch))
+            output = self.model(input_ids=ids[:, shared:], attention_mask=mask, **options)
             logits = output.logits[:, -(width - first) :]
             scores: list[FloatArray] = []
             for row, (prompt, start) in enumerate(batch):

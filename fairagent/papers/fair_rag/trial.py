@@ -257,16 +257,6 @@ class DrawnSystem:
     draws: Draws
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopicOutcome:
-    """What was drawn for a topic: the search, the ids of its items (n,), their rankings with answers, what it took."""
-
-    search: SearchResult
-    items: tuple[str, ...]
-    drawn: TopicDraws
-    usage: Usage
-
-
 class FairRagTrial:
     """Draws rankings of each topic, answers from them and measures all of it; threads may share it."""
 
@@ -288,10 +278,8 @@ class FairRagTrial:
                 answerers[draws.system] = answerer
             self.rows[name] = DrawnSystem(system, answerers[draws.system], draws)
 
-    def draw(self, system: str, id: str) -> TopicOutcome:
-        """The rankings of a row for a topic, with their answers."""
-        collection, k = self.judge.collection, self.section.k
-        row = self.rows[system]
+    def outcome(self, system: str, id: str) -> Outcome:
+        collection, k, row = self.judge.collection, self.section.k, self.rows[system]
         query, retriever = as_query(collection.topics[id]), row.system.agent.retriever
 
         def candidates() -> tuple[SearchResult, Ranking]:
@@ -327,12 +315,6 @@ class FairRagTrial:
             return worth, weights, spent + reply.usage + attribution.usage
 
         drawn, usage = drawn_and_answered(lists, useful, answer)
-        return TopicOutcome(search, items, drawn, usage)
-
-    def outcome(self, system: str, id: str) -> Outcome:
-        collection, k, row = self.judge.collection, self.section.k, self.rows[system]
-        of_topic = self.draw(system, id)
-        search, items, drawn = of_topic.search, of_topic.items, of_topic.drawn
         meter = ExposureMeter(collection, id, self.judge.targets(id), k, UNIFORM, "js")
         first = search.trace.steps[0].ranking.top(k)
         stages = {
@@ -352,7 +334,7 @@ class FairRagTrial:
             collection.topics[id],
             system,
             {"": values(drawn, self.section), **by_dimension},
-            search.trace.usage + of_topic.usage,
+            search.trace.usage + usage,
             search=search,
             hits=self.judge.hits(id, hits_of(shown, meter, row.system.agent.retriever), shown.scores),
             exposures=stages["gap re-ranked"],

@@ -121,49 +121,38 @@ class Signals:
         longest = self.prompt(TrainingExample("", "q", "a"), Document("", "d" * 5 * self._tokens))
         prompt = hashlib.sha256(longest.encode()).hexdigest()
         manifest: dict[str, Any] = {"format": 1, "model": self.model.name, "prompt": prompt, "probe": probe}
-        have: dict[str, Any] = {}
-        for number, text in enumerate(whole_lines(self._path), start=1):
+        head, *lines = list(whole_lines(self._path)) or [b""]
+        if not head:
+            self._append(manifest)
+            return manifest
+        try:
+            have: dict[str, Any] = parse_json(unsealed(head).decode())
+        except ValueError:
+            advice = "damaged, or from an earlier version; name another file, or remove it"
+            raise IndexMismatch(f"{self._path}:1 cannot be read: {advice}") from None
+        differ = [name for name in ("format", "prompt") if have.get(name) != manifest[name]]
+        before = have.get("probe")
+        # Other hardware rounds otherwise, and a model may be named by another folder.
+        if not isinstance(before, float) or not np.isclose(before, probe, rtol=0.02, atol=0.02):
+            differ.append("model")
+        if differ:
+            raise IndexMismatch(
+                f"{self._path} holds signals of another {' and '.join(differ)} (model {have.get('model')!r}, now "
+                f"{self.model.name!r}); name another file, or remove it"
+            )
+        for number, text in enumerate(lines, start=2):
             try:
                 line = parse_json(unsealed(text).decode())
-                if not isinstance(line, dict) or (have and not _is_signal(line)):
-                    raise ValueError("no line of signals")
             except ValueError:
-                if number == 1:
-                    advice = "damaged, or from an earlier version; name another file, or remove it"
-                    raise IndexMismatch(f"{self._path}:1 cannot be read: {advice}") from None
                 log.warning("%s:%d cannot be read; what it held is computed again", self._path, number)
                 continue
-            if have:
-                self._cached.setdefault(line["question"], {}).update(line["documents"])
-                continue
-            have = line
-            differ = [name for name in ("format", "prompt") if have.get(name) != manifest[name]]
-            before = have.get("probe")
-            # Other hardware rounds otherwise, and a model may be named by another folder.
-            if not isinstance(before, float) or not np.isclose(before, probe, rtol=0.02, atol=0.02):
-                differ.append("model")
-            if differ:
-                raise IndexMismatch(
-                    f"{self._path} holds signals of another {' and '.join(differ)} (model {have.get('model')!r}, now "
-                    f"{self.model.name!r}); name another file, or remove it"
-                )
-        if not have:
-            self._append(manifest)
-        return have or manifest
+            self._cached.setdefault(line["question"], {}).update(line["documents"])
+        return have
 
     def _append(self, line: dict[str, Any]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with LineFile(self._path) as file:
             file.write(json.dumps(line))
-
-
-def _is_signal(line: dict[str, Any]) -> bool:
-    scores = line.get("documents")
-    return (
-        isinstance(line.get("question"), str)
-        and isinstance(scores, dict)
-        and all(isinstance(score, float) and score <= 1e-6 for score in scores.values())
-    )
 
 
 def _hash(*texts: str) -> str:

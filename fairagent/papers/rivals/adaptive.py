@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.collection import Collection
 from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import SettingsError
 from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
@@ -85,9 +84,15 @@ class AdaptiveReranker:
             else:
                 batch = self._by_exposure(state, batch, size)
             scored = ordered(batch, self.score(pool.query, batch), len(batch))
-            state.take(scored)
+            # What was scored waits no more; its neighbors do, in the frontier.
+            state.scores |= zip(scored.ids, scored.scores.tolist(), strict=True)
+            for id in scored.ids:
+                state.listed.pop(id, None)
+                state.frontier.pop(id, None)
             if len(state.scores) < self.budget:
-                state.discover(scored, self.graph.neighbors(scored.ids))
+                for score, near in zip(scored.scores.tolist(), self.graph.neighbors(scored.ids), strict=True):
+                    for id in (one for one in near if one not in state.scores):
+                        state.frontier[id] = max(score, state.frontier.get(id, score))
         return state.ranking().top(pool.n)
 
     def _by_budget(self, state: _Waiting, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
@@ -126,20 +131,6 @@ class _Waiting:
         self.frontier: dict[str, float] = {}
         self.scores: dict[str, float] = {}
         self._rows = {id: tuple(rows[place] for rows in pool.memberships) for place, id in enumerate(ids)}
-
-    def take(self, scored: Ranking) -> None:
-        """Note what was scored: it waits no more."""
-        self.scores |= zip(scored.ids, scored.scores.tolist(), strict=True)
-        for id in scored.ids:
-            self.listed.pop(id, None)
-            self.frontier.pop(id, None)
-
-    def discover(self, scored: Ranking, neighbors: Sequence[Sequence[str]]) -> None:
-        """Let the neighbors of a batch, which is best first, wait in the frontier."""
-        for score, near in zip(scored.scores.tolist(), neighbors, strict=True):
-            for id in near:
-                if id not in self.scores:
-                    self.frontier[id] = max(score, self.frontier.get(id, score))
 
     def ranking(self) -> Ranking:
         """What would be served: what is scored, by score, then the rest of the initial ranking."""
@@ -186,18 +177,6 @@ class SimilarityScorer:
             self._cached.update(zip(missing, self.encoder.documents(missing), strict=True))
         vectors = np.array([self._cached[text] for text in texts])
         return np.asarray(vectors @ self.encoder.queries([query])[0], dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionGroups:
-    """The groups that a collection knows of any of its documents, for a topic."""
-
-    collection: Collection
-    dimensions: tuple[str, ...]
-
-    def __call__(self, query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
-        groups = self.collection.groups
-        return tuple(groups.memberships(dimension, ids, query.id) for dimension in self.dimensions)
 
 
 class AdaptiveConfig(Part):
@@ -261,7 +240,11 @@ class AdaptiveConfig(Part):
                 return pair_scores(scorer, query, list(map(full_text, texts_for(query, ids, engine))))
 
         known = collection.groups.dimensions or self.sees_groups
-        groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
+        dimensions = dimensions_of(collection, settings) if known else ()
+
+        def groups(query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+            return tuple(collection.groups.memberships(dimension, ids, query.id) for dimension in dimensions)
+
         discount = parse_discount(settings.discount)
         return AdaptiveReranker(graph, score, groups, self.policy, self.budget, self.batch, discount)
 
