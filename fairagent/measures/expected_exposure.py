@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.base import Discount, as_rankings, as_shares, as_shown, as_vector
+from fairagent.measures.base import Discount, as_rankings, as_shares, as_shown, as_vector, check_shares
 from fairagent.types import FloatArray
 from fairagent.types.common import Compat
 
@@ -170,9 +170,6 @@ def normalized_expected_utility(expected: float, highest: float, worst: float | 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of the five intervals of normalized EE-D, each without its upper end: [0, .2), ..., [.8, 1)."""
 
-DECIMALS = 12
-"""Disparities are rounded to so many before they are put into intervals: what lies below is rounding."""
-
 
 @dataclass(frozen=True, slots=True)
 class DisparityInterval:
@@ -207,8 +204,9 @@ def disparity_intervals(
     """
     where, values = _pair(disparity, utility)
     own = as_vector(deterministic, "deterministic", finite=True)
-    _check_shares(where)
-    number = np.searchsorted(EDGES, np.round(where, DECIMALS), side="right") - 1
+    check_shares(where, "disparity")
+    # What lies below the twelfth decimal is rounding.
+    number = np.searchsorted(EDGES, np.round(where, 12), side="right") - 1
     rows = []
     for place, (low, high) in enumerate(pairwise(EDGES)):
         inside = values[number == place]
@@ -228,7 +226,7 @@ def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
     0.5
     """
     x, y = _pair(disparity, relevance)
-    _check_shares(x)
+    check_shares(x, "disparity")
     at, which = np.unique(x, return_inverse=True)
     height = np.bincount(which, y) / np.bincount(which)
     return float(np.trapezoid([height[0], *height, height[-1]], [0.0, *at, 1.0]))
@@ -254,11 +252,6 @@ def _pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
     if x.shape != y.shape:
         raise DataError(f"{len(x)} and {len(y)} values do not go together")
     return x, y
-
-
-def _check_shares(disparity: FloatArray) -> None:
-    if disparity.min() < 0 or disparity.max() > 1:
-        raise DataError(f"disparities lie in [{disparity.min():g}, {disparity.max():g}], expected [0, 1]")
 
 
 @dataclass(frozen=True, slots=True)

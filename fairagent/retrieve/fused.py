@@ -1,6 +1,6 @@
 """Several engines as one: their lists on a common scale, added up; by default BM25 and vector search."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal, Self
 
@@ -22,12 +22,11 @@ from fairagent.retrieve.base import (
 )
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import DenseManifest, VectorEngine
-from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.light import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, dense_parts, folder
 from fairagent.settings.parts import Engine, Part
-from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.types import FloatArray, Query, Ranking
 
 MOST, MOST_LIGHT = 2.5, 0.5
 """What vectors, and light ones, weigh beside BM25 where it explains nothing of a query."""
@@ -44,11 +43,6 @@ class FusedRetriever:
     With `most` in the place of weights the first engine weighs 1, and the second `weight_of`, if the first has a
     `bound`: what no score for a query is above.
     """
-
-    document: Callable[[str], Document]
-    document_frequency: Callable[[str], int]
-    vectors: Callable[[Sequence[str]], Embeddings]
-    query_vector: Callable[[Query], Embeddings]
 
     def __init__(
         self,

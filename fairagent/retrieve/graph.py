@@ -147,7 +147,6 @@ def graph_folder(site: Site, model: str) -> Path:
 def find_graph(site: Site, model: str) -> Graph | None:
     """The graph of the site's embeddings; None where none was made. IndexMismatch where it is of something else."""
     place = graph_folder(site, model)
-
     if not GraphManifest.exists(place) and not place.is_dir():
         return None
 

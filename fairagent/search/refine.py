@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
@@ -16,7 +16,7 @@ from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.exchange import unless_failing
 from fairagent.llm.prompts import STAND_IN, Calls, Case, Prompts
 from fairagent.llm.request import Message, list_within, schema_of, text_like, text_within
-from fairagent.retrieve.base import Retriever, TextSource, Vocabulary
+from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand
 from fairagent.retrieve.bm25.part import words_of as index_words
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
@@ -72,17 +72,6 @@ def refined(refiner: Refiner, state: RefineState, part: Part | None = None) -> R
         if not (isinstance(weight, Real) and 0 < float(weight) < math.inf):
             raise call.fault(f"the keyword {term.text[:60]!r} a weight that is no number above 0")
     return proposed
-
-
-def new_keywords(
-    proposed: Refinement, tried: Collection[str], engine: Retriever
-) -> tuple[tuple[Term, ...], tuple[str, ...]]:
-    """The proposed keywords that are new and occur in the index, and the words of those that do not occur."""
-    new = [term for term in proposed.terms if term.text not in tried]
-    if not isinstance(engine, Vocabulary):
-        return tuple(new), ()
-    added = tuple(term for term in new if engine.document_frequency(term.text) > 0)
-    return added, tuple(term.text for term in new if term not in added)
 
 
 class GroupWord(NamedTuple):

@@ -221,7 +221,8 @@ def fairer(reranked: FinalList, meter: ExposureMeter) -> list[str]:
         most = most or share
         if share < max(lack.share, most - 2 * ABOUT) + ABOUT:
             break
-        line = f"{lack}; fairness {price:g} reaches {share:.0%}, keeping {lists.kept[number]:.0%} of the relevance"
+        left = lists.share(float(lists.relevance[number]))
+        line = f"{lack}; fairness {price:g} reaches {share:.0%}, keeping {left:.0%} of the relevance"
     places, there, unlabeled = round(lack.target * meter.n), int((members > 0).sum()), int((some <= 0).sum())
     if there >= places and line != str(lack):
         return [line]

@@ -28,8 +28,6 @@ DOCUMENTS = [f"{letter}{place}" for place in range(4) for letter in "fmu"]
 WORDS = ["a", "b", "c"]
 QUERIES = [" ".join(["q", *WORDS[:i]]) for i in range(len(WORDS) + 1)]
 
-# --- engines that say anything ----------------------------------------------------------------------------------
-
 
 class Table:
     """Scores each document for each query as the table says; 0 is not found."""
@@ -61,8 +59,6 @@ def test_the_union_reranked_by_the_original_query_is_the_plain_engine(engine: Ta
     # Where the plain engine finds fewer than n, documents that only refined queries find come after them.
     assert result.ranking.ids[: len(plain)] == plain.ids
     assert result.ranking.scores[: len(plain)].tolist() == plain.scores.tolist()
-    if len(plain) == n:
-        assert result.ranking.ids == plain.ids
 
 
 @given(tables, st.integers(1, 14))
@@ -75,8 +71,6 @@ def test_the_best_list_of_the_whole_collection_is_the_plain_engine_too(engine: T
     result = searched(engine, OriginalReranker, candidates="best", n=n, depth=len(DOCUMENTS))
     assert result.ranking.ids[: len(plain)] == plain.ids
 
-
-# --- every search -----------------------------------------------------------------------------------------------
 
 rerankers: st.SearchStrategy[Any] = st.sampled_from(
     [OriginalReranker, FusedReranker, lambda engine: ExposureReranker()]
@@ -112,12 +106,6 @@ def test_every_search(engine: Table, reranker: Any, policy: str, n: int, depth: 
         assert exposure.shares.sum() == pytest.approx(1.0 if exposure.shares.any() else 0.0)
         assert exposure.divergence >= 0
 
-    again = searched(engine, reranker, candidates=policy, n=n, depth=depth, discount="log2-max2")
-    assert (again.ranking.ids, again.trace.stopped) == (ranking.ids, trace.stopped)
-
-
-# --- Lucene -----------------------------------------------------------------------------------------------------
-
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
@@ -134,11 +122,8 @@ def test_the_trap_on_lucene(demo: tuple[Path, Path]) -> None:
         told = {"candidates": policy, "rerank": rerank, "depth": depth, "expansion": {"documents": 50}}
         return open_agent(*demo, loop="fair-qr", n=10, **told)
 
-    union, best, fair = (
-        opened("union", "original", 30),
-        opened("best", "original", 1000),
-        opened("best", "exposure", 30),
-    )
+    rerankers = ("union", "original", 30), ("best", "original", 1000), ("best", "exposure", 30)
+    union, best, fair = (opened(*one) for one in rerankers)
     plain: BM25Retriever = union.retriever
     assert len(plain) <= 1000
     refined = 0

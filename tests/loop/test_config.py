@@ -34,12 +34,9 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
         read(**values)
 
 
-def test_it_says_which_templates_it_asks_with() -> None:
-    assert read(**ALL).templates == ("group_keywords", "group_passages", "judge_relevance")
-
-
 def test_the_worst_case_counts_every_call() -> None:
     """Each query: keywords, a passage, 30 documents judged (4 of the longest a call), 60 filtered twice (5 a call)."""
+    assert read(**ALL).templates == ("group_keywords", "group_passages", "judge_relevance")
     settings = Settings(filter="fair", n=20, model={"name": "tiny"})
     calls = list(read(**ALL).worst_case(Case(settings, Prompts(), ["law", "sea"], ("gender", "female"))))
     assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 12)

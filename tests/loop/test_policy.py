@@ -45,13 +45,10 @@ def written(*calls: Call) -> str:
 
 def native(*calls: Call) -> ServerReply:
     """A reply with calls of tools."""
+    texts = [(name, given if isinstance(given, str) else json.dumps(given)) for name, given in calls]
     made = [
-        {
-            "id": f"x{n}",
-            "type": "function",
-            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
-        }
-        for n, (name, given) in enumerate(calls)
+        {"id": f"x{n}", "type": "function", "function": {"name": name, "arguments": text}}
+        for n, (name, text) in enumerate(texts)
     ]
     return completion(None, "tool_calls", tool_calls=made)
 
@@ -59,6 +56,15 @@ def native(*calls: Call) -> ServerReply:
 def steered(model: Model, *actions: Action, turns: int = 4, calls: int = 8, **more: Any) -> SearchResult:
     policy = calling(ModelChooser(model, Prompts(), turns), calls)
     return agent(more.pop("engine", None) or engine(), *actions, policy=policy, **more).search("q")
+
+
+def on_server(server: LoopbackServer, replies: Path | None = None) -> SearchResult:
+    """A search with the model of this server."""
+    models = Models(replies, environ={})
+    try:
+        return steered(models.open(ModelSettings(name="tiny", base_url=server.url)))
+    finally:
+        models.close()
 
 
 def said(result: SearchResult) -> list[tuple[str, bool, str]]:
@@ -89,14 +95,8 @@ def test_each_call_is_a_step_and_what_does_not_help_is_undone() -> None:
     assert (second["result"], second["came_in"]) == ("accepted", 1)
     assert second["J"]["after"] > second["J"]["before"]
     assert second["gap"]["after"] < second["gap"]["before"]
-    assert second["groups"][0] | {"share": ""} == {
-        "number": 1,
-        "dimension": "gender",
-        "group": "female",
-        "share": "",
-        "target": "50.0%",
-        "candidates": 1,
-    }
+    group = {"number": 1, "dimension": "gender", "group": "female", "target": "50.0%", "candidates": 1}
+    assert second["groups"][0].items() > group.items()
 
 
 @pytest.mark.parametrize(
@@ -148,21 +148,15 @@ def test_a_call_that_is_repeated_and_those_beyond_the_limit_are_not_carried_out(
 def test_a_model_that_never_stops_is_not_asked_again_and_one_that_stops_at_once_changes_nothing() -> None:
     plain = agent(engine()).search("q").ranking.ids
     never = ScriptedModel(lambda request: written(find(1, f"ship{len(request.messages)}")))
-    broad = engine()
-    result = steered(never, turns=3, engine=broad)
+    result = steered(never, turns=3)
     assert (len(never.requests), result.trace.stopped) == (3, "the model did not stop in 3 turns")
     for reply in (written(STOP), written()):
         result = steered(ScriptedModel([reply]))
         assert result.ranking.ids == plain
         assert [source for source, *_ in said(result)] == ["stop"]
         assert result.trace.steps[1].usage.calls == 1
-
-
-def test_no_model_is_asked_where_no_group_lacks_a_place() -> None:
-    model = ScriptedModel([])
     fair = Scores(MEN | WOMEN, q="m0 f1 m1 f2")
-    assert steered(model, engine=fair).trace.stopped == "no group lacks a place"
-    assert model.requests == []
+    assert steered(ScriptedModel([]), engine=fair).trace.stopped == "no group lacks a place"
 
 
 @pytest.mark.parametrize("failure", [TransientModelError("overloaded"), BudgetExceeded("10 calls")])
@@ -185,29 +179,16 @@ def test_a_model_that_fails_leaves_what_was_reached_or_ends_the_search(failure: 
 def test_a_server_that_knows_tools_gets_calls_and_what_they_came_to_and_replies_are_cached(tmp_path: Path) -> None:
     replies = [native(find(1, "ship"), ("serch", "{bad")), native(find(1, "she")), native(STOP)]
     with LoopbackServer(replies) as server:
-        for again in range(2):
-            models = Models(tmp_path / "replies", environ={})
-            result = steered(models.open(ModelSettings(name="tiny", base_url=server.url)))
-            models.close()
-            assert [source for source, *_ in said(result)] == [
-                "search_for_group",
-                "no tool",
-                "search_for_group",
-                "stop",
-            ]
-            assert result.trace.usage.calls == (0 if again else 3)
+        for calls in (3, 0):
+            result = on_server(server, tmp_path / "replies")
+            assert [one[0] for one in said(result)] == ["search_for_group", "no tool", "search_for_group", "stop"]
+            assert result.trace.usage.calls == calls
     first, second, third = server.requests
-    names = [tool["function"]["name"] for tool in first["tools"]]
-    assert (names, first["tool_choice"], "response_format" in first) == (
-        ["search_for_group", "stop"],
-        "required",
-        False,
-    )
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["search_for_group", "stop"]
+    assert (first["tool_choice"], "response_format" in first) == ("required", False)
     schema = first["tools"][0]["function"]["parameters"]
-    assert (schema["properties"]["number"], schema["required"]) == (
-        {"type": "integer", "enum": [1]},
-        ["number", "keywords"],
-    )
+    assert schema["properties"]["number"] == {"type": "integer", "enum": [1]}
+    assert schema["required"] == ["number", "keywords"]
     called, *results = second["messages"][2:]
     assert (called["role"], called["content"]) == ("assistant", None)
     assert [one["function"] for one in called["tool_calls"]] == [
@@ -235,9 +216,7 @@ def test_a_server_without_tools_is_given_their_schemas_as_json(reply: ServerRepl
         return written(STOP) if len(request["messages"]) > 2 else written(find(1, "she"), find(1, "ship"))
 
     with LoopbackServer(script) as server:
-        models = Models(environ={})
-        result = steered(models.open(ModelSettings(name="tiny", base_url=server.url)))
-        models.close()
+        result = on_server(server)
     assert [accepted for _, accepted, _ in said(result)] == [True, False, False]
     assert "no tools" in result.trace.steps[1].usage.notes
     _, first, second = server.requests
@@ -266,9 +245,7 @@ def test_a_server_that_takes_no_choice_of_tools_and_streams_alone() -> None:
         return ServerReply(body, content_type="text/event-stream")
 
     with LoopbackServer(script) as server:
-        models = Models(environ={})
-        result = steered(models.open(ModelSettings(name="tiny", base_url=server.url)))
-        models.close()
+        result = on_server(server)
     assert said(result) == [("search_for_group", True, ""), ("stop", False, "stopped: done")]
     assert "tools" in server.requests[-1]
 
@@ -282,14 +259,14 @@ def test_a_judge_and_a_filter_are_tools_where_the_search_has_them_and_the_filter
     reads = ScriptedModel(verdicts(lambda text: "sea" not in text))
     fair = filtering(FairFilter(reads, Prompts(), utility=False))
     model = ScriptedModel([written(("judge", {"number": 1}), ("filter", {}), ("filter", {})), written(STOP)])
-    policy = calling(ModelChooser(model, Prompts()), 8)
-    result = agent(LAW, judge, fair, policy=policy, fairness=0, n=2).search("law")
+    result, at_once = (
+        agent(LAW, judge, fair, policy=calling(ModelChooser(one, Prompts()), 8), fairness=0, n=2).search("law")
+        for one in (model, ScriptedModel([written(STOP)]))
+    )
     assert [name for name, *_ in model.requests[0].tools] == ["search_for_group", "judge", "filter", "stop"]
     assert said(result)[0] == ("judge", True, "")
     assert [source for source, *_ in said(result)][:3] == ["judge", "filter", "filter"]
     assert said(result)[2][2] == "the filter has read all that is served"
-    stops = calling(ModelChooser(ScriptedModel([written(STOP)]), Prompts()), 8)
-    at_once = agent(LAW, judge, fair, policy=stops, fairness=0, n=2).search("law")
     assert [source for source, *_ in said(at_once)] == ["stop", "filter"]
 
 

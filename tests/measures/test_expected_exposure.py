@@ -140,7 +140,7 @@ def test_line_and_area_by_hand() -> None:
     assert fitted_line([0.1, 0.1, 0.1], [0.1, 0.2, 0.9]) is None
     with pytest.raises(DataError, match="do not go together"):
         area_under_curve([0.5], [0.1, 0.2])
-    with pytest.raises(DataError, match="expected \\[0, 1\\]"):
+    with pytest.raises(DataError, match="expected a share in \\[0, 1\\]"):
         disparity_intervals([1.2], [0.5], [0.5])
-    with pytest.raises(DataError, match="expected \\[0, 1\\]"):
+    with pytest.raises(DataError, match="expected a share in \\[0, 1\\]"):
         area_under_curve([0.5, 1.5], [0.5, 0.5])

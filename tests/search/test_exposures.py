@@ -115,9 +115,7 @@ def test_targets_of_a_topic_and_ids_that_are_not_there(tmp_path: Path) -> None:
         pytest.param(["a"], {"gap": 1, "queries": ["q", "q"]}, UsageError, "'q' is there twice", id="twice"),
         pytest.param([3.5], {"gap": 1}, UsageError, "query 'q': hit 1 is a float", id="no hit"),
         pytest.param(["a"], {"gap": 1, "groups": "sex"}, UsageError, "^no hit has a field 'sex'", id="field"),
-        pytest.param(
-            ["d"], {"gap": 1, "target": "uniform"}, DataError, "no hit has a label of 'gender'", id="unlabeled"
-        ),
+        pytest.param(["d"], {"gap": 1}, DataError, "no hit has a label of 'gender'", id="unlabeled"),
     ],
 )
 def test_what_cannot_be_judged_is_an_error(hits: Any, asked: dict[str, Any], error: type, said: str) -> None:

@@ -107,12 +107,8 @@ def test_of_a_fusion_feedback_counts_as_its_vectors_do(engine: Any, unit: float)
 def test_long_queries_and_engines_without_vectors_are_left_as_they_are() -> None:
     by_words = VectorFeedback(Words({}), mix=0.5, documents=1, longest=2)
     assert weighed(Plane(), "the law of the sea", by_words).candidates.ids == ("a", "c", "b"), "two words, as analyzed"
-    without = Scores({"a": 3, "b": 2, "c": 1}, law="a b c")
-    for made in (
-        weighed(Plane(), "law of sea"),
-        weighed(Plane(), "the law of the sea court", by_words),
-        weighed(without),
-    ):
+    without = weighed(Scores({"a": 3, "b": 2, "c": 1}, law="a b c"))
+    for made in (weighed(Plane(), "law of sea"), weighed(Plane(), "the law of the sea court", by_words), without):
         assert (made.candidates.ids, made.candidates.scores.tolist()) == (OWN, PRODUCTS.tolist())
         assert made.gains == ()
     assert FEEDBACK.gains(Plane(), Query("law"), Ranking(("a",), np.array([3.0]))) is None, "nothing to tell it from"
@@ -138,10 +134,6 @@ def prior(of: Sequence[float], chance: float, weight: float = 0.5) -> TypePrior:
     return type_prior(types, "t1", IDS, RELEVANCE, weight)
 
 
-def gained(of: Sequence[float], chance: float) -> FloatArray:
-    return prior(of, chance).gain(IDS)
-
-
 def test_the_likelihood_ratio_by_hand_and_a_query_that_is_not_about_the_type() -> None:
     # Chance .2; 2 of 4 documents are of the type, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3.
     made = prior([1, 1, 0, 0], 0.2)
@@ -156,14 +148,10 @@ def test_the_likelihood_ratio_by_hand_and_a_query_that_is_not_about_the_type() -
     assert made.importance == {"gender": 0.25 / 0.8}
 
 
-@given(st.floats(0.05, 0.95), st.floats(0, 1))
-def test_documents_of_one_type_are_left_as_they_are(chance: float, of: float) -> None:
-    assert gained([of] * 4, chance).tolist() == [0] * 4
-
-
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0.05, 0.9))
 def test_who_is_more_surely_of_the_type_never_gets_less(of: list[float], chance: float) -> None:
-    assert (np.diff(gained(of, chance)[np.argsort(of)]) >= -1e-12).all()
+    assert (np.diff(prior(of, chance).gain(IDS)[np.argsort(of)]) >= -1e-12).all()
+    assert prior(of[:1] * 4, chance).gain(IDS).tolist() == [0] * 4
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(-20, 1), (100, 1), (0, 8), (-3, 1 / 16)])
@@ -234,25 +222,11 @@ def test_missing_labels_that_cluster_tell_a_type_and_others_do_not() -> None:
     assert "taken for documents whose label nobody gave" in next(mixed.notes)
 
 
-class Judgments:
-    """Groups that come from the relevance judgments."""
-
-    oracle = frozenset({"gender"})
-
-    def __init__(self, table: object) -> None:
-        self.table = table
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.table, name)
-
-
-def test_groups_of_the_judgments_and_labels_that_all_have_never_tell_a_type() -> None:
-    groups: Any = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
-    types = TypeSource.of_collection(collection(groups), None, Memo())
-    assert list(types.document_types(["f1", "u1"], "t1")) == []
-    types = TypeSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
-    with_, without = (agent(Dense(LAWYERS), types=one).search("law").ranking for one in (types, None))
-    assert (with_.ids, with_.scores.tolist()) == (without.ids, without.scores.tolist())
+def test_groups_of_the_judgments_never_tell_a_type() -> None:
+    judged: Any = table(typed=True)
+    judged.oracle = frozenset({"gender"})
+    types = TypeSource.of_collection(collection(judged), graph(apart=True), Memo())
+    assert list(types.document_types(["f0", "r0"], "t1")) == []
 
 
 def test_a_target_that_types_have_moved_is_said() -> None:

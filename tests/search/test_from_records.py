@@ -19,10 +19,6 @@ ROWS: list[dict[str, Any]] = [
 pytestmark = pytest.mark.usefixtures("no_variables")
 
 
-def folders(temporary: Path) -> list[Path]:
-    return list(temporary.glob("fairagent-*"))
-
-
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where temporary folders are made."""
@@ -36,13 +32,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("engine", "named"), [("auto", "fused (bm25 + light)"), ("bm25", "bm25")])
 def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path, engine: str, named: str) -> None:
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    file = tmp_path / "collection.yaml"
-    groups = "{path: docs.jsonl, dimensions: {gender: {}}}\ntarget: uniform"
+    file, groups = tmp_path / "collection.yaml", "{path: docs.jsonl, dimensions: {gender: {}}}"
     file.write_text(f"name: same\ndocuments: {{path: docs.jsonl}}\ngroups: {groups}\n", encoding="utf-8")
     collection = load_collection(file)
     build_index(collection, tmp_path / "index")
-    kept = open_agent(collection, tmp_path / "index", engine=engine, n=5).search("judges and law")
-    found = FairAgent.from_records(ROWS, groups="gender", target="uniform", engine=engine, n=5).search("judges and law")
+    options: dict[str, Any] = {"engine": engine, "target": "uniform", "n": 5}
+    kept = open_agent(collection, tmp_path / "index", **options).search("judges and law")
+    found = FairAgent.from_records(ROWS, groups="gender", **options).search("judges and law")
     assert found.ranking.ids == kept.ranking.ids
     assert found.ranking.scores.tolist() == kept.ranking.scores.tolist()
     assert found.trace.engine == kept.trace.engine == named
@@ -55,7 +51,7 @@ def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path, e
 
 def test_the_index_is_removed_with_the_agent(temporary: Path) -> None:
     agent = FairAgent.from_records(ROWS, groups=["gender"], target="uniform", n=5)
-    (folder,) = folders(temporary)
+    (folder,) = temporary.glob("fairagent-*")
     assert agent.search("judge").hits[0].groups["gender"]
     assert agent.retriever.document("d03").text == ROWS[3]["text"]  # type: ignore[attr-defined]
     del agent
@@ -76,14 +72,12 @@ def test_a_query_of_which_nothing_is_known_finds_nothing_and_says_so(profile: st
     assert served.trace.notes == ()
 
 
-def test_rows_without_groups_are_searched_by_the_engine(temporary: Path) -> None:
-    result = FairAgent.from_records([{"body": "law and order"}, {"body": "order"}], text="body").search("law")
-    assert [hit.title or hit.text for hit in result.hits] == ["law and order"]
-    numbered = FairAgent.from_records([{"body": "law and order"}, {"body": "order"}], text="body", id="@row")
-    assert [hit.id for hit in numbered.search("law").hits] == ["1"]
-    assert any("numbers of rows" in note for note in numbered.collection.notes)
-    assert result.trace.profile == "engine"
-    assert result.trace.exposures == ()
+def test_rows_without_groups_are_searched_by_the_engine() -> None:
+    agent = FairAgent.from_records([{"body": "law and order"}, {"body": "order"}], text="body", id="@row")
+    result = agent.search("law")
+    assert [(hit.id, hit.title or hit.text) for hit in result.hits] == [("1", "law and order")]
+    assert any("numbers of rows" in note for note in agent.collection.notes)
+    assert (result.trace.profile, result.trace.exposures) == ("engine", ())
 
 
 def test_a_collection_in_memory_can_have_an_index_on_disk(tmp_path: Path) -> None:

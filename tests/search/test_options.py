@@ -24,15 +24,14 @@ EQUAL = {"gender": {"woman": 0.5, "man": 0.5}}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
+    folder = tmp_path_factory.mktemp("demo")
+    fairagent.build_index(write_demo(folder, people=400), folder / "index")
+    return folder
 
 
 @pytest.fixture(scope="module")
 def agent(folder: Path) -> FairAgent:
-    file = write_demo(folder, people=400)
-    fairagent.build_index(file, folder / "index")
-    made = fairagent.open_agent(file, folder / "index", n=10)
-    assert isinstance(made, FairAgent)
+    made = fairagent.open_agent(folder / "collection.yaml", folder / "index", n=10)
     labels = made.collection.groups.labels("gender")
     EQUAL["gender"] = {label: float(label in labels[:2]) / 2 for label in labels}
     return made
@@ -43,10 +42,9 @@ def ids(result: SearchResult) -> tuple[str, ...]:
 
 
 def test_the_keywords_of_a_call_are_the_fields_of_the_model() -> None:
-    assert set(get_type_hints(OptionValues)) == set(SearchOptions.model_fields)
-    described = SearchOptions.model_json_schema()["properties"]
-    assert all(one["description"] for one in described.values())
-    assert SearchOptions.model_json_schema()["additionalProperties"] is False
+    schema = SearchOptions.model_json_schema()
+    assert set(get_type_hints(OptionValues)) == set(SearchOptions.model_fields) == set(schema["properties"])
+    assert all(one["description"] for one in schema["properties"].values())
 
 
 def test_options_are_laid_over_settings() -> None:
@@ -70,14 +68,13 @@ def test_options_are_laid_over_settings() -> None:
         ({"fairness": -1}, "fairness"),
         ({"keep": 1.5}, "keep"),
         ({"gap": -0.1}, "gap"),
-        ({"keep": 0.9, "fairness": 1}, "give one of them"),
         ({"keep": 0.9, "gap": 0.1}, "give one of them"),
         ({"unknown": "some"}, "unknown"),
         ({"unknown": 1.5}, "unknown"),
         ({"shares": {"gender": {"woman": 2}}}, "shares"),
         ({"fairnes": 1}, "did you mean 'fairness'"),
     ],
-    ids=["n", "nan", "negative", "keep", "gap", "two", "others", "word", "above-1", "share", "key"],
+    ids=str,
 )
 def test_options_that_cannot_be(agent: FairAgent, values: dict[str, Any], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
@@ -111,13 +108,11 @@ def test_options_of_a_call_are_settings_of_an_agent(agent: FairAgent, folder: Pa
 
 def test_a_search_in_another_order(agent: FairAgent) -> None:
     run = agent.find(Query(QUERY), 10)
-    once = run.result(run.pool)
-    same = agent.reorder(run)
+    once, same = run.result(run.pool), agent.reorder(run)
     assert ids(same) == ids(once)
     assert same.trace.exposures[0].shares.tolist() == once.trace.exposures[0].shares.tolist()
     assert [step.gap for step in same.trace.steps] == [step.gap for step in once.trace.steps]
-    few = agent.reorder(run, SearchOptions(n=3))
-    assert len(few.hits) == 3
+    assert len(agent.reorder(run, SearchOptions(n=3)).hits) == 3
     candidates = set(run.loop.candidates.ids) | set(run.engine_list.ids)
     for values in ({"fairness": 0}, {"keep": 0.8}, {"gap": 0.0}, {"unknown": "ignore", "shares": EQUAL}):
         other = agent.reorder(run, SearchOptions.of(values))
@@ -138,8 +133,4 @@ def test_a_dial_is_walked_along_the_same_lists(agent: FairAgent) -> None:
         assert after.trace.gap <= before.trace.gap + 1e-9
         assert (after.trace.relevance_kept or 0) <= (before.trace.relevance_kept or 0) + 1e-9
     for keep in (1.0, 0.9, 0.5):
-        kept = agent.reorder(run, SearchOptions(keep=keep)).trace.relevance_kept
-        assert kept is not None
-        assert kept >= keep - 1e-9
-    largest = walked[0].trace.gap
-    assert agent.reorder(run, SearchOptions(gap=largest / 2)).trace.gap <= max(largest / 2, walked[-1].trace.gap) + 1e-9
+        assert (agent.reorder(run, SearchOptions(keep=keep)).trace.relevance_kept or 0) >= keep - 1e-9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,22 @@ from fairagent.collection import Collection
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.guests.dense import cross_encoder
 from fairagent.guests.testing import ScriptedModel
+from fairagent.measures import UNIFORM
 from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.part import close_all, prepare_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.site import Site
-from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.loop.widen import Widen
 from fairagent.search.pipeline import build, build_answerer, engine_alone, open_site, parts_of, with_settings
 from fairagent.search.refine import FeedbackRefiner
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
-from fairagent.search.rerank.similarity import GraphReranker, MMRReranker
+from fairagent.search.rerank.similarity import GraphReranker
 from fairagent.settings import Settings
 from fairagent.settings.parts import read_part, shipped
-from fairagent.types import FloatArray, Query, Ranking, Topic
+from fairagent.types import Dial, FloatArray, Query, Ranking, Topic
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
@@ -64,7 +65,7 @@ BLIND = ("original", "fused", "graph", "cross-encoder", "plackett-luce", "none")
 
 
 class Letters:
-    """How often each letter occurs: embeddings without a model."""
+    """How often each letter occurs: embeddings, and scores of pairs, without a model."""
 
     name = "letters"
 
@@ -74,13 +75,8 @@ class Letters:
 
     queries = documents
 
-
-class Shortest:
-    """The shorter a text, the better."""
-
-    name = "shortest"
-
     def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """As a scorer of pairs: the shorter a text, the better."""
         return np.array([-float(len(text)) for text in texts])
 
 
@@ -92,14 +88,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "bare.yaml").write_text(NO_GROUPS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "open_encoder", lambda model, device, served: Letters())
-        patch.setattr(cross_encoder, "CrossEncoderScorer", lambda scorer: Shortest())
+        patch.setattr(cross_encoder, "CrossEncoderScorer", lambda scorer: Letters())
         site = open_site(folder / "collection.yaml", folder / "index", Settings(engine="dense", encoder=BUNDLED))
-        told: list[tuple[str, int]] = []
-        site.settings.engine.prepare(site, lambda what, done: told.append((what, done)))
-        assert {("indexing words", 40), ("embedding words", 40)} <= set(told)
-        bare = open_site(folder / "bare.yaml", folder / "bare", Settings(engine="bm25"))
-        for one in (site, bare):
-            prepare_index(one, lambda what, done: None)
+        done = set[tuple[str, int]]()
+        site.settings.engine.prepare(site, lambda *progress: done.add(progress))
+        assert {("indexing words", 40), ("embedding words", 40)} <= done
+        prepare_index(open_site(folder / "bare.yaml", folder / "bare", Settings(engine="bm25")), lambda *progress: None)
         yield folder
 
 
@@ -110,21 +104,12 @@ def collection(made: Path) -> Collection:
 
 @pytest.fixture
 def opened(made: Path, collection: Collection) -> Callable[..., Any]:
-    def opened(**settings: Any) -> Any:
-        return open_agent(collection, made / "index", Settings(encoder=BUNDLED), **({"n": 6, "depth": 20} | settings))
-
-    return opened
+    return partial(open_agent, collection, made / "index", Settings(encoder=BUNDLED, n=6, depth=20))
 
 
 @pytest.fixture
 def bare(made: Path) -> Callable[..., Any]:
-    def bare(**settings: Any) -> Any:
-        return open_agent(made / "bare.yaml", made / "bare", Settings(), **({"n": 6, "depth": 20} | settings))
-
-    return bare
-
-
-# --- what can be served -----------------------------------------------------------------------------------------
+    return partial(open_agent, made / "bare.yaml", made / "bare", Settings(n=6, depth=20))
 
 
 def test_every_kind_of_reranker_is_tried() -> None:
@@ -173,17 +158,12 @@ def test_every_engine_is_served(opened: Callable[..., Any], engine: Any, finds: 
 
 def test_run_files_are_served_with_and_without_scores(opened: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text("T00 Q0 d03 1 2.5 mine\nT00 Q0 d00 2 1.5 mine\n", encoding="utf-8")
-    agent = opened(profile="engine", engine={"kind": "run-file", "path": str(tmp_path / "run.txt")})
-    result = agent.search(agent.collection.topics["T00"])
-    assert (result.ranking.ids, result.ranking.scores.tolist()) == (("d03", "d00"), [2.5, 1.5])
-    # The same list under a re-ranker that looks at groups alone.
-    file = {"kind": "run-file", "path": str(tmp_path / "run.txt")}
-    fair = opened(profile="engine", engine=file, rerank={"kind": "exposure", "fairness": 9})
-    assert set(fair.search(fair.collection.topics["T00"]).ranking.ids) == {"d03", "d00"}
     (tmp_path / "run.tsv").write_text("T00\td03\nT00\td00\n", encoding="utf-8")
-    file = {"kind": "run-file", "path": str(tmp_path / "run.tsv")}
-    agent = opened(profile="engine", engine=file)
-    assert agent.search(agent.collection.topics["T00"]).ranking.ids == ("d03", "d00")
+    for name, scores in (("run.txt", [2.5, 1.5]), ("run.tsv", [1.0, 0.5])):
+        file = {"kind": "run-file", "path": str(tmp_path / name)}
+        agent = opened(profile="engine", engine=file)
+        ranking = agent.search(agent.collection.topics["T00"]).ranking
+        assert (ranking.ids, ranking.scores.tolist()) == (("d03", "d00"), scores)
     for others, what in (
         ({"rerank": "mmr"}, "rerank: mmr"),
         ({"loop": "widen"}, "loop: widen"),
@@ -191,9 +171,6 @@ def test_run_files_are_served_with_and_without_scores(opened: Callable[..., Any]
     ):
         with pytest.raises(DataError, match=rf"run\.tsv:1: there are no scores, and `{what}` needs them"):
             opened(profile="engine", engine=file, **others)
-
-
-# --- what settings become ---------------------------------------------------------------------------------------
 
 
 def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) -> None:
@@ -206,54 +183,33 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
     assert isinstance(engine, BM25Retriever)
     assert isinstance(agent.loop, Widen)
     assert agent.reranker == ChainReranker((GraphReranker(None), ExposureReranker()))
-    told: dict[str, Any] = {"documents": 1, "terms": 2, "weight": 3}
-    agent = build(
-        site(loop="fair-qr", refine=told, rerank={"kind": "exposure", "fairness": 2}, discount="uniform", iterations=2)
-    )
+    refine = {"documents": 1, "terms": 2, "weight": 3}
+    agent = build(site(loop="fair-qr", refine=refine, rerank={"fairness": 2}, discount="uniform", iterations=2))
     assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2)  # type: ignore[arg-type]
-    assert isinstance(agent.reranker, ExposureReranker)
-    assert (agent.reranker.dial.price, str(agent.reranker.discount)) == (2.0, "uniform")
-    told = {"kind": "fair-qr", "rerank_depth": 20}
-    agent = build(site(loop=told, threshold=0.1, candidates="union"))
+    assert agent.reranker.rerankers[-1] == ExposureReranker(Dial(fairness=2), discount=UNIFORM)  # type: ignore[union-attr]
+    agent = build(site(loop={"kind": "fair-qr", "rerank_depth": 20}, threshold=0.1, candidates="union"))
     assert agent.loop == FairQR(FeedbackRefiner(agent.retriever), 5, 0.1, "union", 20)  # type: ignore[arg-type]
-    assert build(site(loop="none")).loop is None
-    assert build(site(loop="fair-qr", refine="none")).loop is None
-    assert build(site(loop="fair-qr", iterations=0)).loop is None
+    for off in ({"loop": "none"}, {"loop": "fair-qr", "refine": "none"}, {"loop": "fair-qr", "iterations": 0}):
+        assert build(site(**off)).loop is None
     assert isinstance(build(site(refine="none", iterations=0)).loop, Widen)
     vectors = build(site(engine="dense"))
-    assert isinstance(vectors.reranker, ChainReranker)
-    assert vectors.reranker.rerankers[0] == GraphReranker(vectors.retriever)  # type: ignore[arg-type]
+    assert vectors.reranker.rerankers[0] == GraphReranker(vectors.retriever)  # type: ignore[union-attr, arg-type]
     assert build(site(rerank="none")).reranker is None
-    agent = build(site(rerank="original"))
-    assert agent.reranker == OriginalReranker(agent.retriever)
-    agent = build(site(rerank={"kind": "fused", "refined": 0.2}))
-    assert agent.reranker == FusedReranker(agent.retriever, 0.2)
-    reranker = build(site(rerank={"kind": "mmr", "relevance": 0.2})).reranker
-    assert isinstance(reranker, MMRReranker)
-    assert reranker.relevance == 0.2
-
-
-def refiner_of(agent: FairAgent) -> FeedbackRefiner:
-    """The refiner of an agent in FAIR-QR's loop, which learns from documents."""
-    assert isinstance(agent.loop, FairQR)
-    assert isinstance(agent.loop.refiner, FeedbackRefiner)
-    return agent.loop.refiner
+    agent = build(site(rerank=["original", {"kind": "fused", "refined": 0.2}]))
+    assert agent.reranker == ChainReranker((OriginalReranker(agent.retriever), FusedReranker(agent.retriever, 0.2)))
 
 
 def test_an_index_is_opened_once_and_gives_words_where_the_engine_has_none(made: Path, collection: Collection) -> None:
-    site = open_site(collection, made / "index", Settings(loop="fair-qr", rerank="mmr"))
-    agent = build(site)
-    assert refiner_of(agent).source is agent.retriever
-    assert isinstance(agent.reranker, MMRReranker)
-    assert agent.reranker.similarity.args == (agent.retriever,)  # type: ignore[attr-defined]
+    site = open_site(collection, made / "index", Settings(loop="fair-qr", rerank={"kind": "mmr", "relevance": 0.2}))
+    agent: Any = build(site)
+    assert agent.loop.refiner.source is agent.retriever
+    assert (agent.reranker.similarity.args, agent.reranker.relevance) == ((agent.retriever,), 0.2)
     assert build(with_settings(site, Settings(rerank="fused"))).retriever is agent.retriever
     assert build(with_settings(site, Settings(engine={"kind": "bm25", "k1": 2}))).retriever is not agent.retriever
     close_all(site.memo)
-    site = open_site(
-        collection, made / "index", Settings(engine="dense", encoder=BUNDLED, loop="fair-qr", rerank="mmr")
-    )
-    agent = build(site)
-    assert isinstance(refiner_of(agent).source, BM25Retriever)
+    chosen = Settings(engine="dense", encoder=BUNDLED, loop="fair-qr", rerank="mmr")
+    agent = build(open_site(collection, made / "index", chosen))
+    assert isinstance(agent.loop.refiner.source, BM25Retriever)
     assert agent.search(QUERY).trace.stopped
 
 
@@ -269,21 +225,14 @@ def test_the_answerer_is_opened_when_it_is_asked_for_and_once(opened: Callable[.
 
 def test_the_parts_in_the_order_of_asking() -> None:
     chosen = Settings(loop="fair-qr", refine="llm", filter="fair", generate="llm", attribute="judge", rerank=["mmr"])
-    looping = ["auto", "fair-qr", "llm", "chain", "fair", "none", "llm", "judge"]
-    assert [part.kind for part in parts_of(chosen)] == looping
-    assert [part.kind for part in parts_of(chosen.model_copy(update={"iterations": 0}))][:2] == ["auto", "chain"]
     # A refiner that the loop does not ask is none of the parts.
-    other = Settings(refine="llm")
-    assert [part.kind for part in parts_of(other)] == [
-        "auto",
-        "widen",
-        "chain",
-        "none",
-        "none",
-        "extractive",
-        "citations",
-    ]
-    assert [part.kind for part in parts_of(Settings(loop="none"))][:2] == ["auto", "chain"]
+    for settings, kinds in (
+        (chosen, "auto fair-qr llm chain fair none llm judge"),
+        (chosen.model_copy(update={"iterations": 0}), "auto chain fair none llm judge"),
+        (Settings(refine="llm"), "auto widen chain none none extractive citations"),
+        (Settings(loop="none"), "auto chain none none extractive citations"),
+    ):
+        assert [part.kind for part in parts_of(settings)] == kinds.split()
     asked = [id for part in parts_of(chosen) for id in part.templates]
     assert asked == ["refine_query", "fairness_filter", "utility_filter", "answer", "attribute"]
 
@@ -303,13 +252,10 @@ def test_one_model_is_asked_for_all_parts(made: Path, collection: Collection) ->
     site = Site(collection, chosen, made / "index", models)
     agent = build(site)
     answerer = build_answerer(site)
-    assert isinstance(agent.loop, FairQR)
-    parts: list[Any] = [agent.loop.refiner, answerer.generator, answerer.contexts.filter, answerer.attributor]
+    looping: Any = agent.loop
+    parts: list[Any] = [looping.refiner, answerer.generator, answerer.contexts.filter, answerer.attributor]
     assert all(part.model is model for part in parts)
     assert len({id(part.prompts) for part in parts}) == 1
-
-
-# --- the engine alone -------------------------------------------------------------------------------------------
 
 
 def test_the_engine_alone_is_the_engine_of_these_settings(made: Path, collection: Collection) -> None:
@@ -339,9 +285,6 @@ def test_the_engine_alone_of_a_guest_is_the_guest(collection: Collection, tmp_pa
     assert build(site).retriever is engine_alone(site).retriever is guest
     assert with_settings(site, Settings(n=3)).engine is guest
     assert engine_alone(site).search("q").ranking.ids == ("d00", "d03")
-
-
-# --- what does not go together ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -383,10 +326,10 @@ def test_who_reads_the_groups_documents_has_an_index_made_whatever_the_engine(
 ) -> None:
     run = {"kind": "run-file", "path": str(tmp_path / "run.txt")}
     site = open_site(collection, tmp_path / "index", Settings(engine=run, refine=kind))
-    told: list[tuple[str, int]] = []
+    done = list[tuple[str, int]]()
     for part in parts_of(site.settings):
-        part.prepare(site, lambda what, done: told.append((what, done)))
-    assert told[-1] == ("indexing words", 40)
-    read_part("refine", kind).prepare(site, lambda what, done: pytest.fail("it is there already"))
+        part.prepare(site, lambda *progress: done.append(progress))
+    assert done[-1] == ("indexing words", 40)
+    read_part("refine", kind).prepare(site, lambda *progress: pytest.fail("it is there already"))
     guest = Site(collection, site.settings, tmp_path / "none", site.models, engine=object(), words=object())
-    read_part("refine", kind).prepare(guest, lambda what, done: pytest.fail("a guest has words of its own"))
+    read_part("refine", kind).prepare(guest, lambda *progress: pytest.fail("a guest has words of its own"))

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.refine import (
     KEYWORD,
     MOST_KEYWORDS,
+    AskingRefiner,
     FeedbackRefiner,
     GroundedRefiner,
     Keywords,
@@ -41,7 +43,7 @@ from fairagent.search.refine import (
     RefineState,
     sift,
 )
-from fairagent.types import Document, Exposure, Group, Query, Ranking, Refinement, Term, Usage
+from fairagent.types import Document, Exposure, Group, Query, Refinement, Term, Usage
 
 TEXTS = {"d0": "law law he", "d1": "law he", "d2": "law she", "d3": "law she judge"}
 WORDS = ["law", "he", "she", "judge"]
@@ -54,16 +56,14 @@ class Library:
 
     def __init__(self, **shares: float) -> None:
         self.shares = np.array([shares.get(word, 0.1) for word in WORDS])
-        self.texts = TEXTS
 
     def postings(self, ids: Sequence[str]) -> Postings:
+        texts = [TEXTS[id].split() for id in ids]
         entries = [
-            (row, WORDS.index(word), self.texts[id].split().count(word))
-            for row, id in enumerate(ids)
-            for word in dict.fromkeys(self.texts[id].split())
+            (row, WORDS.index(word), count) for row, words in enumerate(texts) for word, count in Counter(words).items()
         ]
         row, term, count = np.array(entries).T
-        length = np.array([len(self.texts[id].split()) for id in ids], dtype=np.float64)
+        length = np.array(list(map(len, texts)), dtype=np.float64)
         return Postings(row, term, count.astype(np.float64), length, np.arange(10, 14), self.shares)
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
@@ -72,18 +72,24 @@ class Library:
     def analyze(self, text: str) -> list[str]:
         return [word for word in text.split() if word != "the"]
 
+    def document(self, id: str) -> Document:
+        return Document(id, TEXTS[id], f"Page\n {id}\u200b")
+
 
 def state(
     rows: Sequence[Sequence[float]] = ROWS,
     *,
     query: str = "the law courts",
+    terms: tuple[Term, ...] = (),
     scores: Sequence[float] = (1, 1, 1, 1),
-    tried: frozenset[str] = frozenset(),
+    tried: Collection[str] = (),
 ) -> RefineState:
-    exposure = Exposure("gender", ("female", "male"), np.array([0.0, 1.0]), np.array([0.5, 0.5]), 0.0, 0.7)
-    deep = ranking(list(TEXTS), scores)
-    user, memberships = Query(query), {"gender": np.array(rows)}
-    return RefineState(user, user, deep, memberships, (exposure,), Group("gender", "female"), tried)
+    exposures = (
+        Exposure("region", ("Africa", "Asia"), np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.0, 0.0),
+        Exposure("gender", ("female", "male"), np.array([0.123, 0.877]), np.array([0.5, 0.5]), 0.1, 0.3),
+    )
+    deep, current, memberships = ranking(list(TEXTS), scores), Query(query, terms=terms), {"gender": np.array(rows)}
+    return RefineState(Query(query), current, deep, memberships, exposures, Group("gender", "female"), frozenset(tried))
 
 
 def terms(refiner: FeedbackRefiner, **changes: object) -> dict[str, float]:
@@ -111,7 +117,7 @@ def test_which_words_are_proposed() -> None:
     assert list(terms(FeedbackRefiner(Library(she=0.51), support=1))) == ["judge"]
     assert list(terms(FeedbackRefiner(Library(she=0.5), support=1))) == ["she", "judge"]
     assert list(terms(FeedbackRefiner(Library(she=0.5), support=1, max_share=0.4))) == ["judge"]
-    assert list(terms(FeedbackRefiner(Library(), support=1), tried=frozenset({"she"}))) == ["judge"]
+    assert list(terms(FeedbackRefiner(Library(), support=1), tried={"she"})) == ["judge"]
     assert list(terms(FeedbackRefiner(Library(), support=1, documents=1))) == ["she"]  # d2 alone
     assert list(terms(FeedbackRefiner(Library(), support=1, terms=1))) == ["she"]
     assert sum(terms(FeedbackRefiner(Library(), support=1, terms=1, weight=0.5)).values()) == pytest.approx(1.0)
@@ -127,40 +133,33 @@ def test_a_group_that_is_in_all_documents_alike_has_no_words_of_its_own(row: lis
 # --- grounded: shown the words of the documents -----------------------------------------------------------------
 
 
-class RetrieverWithTexts(Library):
-    """The library with a title for each text, as an engine that keeps them has."""
-
-    def document(self, id: str) -> Document:
-        return Document(id, TEXTS[id], f"Page\n {id}\u200b")
-
-
-def grounded(*script: object, source: Library | None = None, drift: float = 100.0) -> GroundedRefiner:
-    feedback = FeedbackRefiner(source or RetrieverWithTexts(), support=1)
-    return GroundedRefiner(ScriptedModel(script), Prompts(), drift=drift, feedback=feedback)
+def grounded(*script: object) -> GroundedRefiner:
+    feedback = FeedbackRefiner(Library(), support=1)
+    return GroundedRefiner(ScriptedModel(script), Prompts(), drift=100.0, feedback=feedback)
 
 
 def reply(*keywords: str) -> str:
     return json.dumps({"keywords": keywords})
 
 
-def asked(refining: GroundedRefiner) -> dict[str, object]:
+def asked(refining: AskingRefiner) -> dict[str, object]:
     user = refining.model.requests[-1].messages[-1][1]
     return json.loads(user[user.index("{") : user.rindex("}\n\nGive") + 1])
 
 
 def test_the_model_sees_words_with_counts_and_titles():
     refining = grounded(reply("she", "Barrister"))
-    refinement = refining.refine(state(tried=frozenset({"women"})))
+    refinement = refining.refine(state(tried={"women"}))
     assert refinement.terms == (Term("she"), Term("Barrister"))
     assert (refinement.source, refinement.note, refinement.usage.calls) == ("grounded", "", 1)
     (request,) = refining.model.requests
     assert request.reply is Keywords
-    # d2 and d3 of 4 are the group's; see the counts by hand in test_feedback.py.
+    # d2 and d3 of 4 are the group's.
     assert asked(refining) == {
         "query": "the law courts",
         "dimension": "gender",
         "group_shown_too_little": "female",
-        "share_of_the_group_now": "0.0%",
+        "share_of_the_group_now": "12.3%",
         "share_it_should_have": "50.0%",
         "documents_of_the_group_read": 2,
         "documents_found_in_all": 4,
@@ -181,7 +180,7 @@ def test_without_a_document_of_the_group_and_with_what_was_tried():
     assert shown["words_with_how_many_documents_contain_them"] == []
     assert shown["documents_of_the_group_read"] == 0
     refining = grounded(reply("She", "judge"))
-    refinement = refining.refine(state(tried=frozenset({"she"})))
+    refinement = refining.refine(state(tried={"she"}))
     assert refinement.terms == (Term("judge"),)
     assert refinement.refused == ("She: nothing new",)
     assert [word["word"] for word in asked(refining)["words_with_how_many_documents_contain_them"]] == ["judge"]
@@ -236,31 +235,13 @@ def test_every_refusal_has_its_reason_and_a_flood_is_summed_up():
 # --- llm --------------------------------------------------------------------------------------------------------
 
 
-def loop_state(
-    query: str = "lawyers", terms: tuple[Term, ...] = (), tried: frozenset[str] = frozenset()
-) -> RefineState:
-    exposures = (
-        Exposure("region", ("Africa", "Asia"), np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.0, 0.0),
-        Exposure("gender", ("female", "male"), np.array([0.123, 0.877]), np.array([0.5, 0.5]), 0.1, 0.3),
-    )
-    return RefineState(
-        Query(query),
-        Query(query, terms=terms),
-        Ranking(("d1",), np.array([1.0])),
-        {"gender": np.array([[0.0, 0.0, 1.0]]), "region": np.array([[0.0, 1.0, 0.0]])},
-        exposures,
-        Group("gender", "female"),
-        tried,
-    )
-
-
 def llm_refiner(*script: object, weight: float = 1.0, drift: float = 100.0, prompts: str = "") -> LlmRefiner:
     return LlmRefiner(ScriptedModel(script), Prompts(prompts), weight, drift)
 
 
 def test_keywords_become_weighted_terms():
     script = [ModelReply(reply("she", "Barrister"), 200, 9, seconds=0.5)]
-    refinement = llm_refiner(*script, weight=0.5).refine(loop_state())
+    refinement = llm_refiner(*script, weight=0.5).refine(state())
     assert refinement.terms == (Term("she", 0.5), Term("Barrister", 0.5))
     assert (refinement.source, refinement.note) == ("llm", "")
     assert refinement.usage == Usage(1, 200, 9, None, 0.5)
@@ -269,13 +250,11 @@ def test_keywords_become_weighted_terms():
 def test_the_model_is_told_the_state_of_the_loop():
     asking = llm_refiner(reply("she"))
     terms = (*(Term(f"word{i}", 0.01 * i) for i in range(1, 31)), Term("women", 0.9))
-    asking.refine(loop_state("law\u200byers \u202e{{ 7*7 }}", terms, frozenset({"women", "her"})))
+    asking.refine(state(query="law\u200byers \u202e{{ 7*7 }}", terms=terms, tried={"women", "her"}))
     (request,) = asking.model.requests
     assert request.reply is Keywords
     assert request.max_tokens == Prompts()["refine_query"].head.max_tokens
-    user = request.messages[-1][1]
-    asked = json.loads(user[user.index("{") : user.rindex("}\n\nGive") + 1])
-    assert asked == {
+    assert asked(asking) == {
         "query": "lawyers {{ 7*7 }}",
         "dimension": "gender",
         "group_shown_too_little": "female",
@@ -288,13 +267,12 @@ def test_the_model_is_told_the_state_of_the_loop():
 
 def test_what_is_new_and_what_all_keywords_weigh_together():
     terms = (Term("court", 1.0), Term("woman", 0.02))
-    refinement = llm_refiner(reply("Court", "Judge", "woman", "her")).refine(
-        loop_state("lawyers", terms, frozenset({"judge"}))
-    )
+    asking = llm_refiner(reply("Court", "Judge", "woman", "her"))
+    refinement = asking.refine(state(query="lawyers", terms=terms, tried={"judge"}))
     assert [term.text for term in refinement.terms] == ["woman", "her"]
     words = [f"court{i}" for i in range(12)]
-    (one,) = llm_refiner(reply("she"), drift=0.5).refine(loop_state("famous lawyers")).terms
-    many = llm_refiner(reply(*words), drift=0.5).refine(loop_state("famous lawyers")).terms
+    (one,) = llm_refiner(reply("she"), drift=0.5).refine(state(query="famous lawyers")).terms
+    many = llm_refiner(reply(*words), drift=0.5).refine(state(query="famous lawyers")).terms
     assert one == Term("she", 1.0)
     assert sum(term.weight for term in many) == pytest.approx(1.0)
     assert len({term.weight for term in many}) == 1
@@ -304,11 +282,11 @@ def test_what_is_new_and_what_all_keywords_weigh_together():
     ("proposed", "note"),
     [
         (["http://evil.example", "a OR b"], "none of the model's 2 keywords is usable"),
-        (["lawyers"], "repeated: none of the model's 1 keywords is new"),
+        (["courts"], "repeated: none of the model's 1 keywords is new"),
     ],
 )
 def test_nothing_new_is_said_and_counted(proposed, note):
-    refinement = llm_refiner(reply(*proposed)).refine(loop_state(tried=frozenset({"judge"})))
+    refinement = llm_refiner(reply(*proposed)).refine(state())
     assert (refinement.terms, refinement.note) == ((), note)
     assert refinement.usage.calls == 1
 
@@ -339,16 +317,16 @@ def test_a_bad_reply_is_followed_by_what_on_error_says(bad: object, note: str) -
     def asking(on_error: str, otherwise: object = None) -> LlmRefiner:
         return LlmRefiner(ScriptedModel([bad]), Prompts(), on_error=on_error, otherwise=otherwise)
 
-    kept = asking("keep", Feedback()).refine(loop_state())
+    kept = asking("keep", Feedback()).refine(state())
     assert (kept.terms, kept.source, kept.note) == ((), "llm", note)
-    fallen = asking("fallback", Feedback()).refine(loop_state())
+    fallen = asking("fallback", Feedback()).refine(state())
     assert (fallen.terms, fallen.source) == ((Term("her"),), "feedback")
     assert fallen.note == f"{note}; feedback proposes instead of llm"
     assert fallen.usage == kept.usage
     # Where there are no words to take, the query is kept.
-    assert asking("fallback").refine(loop_state()) == kept
+    assert asking("fallback").refine(state()) == kept
     with pytest.raises(ModelError, match=re.escape(note.split(": ", 1)[-1])):
-        asking("fail", Feedback()).refine(loop_state())
+        asking("fail", Feedback()).refine(state())
 
 
 @pytest.mark.parametrize("on_error", ["keep", "fallback"])
@@ -358,22 +336,18 @@ def test_what_ends_everything_ends_a_refinement(on_error: str, error: Exception)
         raise error
 
     with pytest.raises(type(error)):
-        LlmRefiner(ScriptedModel(ends), Prompts(), on_error=on_error, otherwise=Feedback()).refine(loop_state())
+        LlmRefiner(ScriptedModel(ends), Prompts(), on_error=on_error, otherwise=Feedback()).refine(state())
 
 
 def test_the_answer_of_an_example_is_no_proposal() -> None:
     asking = llm_refiner(reply("she", "her", "woman"), reply("she", "women"), prompts="few-shot")
-    assert [term.text for term in asking.refine(loop_state()).terms] == ["she", "women"]
+    assert [term.text for term in asking.refine(state()).terms] == ["she", "women"]
     assert "repeats the answer of an example" in asking.model.requests[1].messages[-1][1]
     # The plain template has no examples to repeat.
-    assert len(llm_refiner(reply("she", "her", "woman")).refine(loop_state()).terms) == 3
+    assert len(llm_refiner(reply("she", "her", "woman")).refine(state()).terms) == 3
 
 
-@pytest.mark.parametrize("word", ["北京", "नमस्ते", "O'Brien", "x" * 40])
-def test_a_keyword_of_any_script_is_within_the_bounds(word: str) -> None:
-    assert re.fullmatch(KEYWORD[1:-1], word)
-
-
-@pytest.mark.parametrize("word", ["...", "", "a*b", "a OR (b)", "a\nb", "x" * 41])
-def test_what_could_not_be_searched_for_is_not(word: str) -> None:
-    assert not re.fullmatch(KEYWORD[1:-1], word)
+def test_a_keyword_of_any_script_is_within_the_bounds_and_nothing_that_is_no_word() -> None:
+    words = ["北京", "नमस्ते", "O'Brien", "x" * 40]
+    others = ["...", "", "a*b", "a OR (b)", "a\nb", "x" * 41]
+    assert [word for word in words + others if re.fullmatch(KEYWORD[1:-1], word)] == words

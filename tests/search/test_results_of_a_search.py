@@ -16,19 +16,15 @@ from typer.testing import CliRunner
 
 import fairagent
 from fairagent.cli.app import app
-from fairagent.errors import SettingsError, UsageError
+from fairagent.errors import SettingsError
 from fairagent.search.agent import FairAgent
 from fairagent.search.rerank.base import Pool
 from fairagent.settings import SearchOptions
 from fairagent.types import AnswerResult, Ranking, SearchResult, Step
 
+TEXT = "lawyer number {} of the court"
 ROWS = [
-    {
-        "id": f"d{i:02}",
-        "text": f"lawyer number {i} of the court",
-        "gender": "fm"[i % 2],
-        "city": ("Oslo", "Rome")[i % 3 == 0],
-    }
+    {"id": f"d{i:02}", "text": TEXT.format(i), "gender": "fm"[i % 2], "city": ("Oslo", "Rome")[i % 3 == 0]}
     for i in range(40)
 ]
 COLLECTION = """
@@ -50,23 +46,17 @@ def test_results_are_plain_values_with_texts_and_columns(agent: FairAgent) -> No
     assert first.text == row["text"]
     assert first.columns["city"] == row["city"]
     long = FairAgent.from_records([{"id": "a", "text": "word " * 1000}]).search("word")
-    assert len(long.hits[0].text) == 5000 - 1 or len(long.hits[0].text) == 5000
+    assert len(long.hits[0].text) >= 4999
     assert len(long.to_dict()["hits"][0]["text"]) == 2000
-    found = agent.search("lawyer court")
+    found, answered = agent.search("lawyer court"), agent.answer("lawyer court")
     assert json.loads(found.to_json())["hits"] == json.loads(json.dumps(found.to_dict()["hits"]))
-    answered = agent.answer("lawyer court")
     assert json.loads(answered.to_json())["answer"] == answered.answer.text
     assert found.to_dict()["collection"] == "records"
-
-
-def test_results_are_frames(agent: FairAgent) -> None:
     pytest.importorskip("pandas")
-    found = agent.search("lawyer court")
     frame = found.to_frame()
     assert list(frame["id"]) == list(found.ranking.ids)
     assert {"rank", "score", "text", "gender", "city"} <= set(frame.columns)
-    assert len(agent.answer("lawyer court").to_frame()) == 6
-    assert len(agent.search("nowhere").to_frame()) == 0
+    assert (len(answered.to_frame()), len(agent.search("nowhere").to_frame())) == (6, 0)
 
 
 def test_many_queries_are_as_each_alone(agent: FairAgent) -> None:
@@ -147,5 +137,3 @@ def test_the_same_list_from_the_command_line(tmp_path: Path, monkeypatch: pytest
     mine = json.loads(found.to_json())
     assert {**printed, "seconds": 0} == {**mine, "seconds": 0}
     assert [hit["columns"]["city"] for hit in mine["hits"]] == ["Oslo"] * 4
-    wrong = CliRunner().invoke(app, ["search", "lawyer", *options, "--where", "city"])
-    assert isinstance(wrong.exception, UsageError | SystemExit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -58,7 +59,6 @@ def test_hits_are_those_of_the_ranking_with_the_engines_own_scores() -> None:
     ]
     assert [hit.groups for hit in hits] == [{"gender": {"female": 1.0}}, {"gender": {}}]
     assert hits_of(ranking([]), found.meter, found.retriever) == ()
-    found = agent(Library(SKEWED), None).find("q", 6)
     result = found.result(ranking(["f1", "stranger", "m1"], [1.0, 0.5, 0.25]))
     own = dict(zip(found.engine_list.ids, found.engine_list.scores.tolist(), strict=True))
     assert [(hit.rank, hit.score) for hit in result.hits] == [(1, own["f1"]), (2, None), (3, own["m1"])]
@@ -72,30 +72,23 @@ def test_hits_are_those_of_the_ranking_with_the_engines_own_scores() -> None:
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ({}, ()),
-        ({"loop": "fair-qr", "refine": "llm"}, ()),
-        ({"loop": "none", "refine": "llm"}, ()),
-        (
-            {"refine": "llm"},
-            ("refine: llm is not used, since no model is named; set model.name",),
-        ),
-        (
-            {"refine": "llm", "model": {"name": "tiny"}},
-            (
-                "refine: llm asks with group_keywords, for all groups at once; with refine_query, one by one, "
-                "under loop=fair-qr",
-            ),
-        ),
-        ({"loop": {"kind": "widen", "actions": ["filter"]}, "filter": "fair"}, ()),
-        ({"filter": "fair"}, ("filter: fair is not used: a search writes no answer; set loop.actions=[filter]",)),
-        ({"refine": {"terms": 3}}, ("refine: feedback is not used, since loop: widen uses none; set loop=fair-qr",)),
+        ({}, ""),
+        ({"loop": "fair-qr", "refine": "llm"}, ""),
+        ({"loop": "none", "refine": "llm"}, ""),
+        ({"refine": "llm"}, "refine: llm is not used, since no model is named; set model.name"),
+        ({"refine": "llm", "model": {"name": "tiny"}}, "refine: llm asks with group_keywords, .*; with refine_query"),
+        ({"loop": {"kind": "widen", "actions": ["filter"]}, "filter": "fair"}, ""),
+        ({"filter": "fair"}, r"filter: fair is not used: a search writes no answer; set loop.actions=\[filter\]"),
+        ({"refine": {"terms": 3}}, "refine: feedback is not used, since loop: widen uses none; set loop=fair-qr"),
     ],
 )
-def test_parts_that_nothing_uses_are_named_in_the_trace(told: dict[str, Any], said: tuple[str, ...]) -> None:
+def test_parts_that_nothing_uses_are_named_in_the_trace(told: dict[str, Any], said: str) -> None:
     settings = load_settings(overrides=lay({"n": 4}, told), environ={})
     found = replace(agent(Library(SKEWED), None).find("q", 6), settings=settings)
-    assert found.result(found.pool).trace.notes == said
-    assert found.result(found.pool, answers=True).trace.notes == (() if "filter" in told else said)
+    for answers, expected in ((False, said), (True, "" if "filter" in told else said)):
+        notes = found.result(found.pool, answers=answers).trace.notes
+        assert len(notes) == bool(expected)
+        assert re.match(expected, "".join(notes))
 
 
 PEOPLE = [{"id": f"m{n}", "text": "lawyer " * 3 + "court " * n, "gender": "male"} for n in range(8)] + [

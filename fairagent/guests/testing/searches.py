@@ -65,13 +65,13 @@ class SearchExposure:
         lines = [f"attention in the first {self.at} hits" + (f", mean of {count} queries" if count > 1 else "")]
         for one in self._by_dimension:
             lines += ["", _table(one, self.shares[one[0].dimension], least.get(one[0].dimension, {})).text().rstrip()]
-        told = []
+        shown = []
         for exposure in self.by_query[self.worst]:
             rows = [f"{row.label} {row.share:.0%}" for row in exposure_rows(exposure)[:-1]]
             rows += [f"{exposure.unknown:.0%} without a label"] if exposure.unknown else []
-            told.append(f"{exposure.dimension}: {', '.join(rows)}")
+            shown.append(f"{exposure.dimension}: {', '.join(rows)}")
         name = "the worst query" if count > 1 else "the query"
-        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {'; '.join(told)}", *self.notes]
+        lines += ["", f"{name} is {self.worst!r} (gap {self.gap_of(self.worst):.4f}): {'; '.join(shown)}", *self.notes]
         return "\n".join(lines)
 
     @property

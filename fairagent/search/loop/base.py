@@ -59,9 +59,9 @@ class FinalList:
         others: Sequence[Ranking] = (),
     ) -> FinalList:
         """What the `reranker` makes of the pool (None: its first `n`); the `others` are more lists to choose among."""
-        choosing, frontier = dialed(reranker) if len(pool.ranking) else None, None
+        choosing, frontier = dialed(reranker), None
         relevance = relevance_of(pool) if len(pool.ranking) else np.zeros(0)
-        if choosing:
+        if choosing and len(pool.ranking):
             with PartCall("rerank", choosing, pool.query, part):
                 frontier, relevance = choosing.frontier(pool, others), choosing.relevance(pool)
         ranking = rerank_with(reranker, pool, part) if reranker else pool.ranking.top(pool.n)

@@ -12,8 +12,9 @@ import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter, most_underexposed, total_gap, worse_dimensions
 from fairagent.measures import min_max
+from fairagent.retrieve.base import Vocabulary
 from fairagent.search.loop.base import LoopResult, Search
-from fairagent.search.refine import Refiner, RefineState, new_keywords, refined
+from fairagent.search.refine import Refiner, RefineState, refined
 from fairagent.search.rerank.base import ordered
 from fairagent.types import Ranking, Step
 from fairagent.types.search import with_terms
@@ -87,7 +88,11 @@ class FairQR:
                 self.refiner,
                 RefineState(search.query, now.query, first.ranking, memberships, now.exposures, group, tried),
             )
-            added, dropped = new_keywords(proposed, tried, search.engine)
+            # New keywords that no document has are dropped, where the engine tells.
+            known = search.engine.document_frequency if isinstance(search.engine, Vocabulary) else None
+            new = [term for term in proposed.terms if term.text not in tried]
+            added = tuple(term for term in new if known is None or known(term.text) > 0)
+            dropped = tuple(term.text for term in new if term not in added)
             tried |= {term.text for term in proposed.terms}
             step = replace(
                 now,

@@ -162,7 +162,7 @@ class Toolbox:
         if name not in self.names:
             return _refused(name, no_such("tool", visible(name), self.names))
         try:
-            given = read_object(call.text, TOOLS[name])[0]
+            given: Any = read_object(call.text, TOOLS[name])[0]
         except ReplyInvalid as error:
             return _refused(name, str(error))
         if isinstance(given, FilterServed):
@@ -174,10 +174,7 @@ class Toolbox:
         if isinstance(given, Stop):
             self.stopped = f"stopped: {visible(given.reason)[:SHORT]}"
             return _refused(name, self.stopped)
-        return self._of_group(name, given, request)
-
-    def _of_group(self, name: str, given: Any, request: ModelRequest) -> Action:
-        """What a call does that is about one group."""
+        # All others are about one group.
         exposures = self.running.state.reranked.exposures
         lack = next((lack for lack in lacking(exposures) if lack.place + 1 == given.number), None)
         if lack is None:

@@ -212,10 +212,21 @@ class LoopRun:
 
     def take(self, action: Action, why: str, before: Usage) -> Step:
         """The step that an action comes to, undone unless it is accepted; `before` is what it took to choose it."""
-        with ledger() as book:
-            tried, failure = self._try(action)
-        self.failed = self.failed or failure
         state = self.state
+        with ledger() as book:
+            try:
+                tried = action.act(self.search, state)
+            except FatalModelError:
+                raise
+            except (BackendUnavailable, DataError) as error:
+                if action.must:
+                    raise
+                tried = Tried(state.candidates, f"the engine failed, so its first list stays: {error}")
+            except (ModelError, BudgetExceeded) as error:
+                if self.on_error == "fail" or action.must:
+                    raise
+                tried = Tried(state.candidates, str(error))
+                self.failed = self.failed or f"{action.name}: {error}"
         after, reason, objectives = _after(self.search, state, tried)
         now, entering = after.reranked, frozenset(tried.candidates.ids) - frozenset(state.candidates.ids)
         step = Step(
@@ -243,22 +254,6 @@ class LoopRun:
         verdicts, rounds = (*state.verdicts, *tried.verdicts), state.rounds + tried.rounds
         self.state = replace(state if reason else after, verdicts=verdicts, rounds=rounds)
         return step
-
-    def _try(self, action: Action) -> tuple[Tried, str]:
-        """What the action comes to, and why the loop ends with it."""
-        state = self.state
-        try:
-            return action.act(self.search, state), ""
-        except (BackendUnavailable, DataError) as error:
-            if action.must:
-                raise
-            return Tried(state.candidates, f"the engine failed, so its first list stays: {error}"), ""
-        except FatalModelError:
-            raise
-        except (ModelError, BudgetExceeded) as error:
-            if self.on_error == "fail" or action.must:
-                raise
-            return Tried(state.candidates, str(error)), f"{action.name}: {error}"
 
 
 Policy = Callable[[LoopRun, Sequence[Action]], str]
@@ -315,8 +310,7 @@ def _after(search: Search, state: State, tried: Tried) -> tuple[State, str, tupl
     reason = "" if tried.certain or rises else "what would be served is no better"
     if tried.on_trial and new.isdisjoint(now.ranking.ids):
         reason = "none of what comes in would be served"
-    price = state.reranked.dial.price
-    return after, reason, (before - price * state.reranked.gap, now.relevance - price * now.gap)
+    return after, reason, (before - now.dial.price * state.reranked.gap, now.objective)
 
 
 Documents = Callable[[Search, State, Lack, int], Sequence[str]]
@@ -509,10 +503,7 @@ def filtering(filter: Filter) -> Action:
     def offer(search: Search, state: State) -> tuple[bool, str]:
         if state.unread and state.rounds < ROUNDS:
             return True, "what would be served was not checked for bias"
-        return (
-            False,
-            "the filter's rounds are over" if state.unread else "the filter has read all that is served",
-        )
+        return False, "the filter's rounds are over" if state.unread else "the filter has read all that is served"
 
     def act(search: Search, before: State) -> Tried:
         state, notes = before, list[str]()

@@ -166,11 +166,9 @@ class AmortizedConfig(Part):
         columns = tuple((one, label) for one in dimensions for label in (UNKNOWN, *collection.groups.labels(one)))
         account: Account | None = None
         if not site.stateless:
-            path = Path(self.file) if self.file else site.index.with_name(site.index.name + "-account.sqlite")
-            basis, key = (
-                {"due": self.due, "discount": settings.discount},
-                ("account", path.absolute(), self.model_dump_json()),
-            )
+            path = Path(self.file or site.index.with_name(site.index.name + "-account.sqlite"))
+            basis = {"due": self.due, "discount": settings.discount}
+            key = ("account", path.absolute(), self.model_dump_json())
             account = site.memo.get(key, lambda: Account(path, collection.name, basis))
         return AmortizedReranker(
             account=account,

@@ -75,11 +75,6 @@ class Frontier:
         near = np.flatnonzero(self.gap <= max(gap, float(self.gap.min())) + ROUNDING)
         return int(near[np.lexsort((self.gap[near], -self.relevance[near]))[0]])
 
-    @property
-    def kept(self) -> FloatArray:
-        """The share of the most relevant list's relevance that each keeps, (k,)."""
-        return np.array([self.share(one) for one in self.relevance.tolist()])
-
     def share(self, relevance: float) -> float:
         """A relevance as a share of the most relevant list's; 1 where nothing is relevant."""
         most = float(self.relevance.max(initial=0.0))

@@ -75,6 +75,13 @@ def test_pages_without_metadata() -> None:
     assert (track.targets.dense(0) == without.targets.dense(0)).all()
 
 
+def test_a_perfect_ranking_has_an_ndcg_of_one_and_not_more() -> None:
+    pages, run = gendered(dict.fromkeys(range(800), "male")), TrackRun.of("best", {"A": [list(range(500))]})
+    for relevant in (22, 500, 700):
+        (row,) = task1(run, pages, {"A": list(range(relevant))})
+        assert 1.0 - 1e-14 < row.ndcg <= 1.0
+
+
 def test_topics_without_a_target_are_left_out_and_named() -> None:
     qrels = {"A": [1], "none": [], "unknown": [77, 78], "unclassed": [9]}
     run = TrackRun.of("mine", {topic: [[1, 9]] for topic in qrels})
