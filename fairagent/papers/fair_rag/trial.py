@@ -294,8 +294,8 @@ class FairRagTrial:
         items = (*pool.ids, *sorted(one for one, grade in grades.items() if grade > 0 and one not in pooled))
         useful = np.array([grades.get(item, 0) > 0 for item in items])
         lists = rankings(row.draws, pool.scores, useful, self.section, self.seed, id)
-        shown = sorted({*lists.ravel().tolist()})
-        texts = dict(zip(shown, texts_for(query, [items[item] for item in shown], retriever), strict=True))
+        drawn_from = sorted({*lists.ravel().tolist()})
+        texts = dict(zip(drawn_from, texts_for(query, [items[item] for item in drawn_from], retriever), strict=True))
         enough = 1 if self.section.enough == "one" else max(1, min(k, int(useful.sum())))
 
         def answer(ranking: tuple[int, ...]) -> Answered:
