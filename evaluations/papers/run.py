@@ -299,6 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with served(any(map(asks, bodies)), options.threads, 0 if options.topics else PORT) as environment:
         for name in todo:
             begun, before, folder, why = time.monotonic(), cpu(), folders[name], "the time is up"
+            goes_on = (folder / "run.json").is_file()
             if begun < end:
                 with writing(name) as fault:
                     why = fault or evaluate(name, folder, options.topics, environment, end - begun)
@@ -307,7 +308,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 left[name] = why or "it is not whole"
             if (found := measured(folder)) and not options.topics:
                 # What took several goes took their times together.
-                earlier = results[name] if results.get(name, {}).get("run") == folder.name else {}
+                earlier = results[name] if goes_on and results.get(name, {}).get("run") == folder.name else {}
                 times = {key: round(earlier.get(key, 0) + value) for key, value in took.items()}
                 results[name] = {"run": folder.name, **times, **found}
                 write_whole(RESULTS, as_lines(results))
