@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -150,26 +150,21 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 @pytest.fixture(scope="session", autouse=True)
 def loopback_alone() -> Iterator[None]:
     """No connection leaves this machine: whoever tries fails his test, whatever errors he expects."""
-    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
 
-    def check(used: socket.socket, address: Any) -> None:
-        # A datagram socket that "connects" (some ask for their own address so) sends nothing.
-        if used.type == socket.SOCK_STREAM and used.family != socket.AF_UNIX and not _here(str(address[0])):
-            # Whoever catches only errors would leave it open, and some later test would be blamed.
-            used.close()
-            pytest.fail(f"a test tried to reach {address[0]}")
+    def checked(connect: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+        def connecting(used: socket.socket, address: Any) -> Any:
+            # A datagram socket that "connects" (some ask for their own address so) sends nothing.
+            if used.type == socket.SOCK_STREAM and used.family != socket.AF_UNIX and not _here(str(address[0])):
+                # Whoever catches only errors would leave it open, and some later test would be blamed.
+                used.close()
+                pytest.fail(f"a test tried to reach {address[0]}")
+            return connect(used, address)
 
-    def checked_connect(self: socket.socket, address: Any) -> None:
-        check(self, address)
-        connect(self, address)
-
-    def checked_connect_ex(self: socket.socket, address: Any) -> int:
-        check(self, address)
-        return connect_ex(self, address)
+        return connecting
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(socket.socket, "connect", checked_connect)
-        patch.setattr(socket.socket, "connect_ex", checked_connect_ex)
+        for name in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, name, checked(getattr(socket.socket, name)))
         yield
 
 

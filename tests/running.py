@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import pytest
 
 Install = Callable[..., Path]
 """Of the fixture `install`: the package, its entry points, and its files by name."""
@@ -23,22 +27,47 @@ def python(
     *arguments: str, folder: Path | None = None, code: int = 0, given: str | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
     """What came of Python with these arguments in `folder`; it must end with the exit code `code`."""
-    command, variables = [sys.executable, *arguments], environment(**more)
-    done = subprocess.run(
-        command, cwd=folder, env=variables, input=given, capture_output=True, encoding="utf-8", check=False
-    )
+    about = {"cwd": folder, "env": environment(**more), "input": given}
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, encoding="utf-8", check=False, **about)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
 
-def start(*arguments: str, folder: Path, program: str = PROGRAM, **more: str) -> subprocess.Popen[str]:
+def start(*arguments: str, folder: Path | None = None, program: str = PROGRAM, **more: str) -> subprocess.Popen[str]:
     """The program in a process of its own, as a user's shell would start it."""
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        cwd=folder,
-        env=environment(**more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
+    command, pipe = [sys.executable, "-c", program, *arguments], subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment(**more), stdout=pipe, stderr=pipe, encoding="utf-8")
+
+
+def interrupted(script: str, after: float = 0.3) -> tuple[str, str, int]:
+    """What a script prints and complains of after it was interrupted, and its exit code.
+
+    It prints "ready" first; so many seconds later it gets the signal, and must still be at it then.
+    """
+    with start(program=textwrap.dedent(script), JAVA_HOME="") as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=after)
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=250)
+            return out, error, process.returncode
+        finally:
+            process.kill()
+
+
+_HIDE = """
+import sys
+from importlib.machinery import PathFinder
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in {modules} else super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+"""
+
+
+def hiding(modules: Iterable[str], code: str) -> str:
+    """Code after which these modules are not found, and then `code`."""
+    return _HIDE.replace("{modules}", repr(set(modules))) + code

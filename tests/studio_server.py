@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import httpx
+from cli import conftest as small
 
 from fairagent.collection import load_collection
 from fairagent.retrieve.bm25.build import build_index
@@ -23,33 +25,16 @@ from fairagent.studio.server import Door, hash_of, hosts_of
 from fairagent.studio.serving import StudioServer, listening
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m\u202e"
-COLLECTION = """\
-name: small
-documents: {path: docs.jsonl, id: id, title: title, text: text}
-topics: {path: topics.jsonl, id: id, query: title}
-groups:
-  path: groups.tsv
-  id: id
-  dimensions:
-    gender: {column: gender, labels: [female, male]}
-target: trec-estimated
-population:
-  gender: {female: 0.5, male: 0.5}
-"""
+COLLECTION = re.sub("qrels: .*\n|    era: .*\n", "", small.COLLECTION)
+"""The command line's small collection without judgments and its second dimension."""
 TOKEN = "not-a-real-token"
 
 
 def write_collection(folder: Path) -> Path:
-    """24 lawyers, the last 8 (with one mention of the word each) women; the second has a hostile title."""
+    """Its 24 lawyers, the last 8 of them women; the second has a hostile title."""
     folder.mkdir(parents=True, exist_ok=True)
-    men = [f"A lawyer and again a lawyer of court number {n}. He pleaded, he won." for n in range(16)]
-    women = [f"She was a lawyer in town {n}, where she pleaded before judges and she won her case." for n in range(8)]
-    pages = [
-        {"id": f"d{n:02d}", "title": HOSTILE if n == 1 else f"Page {n}", "text": text}
-        for n, text in enumerate([*men, *women])
-    ]
-    genders = ["male"] * 16 + ["female"] * 8
-    rows = "".join(f"{page['id']}\t{gender}\n" for page, gender in zip(pages, genders, strict=True))
+    pages = [page | ({"title": HOSTILE} if n == 1 else {}) for n, page in enumerate(small.documents()[:24])]
+    rows = "".join(f"{page['id']}\t{'male' if n < 16 else 'female'}\n" for n, page in enumerate(pages))
     (folder / "collection.yaml").write_text(COLLECTION, encoding="utf-8")
     (folder / "docs.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")
     (folder / "topics.jsonl").write_text('{"id": "T1", "title": "lawyer"}\n', encoding="utf-8")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from faults.tiny import write
-from hiding import hiding
-from running import PROGRAM, python
+from running import PROGRAM, hiding, python
 
 import fairagent
 from fairagent import build_index, load_collection

