@@ -423,8 +423,8 @@ class UtilityTrial:
         settings, models = first.settings, opened.models
         self.writers: dict[Compat, ModelWriter | ExtractWriter]
         if settings.generate.templates:
-            asked = models.open(settings.model), Prompts(settings.prompts), section.temperature, self.seed
-            self.writers = {compat: ModelWriter(*asked, compat) for compat in section.compat}
+            writing = models.open(settings.model), Prompts(settings.prompts), section.temperature, self.seed
+            self.writers = {compat: ModelWriter(*writing, compat) for compat in section.compat}
         else:
             engine = next((engine for engine in engines if isinstance(engine, TermSource)), None)
             site = replace(site_of(first, collection, models), engine=engine)
