@@ -71,7 +71,10 @@ def with_part(page: Path, part: str) -> tuple[Path, str]:
 
 
 def table(name: str, numbers: Numbers, result: Mapping[str, Any] | None, text: str) -> Iterator[str]:
-    """The lines of a small file's table: every row's shown measures, as the paper prints them and as they are here."""
+    """The lines of a small file's table: every row's shown measures, as the paper prints them and as they are here.
+
+    Rows that only the paper has are joined by threes.
+    """
     of = twins()[name][1]
     twin = smalls()[of[0]]
     titles = ", ".join(f"[{one.partition('/')[2]}]({one.partition('/')[2]}.yaml)" for one in of)
@@ -96,11 +99,17 @@ def table(name: str, numbers: Numbers, result: Mapping[str, Any] | None, text: s
     # A bar would end the cell.
     yield f"| row | {' | '.join(f'{one}: paper | here'.replace('|d|', 'd') for one in twin.shown)} |"
     yield "|---" + "|--:|---" * len(twin.shown) + "|"
-    for of_system in alike.values():
+    only_printed = [names for names in alike.values() if not set(names) & set(values)]
+    for of_system in (names for names in alike.values() if names not in only_printed):
         name = min(of_system, key=len)
         theirs = [next((printed[row, one] for row in of_system if (row, one) in printed), "") for one in twin.shown]
-        ours = [cell(values.get(name, {}).get(one), twin, result) for one in twin.shown]
+        ours = [cell(values[name].get(one), twin, result) for one in twin.shown]
         yield f"| {name} | {' | '.join(f'{paper} | {here}' for paper, here in zip(theirs, ours, strict=True))} |"
+    for first in range(0, len(only_printed), 3):
+        three = [row for row, *_ in only_printed[first : first + 3]]
+        cells = ([printed.get((row, one), "-") for row in three] for one in twin.shown)
+        texts = ("; ".join(of) if set(of) != {"-"} else "" for of in cells)
+        yield f"| {'; '.join(three)} | {' |  | '.join(texts)} |  |"
     yield ""
 
 

@@ -309,7 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if (found := measured(folder)) and not options.topics:
                 # What took several goes took their times together.
                 earlier = results[name] if goes_on and results.get(name, {}).get("run") == folder.name else {}
-                times = {key: round(earlier.get(key, 0) + value) for key, value in took.items()}
+                times = {key: round((earlier.get(key) or 0) + value) for key, value in took.items()}
                 results[name] = {"run": folder.name, **times, **found}
                 write_whole(RESULTS, as_lines(results))
                 write()

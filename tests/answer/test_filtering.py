@@ -296,3 +296,13 @@ def test_a_group_that_loses_more_than_chance_explains_is_named():
 )
 def test_nothing_is_said_without_reason(run: list[Removal]):
     assert removal_warnings(run) == ()
+
+
+def test_a_text_cannot_name_the_id_it_gets():
+    for neighbor in ("", "a neighbor"):
+        text = "a text"
+        for _ in range(5):
+            pages = [Page("1", "", text), Page("2", "", neighbor)]
+            ids = call_ids("fairness_filter", ["q"], pages)
+            assert not any(id in text for id in ids)
+            text = f"a text that names {' and '.join(ids)}"

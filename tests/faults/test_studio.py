@@ -310,9 +310,9 @@ def test_149_and_153_a_query_of_a_megabyte_is_refused_unread_and_a_fault_of_ours
     studio.post("/api/search", QUERY)
 
 
-def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Path) -> None:
+def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Path, silent: HostileServer) -> None:
     users = {hash_of(name): User(name=name, sha256=hash_of(name)) for name in ("ada", "bob")}
-    desk, begun = desk_of(folder, cache=""), list[str]()
+    desk, begun = desk_of(folder, cache="", **patient(silent)), list[str]()
     desk.answer = lambda asked, tell, trace: (begun.append(asked.query), sleep(LONG))  # type: ignore[method-assign]
     with running(desk, token="ada", admission=users) as studio, ExitStack() as left:
         for _ in range(5):

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from search.test_refine import loop_state as state
+from search.test_refine import state
 
 from fairagent.answer.answering import LONGEST_ANSWER, JudgeAttributor
 from fairagent.answer.context import fit
@@ -102,7 +102,9 @@ def test_a_real_refinement_reads_no_more_and_a_grounded_one_is_shown_more() -> N
     model = ScriptedModel(lambda request: '{"keywords": []}')
     refiner = LlmRefiner(model, PROMPTS(""))
     for iteration in range(3):
-        refiner.refine(state(QUERIES[0], words, frozenset(f"word {n}" for n in range(MOST_KEYWORDS * iteration))))
+        refiner.refine(
+            state(query=QUERIES[0], terms=words, tried=[f"word {n}" for n in range(MOST_KEYWORDS * iteration)])
+        )
     given = case(QUERIES[:1], refine="llm", iterations=3)
     (calls,) = given.settings.refine.worst_case(given)
     assert (calls.calls, len(model.requests)) == (3, 3)

@@ -170,3 +170,11 @@ def test_samples_are_those_of_the_scores() -> None:
 def test_topics_long_not_asked_for_are_counted_anew() -> None:
     requests = RequestCounter(most=2)
     assert [requests.number(topic) for topic in "aabacb"] == [0, 1, 0, 2, 0, 0]
+
+
+@all_ways
+@pytest.mark.parametrize("alpha", [0.0, 1e8])
+def test_equal_scores_are_uniform(sample: Sampler, alpha: float) -> None:
+    found = draws(sample, sampler_log_scores(np.full(3, 12.5), alpha), 3)
+    assert len(found) == 6
+    assert chisquare(list(found.values())).pvalue > 1e-4

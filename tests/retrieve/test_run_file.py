@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever, TextSource, searched
-from fairagent.retrieve.run_file import EmptyRetriever, QrelsRetriever, Reading, check_scored, read_run
+from fairagent.retrieve.run_file import EmptyRetriever, QrelsRetriever, Reading, by_grade, check_scored, read_run
 from fairagent.settings.parts import read_part
 from fairagent.types import Query
 
@@ -165,3 +165,12 @@ def test_no_search_at_all() -> None:
     assert isinstance(nothing, TextSource)
     with pytest.raises(DataError, match="so there is no 'a'"):
         nothing.document("a")
+
+
+def test_sorted_is_all_of_them_by_grade_and_then_in_the_order_of_the_judgments() -> None:
+    best, worst = engine("sorted"), engine("sorted", worst=True)
+    assert best.search(Query("q", "T1"), 10).ids == ("b", "c", "e", "a", "d")
+    assert worst.search(Query("q", "T1"), 10).ids == ("d", "a", "c", "e", "b")
+    found = best.search(Query("q", "T1"), 2)
+    assert (found.ids, found.scores.tolist()) == (("b", "c"), [5.0, 4.0])
+    assert by_grade({}) == []

@@ -15,6 +15,8 @@ from fairagent.errors import DataError
 from fairagent.papers.debias_rag.benchmarks.items import (
     Pair,
     StereoSetExample,
+    StereoSetScore,
+    crows_pairs_score,
     filled_word,
     preferences,
     read_crows_pairs,
@@ -188,3 +190,13 @@ def test_scores_are_rounded_as_the_authors_round_them() -> None:
 
 def test_a_certain_sentence_is_as_relevant_as_can_be() -> None:
     assert relevance_to_context(np.array([-1.0]), np.zeros(2)) == np.finfo(np.float64).max
+
+
+@pytest.mark.parametrize(("lms", "ss", "expected"), [(100, 50, 100), (80, 75, 40), (80, 25, 40), (0, 50, 0)])
+def test_icat(lms: float, ss: float, expected: float) -> None:
+    assert StereoSetScore(1, lms, ss).icat == expected
+
+
+def test_without_pairs_of_a_direction() -> None:
+    found = crows_pairs_score(np.array([-1.0, -2.0]), np.array([-2.0, -2.0]), [False, False])
+    assert (found.score, found.stereotype, found.anti_stereotype) == (50.0, None, 100.0)

@@ -133,3 +133,21 @@ def test_matching_is_symmetric_and_bounded(one: list[list[int]], other: list[lis
     assert (there.precision, there.recall) == pytest.approx((back.recall, back.precision))
     assert there.f1 == pytest.approx(back.f1)
     assert max(abs(there.precision), abs(there.recall)) <= 1 + 1e-9
+
+
+@given(LISTS)
+def test_where_the_best_stands(items: list[int]) -> None:
+    if items:
+        ends, middle = arranged(items, "ends"), arranged(items, "middle")
+        assert items[0] in (ends[0], ends[-1])
+        assert middle[len(items) // 2] == items[0]
+        assert arranged(items, "reversed") == items[::-1]
+
+
+def test_the_linear_gain_is_that_of_ir_measures() -> None:
+    ir_measures = pytest.importorskip("ir_measures", reason="the package ir_measures is not installed")
+    grades = {"a": 3, "b": 1, "c": 2, "d": 0, "e": 3}
+    run = {"q": {"d": 5.0, "c": 4.0, "x": 3.0, "a": 2.0, "b": 1.0}}
+    for n in (1, 2, 3, 5, 10):
+        expected = ir_measures.calc_aggregate([ir_measures.nDCG @ n], {"q": grades}, run)[ir_measures.nDCG @ n]
+        assert graded_ndcg(["d", "c", "x", "a", "b"], grades, n) == pytest.approx(expected)
