@@ -438,11 +438,16 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
     for value in labels:
         key = _spelling_key(value)
         spelled.setdefault(meanings.get(key, key), {}).setdefault(key, []).append(value)
-    short, unsure = _abbreviations(spelled)
     names: dict[str, set[str]] = {}
     for label in known:
         key = _spelling_key(label)
         names.setdefault(meanings.get(key, key), set()).add(label)
+    # A letter is short for what becomes the label: m is none of Mujer where that is weiblich here.
+    becomes: dict[str, list[str]] = {}
+    for key, of in spelled.items():
+        given = names.get(key, set())
+        becomes[key] = [_spelling_key(*given)] if len(given) == 1 else [*of] if given else [next(iter(of))]
+    short, unsure = _abbreviations(becomes)
     joined: dict[str, tuple[str, ...]] = {}
     for key in [key for key in spelled if key not in short]:
         letters = [letter for letter, word in short.items() if word == key]
