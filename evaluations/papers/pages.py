@@ -80,7 +80,7 @@ def table(name: str, numbers: Numbers, result: Mapping[str, Any] | None, text: s
     titles = ", ".join(f"[{one.partition('/')[2]}]({one.partition('/')[2]}.yaml)" for one in of)
     differs = "; ".join(dict.fromkeys(smalls()[one].differs for one in of))
     yield f"**{titles}**, in small [{name}](../small/{name}.yaml): {counts(name, result, text)}. Differs: {differs}.\n"
-    if result is None:
+    if result is None or result["topics"] < twin.least:
         return
     printed = printed_in(of, twin, numbers)
     values = {
@@ -121,6 +121,7 @@ def counts(name: str, result: Mapping[str, Any] | None, text: str) -> str:
         f"{result['topics']} {'tests' if smalls()[twins()[name][1][0]].body.get('kind') == 'seat' else 'questions'}",
         f"{result['seconds']} s" + (f", {result['cpu']} s of CPU" if result["cpu"] else ""),
     ]
+    said += [f"a cell takes {LEAST}, so none is here"] * (result["topics"] < smalls()[twins()[name][1][0]].least)
     said += ["not finished"] * result["partial"]
     said += [f"{result['excluded']} left out or failed, which count for no row"] * bool(result["excluded"])
     said += ["measured on an earlier version of its file: run it again"] * (result["run"] != run_of(name, text))
