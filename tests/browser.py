@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ def chromium(folder: Path) -> Iterator[Browser]:
             process.terminate()
 
 
+class PageLeft(AssertionError):
+    """The page went while an expression was evaluated in it."""
+
+
 class Browser:
     """A page; `said` is what its console complained of, `requested` what it loaded."""
 
@@ -66,6 +70,8 @@ class Browser:
         while True:
             told = json.loads(self._socket.recv(timeout=PATIENCE))
             if told.get("id") == self._number:
+                if "navigated" in str(told.get("error")):
+                    raise PageLeft(told)
                 assert "error" not in told, told
                 return told["result"]
             self._note(told)
@@ -132,8 +138,13 @@ class Browser:
         return found["result"].get("value")
 
     def wait(self, code: str) -> None:
-        """Wait until an expression holds."""
-        waited(lambda: self.run(code), code)
+        """Wait until an expression holds, in this page or the one that follows it."""
+
+        def holds() -> Any:
+            with suppress(PageLeft):
+                return self.run(code)
+
+        waited(holds, code)
 
     def text(self, selector: str) -> str:
         """What is shown of the first element."""
