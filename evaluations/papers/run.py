@@ -81,7 +81,7 @@ def prepare(needed: str) -> None:
         _call(sys.executable, str(ANSWERED), "prepare")
     if "debias/split" in needed and not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
-    if PEOPLE in needed and not (PROJECT / "indexes" / Path(PEOPLE).stem).is_dir():
+    if PEOPLE in needed and not Path("indexes", Path(PEOPLE).stem).is_dir():
         # Who looks at neighbors takes them from an index that is there.
         _call(sys.executable, "-m", "fairagent", "index", "-c", str(SMALL / PEOPLE))
 

@@ -205,6 +205,8 @@ def reporting(root: Path, server: LoopbackServer) -> Trials:
     command(*INDEX)
     with threads(1) as workers:
         run_experiment(check_experiment(evaluating_once), root / "run", workers)
+    # Its database is put together whenever its last connection goes, which is none of a report's doing.
+    shutil.rmtree(root / ".fairagent")
 
     def state() -> dict[str, bytes]:
         return {
