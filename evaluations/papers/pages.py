@@ -99,14 +99,17 @@ def table(name: str, numbers: Numbers, result: Mapping[str, Any] | None, text: s
     # A bar would end the cell.
     yield f"| row | {' | '.join(f'{one}: paper | here'.replace('|d|', 'd') for one in twin.shown)} |"
     yield "|---" + "|--:|---" * len(twin.shown) + "|"
-    only_printed = [names for names in alike.values() if not set(names) & set(values)]
-    for of_system in (names for names in alike.values() if names not in only_printed):
+    only_printed: list[str] = []
+    for of_system in alike.values():
         name = min(of_system, key=len)
+        if name not in values:
+            only_printed.append(name)
+            continue
         theirs = [next((printed[row, one] for row in of_system if (row, one) in printed), "") for one in twin.shown]
         ours = [cell(values[name].get(one), twin, result) for one in twin.shown]
         yield f"| {name} | {' | '.join(f'{paper} | {here}' for paper, here in zip(theirs, ours, strict=True))} |"
     for first in range(0, len(only_printed), 3):
-        three = [row for row, *_ in only_printed[first : first + 3]]
+        three = only_printed[first : first + 3]
         cells = ([printed.get((row, one), "-") for row in three] for one in twin.shown)
         texts = ("; ".join(of) if set(of) != {"-"} else "" for of in cells)
         yield f"| {'; '.join(three)} | {' |  | '.join(texts)} |  |"
@@ -117,11 +120,12 @@ def counts(name: str, result: Mapping[str, Any] | None, text: str) -> str:
     """How many questions a run has, of what, and what it took."""
     if result is None:
         return f"not measured yet (`python evaluations/papers/run.py {name}`)"
+    twin = smalls()[twins()[name][1][0]]
     said = [
-        f"{result['topics']} {'tests' if smalls()[twins()[name][1][0]].body.get('kind') == 'seat' else 'questions'}",
+        f"{result['topics']} {'tests' if twin.body.get('kind') == 'seat' else 'questions'}",
         f"{result['seconds']} s" + (f", {result['cpu']} s of CPU" if result["cpu"] else ""),
     ]
-    said += [f"a cell takes {LEAST}, so none is here"] * (result["topics"] < smalls()[twins()[name][1][0]].least)
+    said += [f"a cell takes {LEAST}, so none is here"] * (result["topics"] < twin.least)
     said += ["not finished"] * result["partial"]
     said += [f"{result['excluded']} left out or failed, which count for no row"] * bool(result["excluded"])
     said += ["measured on an earlier version of its file: run it again"] * (result["run"] != run_of(name, text))

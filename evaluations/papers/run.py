@@ -5,8 +5,8 @@
 Run from the project's folder (`make papers`). It prepares what the small files need (models as folders of transformers,
 StereoSet in two halves), serves SmolLM2 to this machine, and runs `fairagent evaluate` for each file; what was done or
 begun before is not done again. The values go to small/results.json, and from there into the papers' pages; those of a
-trial (`--topics`), which runs one file of each kind that a paper has, go nowhere. Exit code 7 where something is left,
-which is named.
+trial (`--topics`) go nowhere; a PAPER's trial runs one file of each kind that it has. Exit code 7 where something is
+left, which is named.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ OF_LAMP = {"LaMP-1": 247, "LaMP-4": 292}
 LEAST = 25
 """Questions or topics that a cell rests on, at least; one with fewer is left empty."""
 QUESTIONS: Mapping[str, int] = {"crows-pairs": 200, "stereoset": 200, "agreement": 40}
-"""Topics, questions or examples of a kind; of the others `LEAST`. Of agreement a quarter gets no usable judgment."""
+"""Topics, questions or examples of a kind; of the others `LEAST`. Of agreement a fifth gets no usable judgment."""
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "stereoset": ("LMS", "SS", "ICAT", "gender SS", "gender ICAT"),
     "crows-pairs": ("CP-S",),

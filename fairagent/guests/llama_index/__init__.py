@@ -1,5 +1,13 @@
 """fairagent in a LlamaIndex pipeline, and LlamaIndex's retrievers in fairagent.
 
+    FairRetriever            a fair ranking as a LlamaIndex retriever
+    fair_query_engine        a query engine that answers from one
+    FairFilterPostprocessor  takes biased nodes out of any retriever's list
+    DebiasPostprocessor      chooses contexts with DebiasRAG, and adds counterfactual ones
+    ExposurePostprocessor    re-ranks any retriever's list so that every group gets its share
+    LlamaIndexRetriever      any LlamaIndex retriever as the engine of a pipeline
+    fair_agent               the pipeline of your settings over one
+
 Importing this imports llama_index.core; it raises BackendUnavailable where that is not installed.
 """
 
